@@ -1,0 +1,95 @@
+"""Language codes and version numbers a peer declares in its command header.
+
+Mirrors `LanguageCode` and `MQVersion`: a language travels as a name in the JSON header and as one byte in the
+binary one; a version is the position in the official list of releases.
+"""
+
+from functools import cache
+from typing import Final
+
+LANGUAGES: Final = (
+    "JAVA",
+    "CPP",
+    "DOTNET",
+    "PYTHON",
+    "DELPHI",
+    "ERLANG",
+    "RUBY",
+    "OTHER",
+    "HTTP",
+    "GO",
+    "PHP",
+    "OMS",
+    "RUST",
+    "NODE_JS",
+)
+"""Names in the order of their byte codes."""
+
+LANGUAGE_CODES: Final = {name: code for code, name in enumerate(LANGUAGES)}
+
+V3_0_7_SNAPSHOT: Final = 28
+V3_0_11: Final = 37
+V3_1_8_SNAPSHOT: Final = 62
+V3_4_9: Final = 121
+V4_9_3: Final = 399
+V4_9_4: Final = 401
+V4_9_7: Final = 407
+V4_9_8: Final = 409
+V5_0_0: Final = 413
+V5_3_1: Final = 475
+V5_5_0: Final = 513
+HIGHER_VERSION: Final = 612
+
+_FIRST_VERSIONS: Final = (
+    "V3_0_0_SNAPSHOT",
+    "V3_0_0_ALPHA1",
+    "V3_0_0_BETA1",
+    "V3_0_0_BETA2",
+    "V3_0_0_BETA3",
+    "V3_0_0_BETA4",
+    "V3_0_0_BETA5",
+    "V3_0_0_BETA6_SNAPSHOT",
+    "V3_0_0_BETA6",
+    "V3_0_0_BETA7_SNAPSHOT",
+    "V3_0_0_BETA7",
+    "V3_0_0_BETA8_SNAPSHOT",
+    "V3_0_0_BETA8",
+    "V3_0_0_BETA9_SNAPSHOT",
+    "V3_0_0_BETA9",
+    "V3_0_0_FINAL",
+)
+"""Ordinals 0 to 15; from there on every release has a SNAPSHOT and a final one."""
+
+
+@cache
+def version_names() -> tuple[str, ...]:
+    """The official list of releases; the position is what a peer declares (official MQVersion.Version)."""
+    numbers = [f"V3_0_{patch}" for patch in range(1, 16)]
+    numbers += [f"V3_{minor}_{patch}" for minor in (1, 2) for patch in range(10)]
+    numbers += [f"V3_{minor}_{patch}" for minor in range(3, 10) for patch in range(1, 10)]
+    numbers += [f"V{major}_{minor}_{patch}" for major in (4, 5) for minor in range(10) for patch in range(10)]
+    later = [name for number in numbers for name in (f"{number}_SNAPSHOT", number)]
+    return (*_FIRST_VERSIONS, *later, "HIGHER_VERSION")
+
+
+def version_name(ordinal: int) -> str:
+    """`V5_5_0` for 513; the last name for anything beyond the list (official MQVersion.getVersionDesc)."""
+    names = version_names()
+    return names[max(0, min(ordinal, len(names) - 1))]
+
+
+def language_name(code: int) -> str | None:
+    """The name of a language byte; `None` for a byte the official list does not have."""
+    return LANGUAGES[code] if 0 <= code < len(LANGUAGES) else None
+
+
+def language_of(text: object) -> str | None:
+    """The language a JSON header names: any case, or its number, as the official reader takes it."""
+    if isinstance(text, int):
+        return language_name(text)
+    if not isinstance(text, str):
+        return None
+    if text.lstrip("-").isdigit():
+        return language_name(int(text))
+    name = text.upper()
+    return name if name in LANGUAGE_CODES else None
