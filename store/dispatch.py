@@ -1,0 +1,165 @@
+"""From the log to the queues and the index: what happens to a record after it was appended.
+
+Ordinarily at once, from the fields still in hand (`dispatch`). Records that lie in the log only (after a crash, or
+waiting for the disk under SYNC_FLUSH) are read back in order (`run`). Twice is harmless: queues and index skip what
+they have. Official classes: ReputMessageService, CommitLogDispatcherBuildConsumeQueue, ...BuildIndex.
+Owner: the event-loop thread. Next: `flusher.py`.
+"""
+
+import logging
+from collections.abc import Callable
+
+from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.properties import DELAY, TAGS, decode_properties
+from pocketmq.protocol.record import BLANK, decode_record, measure_record
+from pocketmq.protocol.tags import tags_code
+from pocketmq.protocol.topics import SCHEDULE_TOPIC
+
+from .commit_log import CommitLog
+from .config import StoreConfig
+from .consume_queue import ConsumeQueue
+from .delay_table import parse_delay_levels
+from .key_index import KeyIndex
+from .multi_dispatch import light_queues_of
+from .queue_table import QueueTable
+
+logger = logging.getLogger(__name__)
+
+OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
+"""(topic, queue id, queue offset of the message, tags code, properties, store timestamp ms)"""
+
+_MAX_CACHED_TAGS = 10_000
+
+
+class Dispatcher:
+    """Knows how far dispatch has come, and the marks that the checkpoint takes over after a queue flush."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        queues: QueueTable,
+        index: KeyIndex,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self.on_arrival: OnArrival | None = None
+        """Set once recovery is over: nobody waits for what was there before."""
+        self._is_slave = config.broker_role == "SLAVE"
+        self._multi_dispatch = config.enable_lmq and config.enable_multi_dispatch
+        self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self._tag_codes: dict[str, int] = {}
+        self.position = 0
+        """Every record before this log position is in its queue and in the index."""
+        self.newest_timestamp = 0
+        """storeTimestamp of the newest record dispatched, ms."""
+        self.newest_physical_offset = 0
+
+    def dispatch(
+        self,
+        queue: ConsumeQueue | None,
+        topic: str,
+        queue_id: int,
+        properties: dict[str, str],
+        physical_offset: int,
+        size: int,
+        queue_offset: int,
+        store_timestamp: int,
+        sys_flag: int,
+    ) -> None:
+        """Give one record to its queue, the index and whoever waits for it.
+
+        `queue` is None for prepared and rollback records, which are in no queue. Raises StoreError when a file
+        cannot be made; `position` then stays in front of the record, and dispatching it again completes it.
+        """
+        if topic == SCHEDULE_TOPIC and DELAY in properties:
+            code = self._delivery_time(properties, store_timestamp)
+        else:
+            tags = properties.get(TAGS)
+            code = (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
+        if queue is not None:
+            queue.append(physical_offset, size, code, queue_offset)
+            if self._multi_dispatch:
+                self._dispatch_to_light_queues(topic, properties, physical_offset, size, code)
+        if self._index.enabled:
+            self._index.put(topic, properties, physical_offset, store_timestamp, sys_flag)
+        self.position = physical_offset + size
+        self.newest_timestamp = store_timestamp
+        self.newest_physical_offset = physical_offset
+        if queue is not None and self.on_arrival is not None:
+            self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
+
+    def dispatch_at(self, physical_offset: int) -> int:
+        """Read the record at a log position and dispatch it; returns its size."""
+        file = self._log.files.file_at(physical_offset)
+        assert file is not None, "the caller has measured a record here"
+        record = decode_record(file.view[: file.wrote], physical_offset - file.base)
+        in_queue = record.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT)
+        self.dispatch(
+            self._queues.get_or_create(record.topic, record.queue_id) if in_queue else None,
+            record.topic,
+            record.queue_id,
+            decode_properties(record.properties),
+            physical_offset,
+            record.size,
+            record.queue_offset,
+            record.store_timestamp,
+            record.sys_flag,
+        )
+        return record.size
+
+    def run(self, limit: int, most_records: int | None = None) -> bool:
+        """Dispatch what the log holds between `position` and `limit`, at most so many records; True if that bound
+        stopped it. Raises StoreError as `dispatch` does.
+
+        What is no record is skipped to the end of its file; a slave waits there: the rest of a record may be on its
+        way.
+        """
+        left = most_records
+        while self.position < limit:
+            file = self._log.files.file_at(self.position)
+            if file is None:
+                # The files before the log's start were deleted before they could be dispatched.
+                self.position = max(self._log.min_offset, self._log.next_file_offset(self.position))
+                continue
+            size = measure_record(file.view, self.position - file.base, file.wrote, check_crc=False)
+            if size > 0:
+                if left is not None:
+                    if left == 0:
+                        return True
+                    left -= 1
+                self.dispatch_at(self.position)
+            elif size == BLANK:
+                # At a slave the filler may not be there to its end.
+                end = file.base + file.size
+                self.position = end if self._is_slave else min(end, limit)
+            elif self._is_slave:
+                break
+            else:
+                logger.error("no record at log position %d: skipping to the next file", self.position)
+                self.position = min(file.base + file.size, limit)
+        return False
+
+    def _tag_code(self, tags: str) -> int:
+        code = tags_code(tags)
+        if len(self._tag_codes) >= _MAX_CACHED_TAGS:
+            self._tag_codes.clear()
+        self._tag_codes[tags] = code
+        return code
+
+    def _delivery_time(self, properties: dict[str, str], store_timestamp: int) -> int:
+        """A delayed message's tags code is the time it is due (CommitLog.checkMessageAndReturnSize)."""
+        text = properties[DELAY]
+        level = min(int(text), len(self._delay_levels_ms)) if text.isdecimal() else 0
+        if level <= 0:
+            return tags_code(properties.get(TAGS))
+        return store_timestamp + self._delay_levels_ms[level]
+
+    def _dispatch_to_light_queues(
+        self, topic: str, properties: dict[str, str], physical_offset: int, size: int, code: int
+    ) -> None:
+        for name, offset in light_queues_of(topic, properties):
+            queue = self._queues.get_or_create(name, 0)
+            queue.append(physical_offset, size, code, offset)
+            queue.next_offset = max(queue.next_offset, queue.max_offset)

@@ -1,0 +1,48 @@
+"""Errors of the store: what the person or program that opened it can do about each.
+
+Every message is one line that names the path, because it is shown to the user as it stands. Next: `message_store.py`.
+"""
+
+import errno
+from pathlib import Path
+from typing import Final
+
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class StoreError(Exception):
+    """Root of everything this package raises about the directory it was given."""
+
+
+class StoreLockedError(StoreError):
+    """Another process (or another store in this one) has the directory open: stop it, or use another directory."""
+
+
+class StoreDamagedError(StoreError):
+    """A file of the store cannot be what the format says: restore it, or move it away."""
+
+
+class FileSizeError(StoreDamagedError):
+    """A log or queue file does not have the configured length: set the size it was made with."""
+
+
+class DiskFullError(StoreError):
+    """The disk, or the user's share of it, has no room: free some, and the store goes on by itself."""
+
+
+class DiskFailedError(StoreError):
+    """The disk did not take what was written, and nobody can say what it holds now: look after it, then start again."""
+
+    @classmethod
+    def of(cls, what: str, path: Path, error: OSError) -> "DiskFailedError":
+        return cls(f"cannot {what} {path}: {error.strerror or error}")
+
+
+class StoreClosedError(StoreError):
+    """The store was used before `open()` or after `close()`: a bug of the caller."""
+
+
+def refused_by_system(what: str, path: Path, error: OSError) -> StoreError:
+    """What the system said when something was to be done with a file: "cannot open PATH: Permission denied"."""
+    kind = DiskFullError if error.errno in NO_ROOM else StoreError
+    return kind(f"cannot {what} {path}: {error.strerror or error}")

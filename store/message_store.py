@@ -1,0 +1,448 @@
+"""The store as the broker sees it: append, read, query, and the files behind them kept in one state.
+
+One thread owns it, that of the event loop: every method here is called there. The flusher is the only other thread
+and touches the disk alone. Under ASYNC_FLUSH a message is in its queue when `append` returns. Under SYNC_FLUSH, as
+in 5.3 and later, it gets there once it is on disk, so nobody consumes what a power loss could take back.
+Not here: topics, groups and consumer offsets (the tables of this package), response codes, waiting.
+Official class: DefaultMessageStore. Next: `FORMAT.md`, then `recovery.py`.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.record import store_timestamp_of
+
+from .admission import Admission
+from .checkpoint import Checkpoint
+from .clock import Clock
+from .commit_log import CommitLog, RefusedError
+from .config import StoreConfig
+from .consume_queue import ConsumeQueue
+from .dispatch import Dispatcher, OnArrival
+from .errors import DiskFailedError, StoreClosedError, StoreError
+from .flusher import Flusher, OnFlushed
+from .foreign_parts import refuse_foreign_parts
+from .key_index import KeyIndex
+from .message_reader import MessageReader
+from .multi_dispatch import have_room_for, number_light_queues, wants_light_queues
+from .queue_table import QueueTable
+from .recovery import Recovery, RecoveryReport
+from .replication import ReplicatedLog
+from .residency import MemoryBudget, make_residency
+from .results import AppendResult, Hotness, NewMessage, PutStatus
+from .statistics import PutStatistics
+from .store_lock import AbortMarker, StoreLock
+from .time_search import Boundary, search_offset
+
+logger = logging.getLogger(__name__)
+
+CallSoon = Callable[[Callable[[], None]], object]
+
+_MAX_QUEUE_ID = (1 << 31) - 1
+
+
+class MessageStore:
+    """Made closed; `open` recovers, `close` stops in order.
+
+    `on_arrival` is told of each message that became visible in its queue. `call_soon` runs a function in the owning
+    thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when
+    messages become visible; without it the owner calls `dispatch_flushed` itself.
+    """
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        clock: Clock,
+        *,
+        on_arrival: OnArrival | None = None,
+        call_soon: CallSoon | None = None,
+        flush_in_background: bool = True,
+    ) -> None:
+        config.check()
+        self.config = config
+        self.clock = clock
+        self.statistics = PutStatistics()
+        self.recovery_report: RecoveryReport | None = None
+        self._call_soon = call_soon
+        self._flush_in_background = flush_in_background
+        self.log = CommitLog(config)
+        self._queues = QueueTable(config)
+        self._index = KeyIndex(config, clock)
+        self._budget = MemoryBudget(config)
+        self._residency = make_residency(config, self.log, self._budget)
+        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index)
+        self.on_append: Callable[[], None] | None = None
+        """Called after each append while slaves copy the log."""
+        self._on_arrival = on_arrival
+        self.reader = MessageReader(config, self.log, self._queues, self._index, self._budget)
+        self.get_message = self.reader.get_message
+        self.query = self.reader.query
+        self._topics = self._queues.topics
+        self._now_ms = clock.now_ms
+        self._lock = StoreLock(config.root)
+        self._abort = AbortMarker(config.root)
+        self._flusher: Flusher | None = None
+        self.admission = Admission(config, clock)
+        self.replication = ReplicatedLog(self.log, self._dispatcher, self.admission)
+        self._dispatch_waits_for_disk = (
+            config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
+        )
+        self._dispatch_at_once = not self._dispatch_waits_for_disk
+        self._sync_flush = config.flush_disk_type == "SYNC_FLUSH"
+        self._light_queues = config.enable_lmq and config.enable_multi_dispatch
+
+    # Opening and closing
+
+    def open(self) -> None:
+        """Lock, load, recover, start the flusher. Raises StoreError with one line that says what to do.
+
+        On failure nothing is left locked or running.
+        """
+        refuse_foreign_parts(self.config.root)
+        try:
+            self.config.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make {self.config.root}: {error.strerror or error}") from error
+        self._lock.acquire()
+        try:
+            clean = not self._abort.exists()
+            checkpoint = Checkpoint(self.config.root / "checkpoint")
+            self.log.files.load(may_lack_files=False)
+            self._queues.load()
+            self.recovery_report = Recovery(
+                self.config, self.log, self._queues, self._index, checkpoint, self._dispatcher
+            ).run(
+                clean=clean,
+                intact=clean or self._abort.only_process_died(),
+                marks_are_ours=self._abort.is_ours(),
+            )
+            self._abort.create()
+        except OSError as error:
+            self._lock.release()
+            raise StoreError(f"cannot open store {self.config.root}: {error}") from error
+        except BaseException:
+            self._lock.release()
+            raise
+        self._flusher = Flusher(
+            self.config,
+            self.clock,
+            self.log,
+            self._queues,
+            self._index,
+            self._dispatcher,
+            checkpoint,
+            self._after_log_flush,
+            self._disk_failed,
+        )
+        self._dispatcher.on_arrival = self._on_arrival
+        if self._flush_in_background:
+            self._flusher.start()
+        self.admission.open()
+
+    def close(self) -> None:
+        """Force everything to disk and leave in order. If that fails, `abort` stays and the next open recovers."""
+        if self._flusher is None:
+            return
+        self.admission.close()
+        try:
+            self._flusher.stop()
+            self.log.files.drop_prepared()
+            self._dispatcher.run(self.log.max_offset)
+            self._flusher.flush_queues()
+            self._abort.remove()
+        except (OSError, StoreError):
+            logger.exception("store %s did not stop in order; the next start recovers it", self.config.root)
+        finally:
+            self._flusher = None
+            self._lock.release()
+
+    def _after_log_flush(self) -> None:
+        """In the flusher's thread: let the owner's thread dispatch what is on disk now, or could not be before."""
+        if not self._dispatch_at_once and self._call_soon is not None:
+            self._call_soon(self.dispatch_flushed)
+
+    def _disk_failed(self, error: DiskFailedError) -> None:
+        """In the flusher's thread."""
+        self.admission.disk_failed(error)
+        self._abort.distrust()
+
+    def dispatch_flushed(self) -> None:
+        """Make visible what has been forced to disk; under ASYNC_FLUSH only what found no room in a queue before."""
+        if self._flusher is not None:
+            self._catch_up()
+
+    def _catch_up(self) -> bool:
+        """Dispatch what can be; False where the disk refuses it."""
+        waits = self._dispatch_waits_for_disk
+        try:
+            self._dispatcher.run(self.log.files.flushed if waits else self.log.max_offset)
+        except (StoreError, OSError) as error:
+            self._pause(error)
+            return False
+        return True
+
+    # When the disk is full: whatever is in the log stays, is dispatched as soon as there is room, and no more is
+    # taken until then.
+
+    def _pause(self, error: Exception) -> None:
+        self.admission.pause(error)
+        self._dispatch_at_once = False
+
+    def _takes_again(self, messages: list[NewMessage]) -> bool:
+        """For a store that does not accept: is it only the disk, and is there room for these messages by now?"""
+        if not self.admission.may_look_again or not self._catch_up():
+            return False
+        try:
+            self.log.make_room(messages)
+        except RefusedError as error:
+            if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
+                self._pause(error)
+                return False
+        self._dispatch_at_once = not self._dispatch_waits_for_disk
+        return self.admission.resume()
+
+    # Writing
+
+    def append(self, message: NewMessage) -> AppendResult:
+        """Store one message. Never raises for a message: the status says what was wrong with it."""
+        if not self.admission.accepting and not self._takes_again([message]):
+            return self._refused(PutStatus.SERVICE_NOT_AVAILABLE)
+        return self._append(message)
+
+    def _append(self, message: NewMessage) -> AppendResult:
+        started_ns = time.perf_counter_ns()
+        sys_flag = message.sys_flag
+        topic, queue_id = message.topic, message.queue_id
+        store_timestamp = self._now_ms()
+        try:
+            queue = self._topics[topic][queue_id]
+        except KeyError:
+            if (created := self._new_queue(topic, queue_id)) is None:
+                return self._refused(PutStatus.MESSAGE_ILLEGAL)
+            queue = created
+        light_queues = None
+        if self._light_queues and wants_light_queues(topic, message.property_map):
+            light_queues = number_light_queues(message, self._queues)
+            if not have_room_for(light_queues, self._topics, self.config.max_lmq_consume_queue_num):
+                return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+        # Prepared and rollback records are in no queue and take no number.
+        transaction = sys_flag & TRANSACTION_MASK
+        in_queue = transaction == 0 or transaction == TRANSACTION_COMMIT
+        queue_offset = queue.next_offset if in_queue else 0
+        try:
+            physical_offset, size = self.log.append(message, queue_offset, store_timestamp)
+        except RefusedError as error:
+            return self._refused_by_log(error, topic)
+        if in_queue:
+            queue.next_offset = queue_offset + 1
+            if light_queues:
+                for name in light_queues:
+                    self._queues.get_or_create(name, 0).next_offset += 1
+        if self._dispatch_at_once:
+            try:
+                self._dispatcher.dispatch(
+                    queue if in_queue else None,
+                    topic,
+                    queue_id,
+                    message.property_map,
+                    physical_offset,
+                    size,
+                    queue_offset,
+                    store_timestamp,
+                    sys_flag,
+                )
+            except (StoreError, OSError) as error:
+                # Safe in the log, so it counts as stored, but nobody can find it yet.
+                self._pause(error)
+        if self._sync_flush and self._flusher is not None:
+            self._flusher.wake()
+        if self.on_append is not None:
+            self.on_append()
+        statistics = self.statistics
+        statistics.messages += 1
+        statistics.bytes += size
+        elapsed_ns = time.perf_counter_ns() - started_ns
+        if elapsed_ns >= 1_000_000:
+            statistics.record_slow(elapsed_ns // 1_000_000)
+        return AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
+
+    def append_batch(self, messages: list[NewMessage]) -> list[AppendResult]:
+        """Store messages of one topic and queue back to back, with consecutive queue offsets, or none of them."""
+        if not messages:
+            return []
+        if not self.admission.accepting and not self._takes_again(messages):
+            return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
+        try:
+            self.log.make_room(messages)
+        except RefusedError as error:
+            return [self._refused_by_log(error, message.topic) for message in messages]
+        return [self._append(message) for message in messages]
+
+    def _refused_by_log(self, error: RefusedError, topic: str) -> AppendResult:
+        if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
+            self._pause(error)
+        else:
+            logger.warning("message for %s refused: %s", topic, error)
+        return self._refused(error.status)
+
+    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        if not 0 <= queue_id <= _MAX_QUEUE_ID:
+            return None
+        try:
+            return self._queues.get_or_create(topic, queue_id)
+        except ValueError:
+            return None
+
+    def _refused(self, status: PutStatus) -> AppendResult:
+        self.statistics.failed += 1
+        return AppendResult(status)
+
+    def when_flushed(self, physical_end: int, callback: OnFlushed) -> None:
+        """Call back, from the flusher's thread, once the log is on disk up to `physical_end`: True, or False when
+        the disk refused. All that wait share one pass. At once, from here, if it is there already."""
+        if self._flusher is None:
+            raise StoreClosedError(f"store {self.config.root} is not open")
+        self._flusher.when_flushed(physical_end, callback)
+
+    def flush_pass(self) -> None:
+        """What the flusher's thread does in a loop, once, in this thread; for owners that run without it."""
+        if self._flusher is None:
+            raise StoreClosedError(f"store {self.config.root} is not open")
+        self._flusher.run_pass()
+
+    # Reading: by queue and by key in `get_message` and `query`, which are the reader's own
+
+    def read_record(self, physical_offset: int, size: int | None = None) -> memoryview | None:
+        """The whole record at a log position; None if there is none. `size` saves reading it from the head."""
+        if size is None:
+            return self.log.read_record(physical_offset)
+        return self.log.read(physical_offset, size)
+
+    def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        return self._queues.get(topic, queue_id)
+
+    def topics_with_queues(self) -> list[str]:
+        """Topics, known to the topic table or not, for which there are queues."""
+        return list(self._topics)
+
+    def queues_of(self, topic: str) -> list[ConsumeQueue]:
+        """The queues of a topic that have ever held a message."""
+        return list(self._topics.get(topic, {}).values())
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Offset behind the newest visible message; 0 for an unknown queue."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.max_offset if queue is not None else 0
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Offset of the oldest message kept; 0 for an unknown queue, where official brokers say -1 in some places."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset if queue is not None else 0
+
+    def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """(physical offset, size, tags code) of a queue unit; None if there is none."""
+        queue = self._queues.get(topic, queue_id)
+        return queue.unit(offset) if queue is not None else None
+
+    def store_time(self, topic: str, queue_id: int, offset: int) -> int:
+        """storeTimestamp of the message at an offset, ms; -1 without one."""
+        entry = self.entry(topic, queue_id, offset)
+        return self.log.store_timestamp(entry[0], entry[1]) if entry is not None else -1
+
+    def earliest_store_time(self, topic: str, queue_id: int) -> int:
+        """storeTimestamp of the oldest message of a queue, ms; -1 for an empty one."""
+        return self.store_time(topic, queue_id, self.min_offset(topic, queue_id))
+
+    def earliest_log_time(self) -> int:
+        """storeTimestamp of the oldest record in the log, ms; -1 for an empty log."""
+        record = self.log.read_record(self.log.min_offset)
+        return store_timestamp_of(record) if record is not None else -1
+
+    def search_offset(
+        self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "LOWER"
+    ) -> int:
+        """Offset for a point in time, by the rules of the emulated line; 0 for an unknown queue."""
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        return search_offset(queue, self.log, timestamp_ms, boundary, self.config.emulate)
+
+    # Hot and cold
+
+    def is_hot(self, topic: str, queue_id: int, offset: int) -> bool | None:
+        """Whether the message at an offset counts as in memory; None if the queue has no such entry."""
+        entry = self.entry(topic, queue_id, offset)
+        return self._residency.is_hot(entry[0], entry[1]) if entry is not None else None
+
+    def hotness(self, topic: str, queue_id: int, offset: int) -> Hotness | None:
+        """The numbers behind `is_hot`."""
+        entry = self.entry(topic, queue_id, offset)
+        if entry is None:
+            return None
+        log_end = self.log.max_offset
+        return Hotness(
+            policy=self._residency.name,
+            log_end_offset=log_end,
+            physical_offset=entry[0],
+            distance_bytes=log_end - entry[0],
+            memory_budget_bytes=self._budget.bytes,
+            hot=self._residency.is_hot(entry[0], entry[1]),
+        )
+
+    # Deleting
+
+    def delete_topic_queues(self, topic: str) -> bool:
+        """Delete the queues of a topic; its records stay in the log until that part is deleted."""
+        return self._queues.delete_topic(topic)
+
+    def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:
+        """Delete queues all of whose messages have left the log, unless their topic is kept; how many went."""
+        return self._queues.delete_expired(self.log.min_offset, is_kept)
+
+    def delete_oldest_log_file(self) -> bool:
+        """Delete the oldest log file, and what only it gave a meaning: queue files, index files, min offsets.
+
+        False if only the file being written to is left, which is never deleted. Views of the deleted file that are
+        still held stay readable.
+        """
+        files = self.log.files.files
+        if len(files) <= 1 or self._dispatcher.position < files[1].base:
+            return False  # what no queue knows yet must not go
+        descriptor = self.log.files.delete_first_keeping_blocks()
+        if descriptor is not None and self._flusher is not None:
+            self._flusher.close_later(descriptor)
+        self._queues.delete_files_before(self.log.min_offset)
+        self._index.delete_files_before(self.log.min_offset)
+        return True
+
+    # Numbers for runtime information
+
+    @property
+    def accepting(self) -> bool:
+        """Whether appends are taken at all: open, a master, and with room on disk."""
+        return self.admission.accepting
+
+    @property
+    def log_min_offset(self) -> int:
+        return self.log.min_offset
+
+    @property
+    def log_max_offset(self) -> int:
+        return self.log.max_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.log.files.flushed
+
+    @property
+    def newest_dispatched(self) -> tuple[int, int]:
+        """Position and size of the record dispatched last: inside `on_arrival`, the one it is told of."""
+        position = self._dispatcher.newest_physical_offset
+        return position, self._dispatcher.position - position
+
+    @property
+    def dispatch_behind_bytes(self) -> int:
+        """Bytes of log that are not visible in queues yet."""
+        return max(self.log.max_offset - self._dispatcher.position, 0)

@@ -1,0 +1,123 @@
+"""Old data leaves the log: whole files, oldest first, never the newest.
+
+A file is expired when it was last written more than `fileReservedTime` hours ago. Rounds are due during the hours of
+`deleteWhen` (local time), when an administrator asks (329), and by how full the disk of the log, or else that of the
+queues, is:
+
+    above                          by default   effect
+    diskMaxUsedSpaceRatio          75 %         expired files go at any hour
+    diskSpaceCleanForciblyRatio    85 %         files go that are not expired (if cleanFileForciblyEnable)
+    diskSpaceWarningLevelRatio     90 %         the same, and the store takes no messages
+
+The store takes messages again at or below 90 % on the 4.9 line, where the two upper levels are fixed, and at or below
+85 % on 5.x. One round deletes at most `deleteFileBatchMax` files and stops at the first that is not expired. Deleting
+moves the min offsets of queues, after which CONSUME_FROM_LAST_OFFSET means what it says. Mirrors
+`CleanCommitLogService`.
+"""
+
+import logging
+from datetime import datetime
+from typing import Final
+
+from .clock import Clock
+from .config import StoreConfig
+from .disk_usage import DiskUsage, SystemDisk
+from .message_store import MessageStore
+
+_log = logging.getLogger("pocketmq.retention")
+
+MANUAL_ROUNDS: Final = 20
+"""Rounds one request of an administrator is good for."""
+HOUR_MS: Final = 3_600_000
+
+
+class Retention:
+    """Decides and deletes for one store. Owned by the store's thread; `run` is due every `cleanResourceInterval`."""
+
+    def __init__(
+        self, config: StoreConfig, store: MessageStore, clock: Clock, disk: DiskUsage | None = None
+    ) -> None:
+        self._config = config
+        self._store = store
+        self._clock = clock
+        self.disk = disk or SystemDisk()
+        self._manual_rounds = 0
+
+    def request_manual(self) -> None:
+        """Delete what is expired now and in the next rounds, whatever the hour."""
+        self._manual_rounds = MANUAL_ROUNDS
+
+    def run(self) -> int:
+        """One round where one is due; how many files went."""
+        wants_space, at_any_age = self._look_at_disks()
+        if self._manual_rounds > 0:
+            self._manual_rounds -= 1
+        elif not (wants_space or self._is_the_hour()):
+            return 0
+        return self._delete(at_any_age=at_any_age)
+
+    def _look_at_disks(self) -> tuple[bool, bool]:
+        """(delete now, also what is not expired), by the fuller levels; tells the store whether to take messages."""
+        config = self._config
+        warning, forcibly, normal = self._levels()
+        is_used_up = self._store.admission.is_disk_used_up
+        wants_space = at_any_age = False
+        for path in (config.commit_log_dir, config.root / "consumequeue"):
+            ratio = self.disk.used_ratio(path if path.exists() else config.root)
+            if ratio > warning:
+                is_used_up = at_any_age = True
+            elif ratio > forcibly:
+                at_any_age = True
+                is_used_up = is_used_up and config.emulate >= 5
+            else:
+                is_used_up = False
+            if ratio < 0 or ratio > normal:
+                wants_space = True
+                break
+        if is_used_up != self._store.admission.is_disk_used_up:
+            _log.log(
+                logging.ERROR if is_used_up else logging.INFO,
+                "the disk is %s: the store takes %s messages",
+                f"more than {warning:.0%} full" if is_used_up else "less full",
+                "no" if is_used_up else "its",
+            )
+            self._store.admission.refuse_while(disk_is_used_up=is_used_up)
+        return wants_space, at_any_age and config.clean_file_forcibly_enable
+
+    def _levels(self) -> tuple[float, float, float]:
+        """Warning, forcible and normal level as shares, within their official bounds."""
+        config = self._config
+        warning, forcibly = config.disk_space_warning_level_ratio, config.disk_space_clean_forcibly_ratio
+        if config.emulate < 5:
+            warning, forcibly = 90, 85
+        normal = config.disk_max_used_space_ratio
+        return (
+            min(max(warning, 35), 90) / 100,
+            min(max(forcibly, 30), 85) / 100,
+            min(max(normal, 10), 95) / 100,
+        )
+
+    def _is_the_hour(self) -> bool:
+        hour = datetime.fromtimestamp(self._clock.now_ms() / 1000).hour
+        return any(
+            part.strip().isdigit() and int(part) == hour for part in self._config.delete_when.split(";")
+        )
+
+    def _delete(self, *, at_any_age: bool) -> int:
+        deleted = 0
+        while deleted < self._config.delete_file_batch_max and (at_any_age or self._is_oldest_expired()):
+            position = self._store.log_min_offset
+            if not self._store.delete_oldest_log_file():
+                break
+            _log.info(
+                "deleted the log file at %d; the log now begins at %d", position, self._store.log_min_offset
+            )
+            deleted += 1
+        return deleted
+
+    def _is_oldest_expired(self) -> bool:
+        files = self._store.log.files.files
+        if len(files) <= 1:
+            return False
+        written_ms = files[0].path.stat().st_mtime_ns // 1_000_000
+        return written_ms + self._config.file_reserved_time * HOUR_MS <= self._clock.now_ms()
