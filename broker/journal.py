@@ -1,0 +1,281 @@
+"""The journal (`--journal DIR`): every request and its answer, appended to rolling files by a thread of its own.
+
+    loop thread                                     pocketmq-journal
+    request in ... answer out -> one tuple -> [ bounded queue ] -> one frame for all that wait -> file
+
+The loop's part is a tuple in a queue; packing and writing are the thread's, some times a second. When the queue is
+full entries are dropped and counted, in the journal and in the log: the broker never waits for its journal. What a
+kill cuts off is at most the last `WRITE_SECONDS` and half a frame, which readers skip. A disk that refuses is logged
+once, and entries are dropped. Files are `<start>-<number>.journal`, `FILE_BYTES` each, the newest `FILES` of them
+kept. The bytes are drawn in `pocketmq.protocol.journal_frames`. Connections of a broker with a journal are
+`JournaledConnection`; without one none of this is imported.
+"""
+
+import itertools
+import logging
+import os
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pocketmq.protocol.bodies_client import HeartbeatData
+from pocketmq.protocol.command import RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.journal_frames import (
+    CLOSED,
+    CONNECTED,
+    DROPPED,
+    EXCHANGE,
+    PUSHED,
+    SUFFIX,
+    encode_frame,
+    encode_head,
+)
+
+from .connection import Connection
+from .errors import StartError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .server import Server
+
+_log = logging.getLogger("pocketmq.journal")
+
+QUEUE_ENTRIES: Final = 65536
+WRITE_SECONDS: Final = 0.1
+FILE_BYTES: Final = 64 * 1024 * 1024
+FILES: Final = 64
+DETAIL_BYTES: Final = 64 * 1024
+_SECRET: Final = frozenset((50,))
+"""Requests whose fields hold keys (plain_acl.yml); of bodies only size and digest are kept anyway."""
+_HIDDEN: Final = {"fields": "not recorded"}
+_TELLING: Final = frozenset((34, 41, 42))
+"""Requests whose body says who a client is and what it wants: heartbeat, lock, unlock."""
+
+
+class Journal:
+    """One journal of one process. `start` and `stop` mirror each other; `add` is the loop's, the rest the thread's."""
+
+    def __init__(
+        self,
+        folder: Path,
+        about: dict[str, Any],
+        *,
+        queue_entries: int = QUEUE_ENTRIES,
+        file_bytes: int = FILE_BYTES,
+    ) -> None:
+        self._folder = folder
+        self._about = about
+        self._queue_entries = queue_entries
+        self._file_bytes = file_bytes
+        self._entries: deque[tuple[Any, ...]] = deque()
+        self._dropped = 0
+        self.dropped_in_all = 0
+        self._numbers = itertools.count()
+        self._connections = itertools.count(1)
+        self._file = -1
+        self._size = 0
+        self._names: list[Path] = []
+        self._started_ms = time.time_ns() // 1_000_000
+        self._is_stopping = threading.Event()
+        self._has_complained = False
+        self._thread = threading.Thread(target=self._run, name="pocketmq-journal", daemon=True)
+
+    def start(self) -> None:
+        """Open the first file. `StartError` where that cannot be."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._roll()
+        except OSError as error:
+            raise StartError(
+                f"cannot write a journal to {self._folder}: {error.strerror or error}"
+            ) from error
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits and close."""
+        self._is_stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._write()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def add(self, entry: tuple[Any, ...]) -> None:
+        """Queue one entry, or drop it where the queue is full."""
+        entries = self._entries
+        if len(entries) < self._queue_entries:
+            entries.append(entry)
+        else:
+            self._dropped += 1
+
+    def next_connection(self) -> int:
+        return next(self._connections)
+
+    # -- the thread
+
+    def _run(self) -> None:
+        while not self._is_stopping.wait(WRITE_SECONDS):
+            self._write()
+
+    def _write(self) -> None:
+        waiting = self._entries
+        entries = [waiting.popleft() for _ in range(len(waiting))]
+        dropped, self._dropped = self._dropped, 0
+        if dropped:
+            self.dropped_in_all += dropped
+            entries.append((DROPPED, time.time_ns(), dropped))
+            _log.warning(
+                "the journal could not follow: %d entries dropped, %d so far", dropped, self.dropped_in_all
+            )
+        if not entries:
+            return
+        try:
+            if self._size >= self._file_bytes:
+                self._roll()
+            self._append(encode_frame(entries))
+        except OSError as error:
+            self._dropped += len(entries)
+            if not self._has_complained:
+                self._has_complained = True
+                _log.error("the journal cannot be written, entries are dropped: %s", error)
+
+    def _append(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.write(self._file, view)
+            self._size += written
+            view = view[written:]
+
+    def _roll(self) -> None:
+        path = self._folder / f"{self._started_ms}-{next(self._numbers):06}{SUFFIX}"
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._size = file, 0
+        self._append(encode_head({**self._about, "fileStartedNs": time.time_ns()}))
+        self._names.append(path)
+        while len(self._names) > FILES:
+            self._names.pop(0).unlink(missing_ok=True)
+
+
+class JournaledConnection(Connection):
+    """A connection that tells the journal of everything that passes."""
+
+    def __init__(self, server: "Server", journal: Journal) -> None:
+        super().__init__(server)
+        self._journal = journal
+        self._server_name = server.handlers.name
+        self._number = journal.next_connection()
+        self._client_id: str | None = None
+        self._asked: dict[int, tuple[Command, int]] = {}
+
+    def connection_made(self, transport: "asyncio.BaseTransport") -> None:
+        super().connection_made(transport)
+        self._journal.add((CONNECTED, time.time_ns(), self._number, self._server_name, self.peer))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        for command, received_ns in self._asked.values():
+            self._note(command, received_ns, 0, None, None)
+        self._asked.clear()
+        self._journal.add((CLOSED, time.time_ns(), self._number))
+
+    def _request_received(self, command: Command) -> None:
+        received_ns = time.time_ns()
+        if command.is_oneway:
+            self._note(command, received_ns, 0, None, None)
+        else:
+            self._asked[command.opaque] = command, received_ns
+        super()._request_received(command)
+
+    def write(self, command: Command, body: Body | Sequence[Body] | None = None) -> None:
+        if command.flag & RESPONSE_FLAG:
+            asked = self._asked.pop(command.opaque, None)
+            if asked is not None:
+                self._note(*asked, time.time_ns(), command, body)
+        else:
+            size = (
+                0
+                if body is None
+                else len(body)
+                if isinstance(body, bytes | memoryview)
+                else sum(map(len, body))
+            )
+            now_ns = time.time_ns()
+            self._journal.add(
+                (PUSHED, now_ns, self._number, self._client_id, command.code, command.fields, size)
+            )
+        super().write(command, body)
+
+    def _note(
+        self,
+        command: Command,
+        received_ns: int,
+        answered_ns: int,
+        reply: Command | None,
+        reply_body: Body | Sequence[Body] | None,
+    ) -> None:
+        body = command.body
+        detail = self._detail(command) if command.code in _TELLING else None
+        entry: tuple[Any, ...] = (
+            EXCHANGE,
+            received_ns,
+            answered_ns,
+            self._number,
+            self._client_id,
+            command.code,
+            command.opaque,
+            command.version,
+            command.language,
+            command.is_oneway,
+            _HIDDEN if command.code in _SECRET else command.fields,
+            0 if body is None else len(body),
+            0 if body is None else zlib.crc32(body),
+        )
+        if reply is not None:
+            size, crc = _digest(reply_body)
+            entry += (reply.code, reply.remark, reply.fields, size, crc, detail)
+        elif detail is not None:
+            entry += (None, None, None, 0, 0, detail)
+        self._journal.add(entry)
+
+    def _detail(self, command: Command) -> str | None:
+        body = bytes(command.body or b"")[:DETAIL_BYTES]
+        if command.code == 34:
+            try:
+                self._client_id = HeartbeatData.decode(body).client_id or self._client_id
+            except ProtocolError:  # the handler answers that
+                return None
+        return body.decode("utf-8", "replace")
+
+
+def _digest(body: Body | Sequence[Body] | None) -> tuple[int, int]:
+    """Size and CRC-32 of a body in one piece or several."""
+    if body is None:
+        return 0, 0
+    if isinstance(body, bytes | memoryview):
+        return len(body), zlib.crc32(body)
+    size = crc = 0
+    for piece in body:
+        size += len(piece)
+        crc = zlib.crc32(piece, crc)
+    return size, crc
+
+
+def journal_of(folder: Path, *, broker_name: str, cluster: str, emulate: int) -> Journal:
+    """The journal of a broker that starts now."""
+    about = {
+        "brokerName": broker_name,
+        "cluster": cluster,
+        "emulate": emulate,
+        "processId": os.getpid(),
+        "startedNs": time.time_ns(),
+    }
+    return Journal(folder, about)

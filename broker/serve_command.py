@@ -1,0 +1,168 @@
+"""`pocketmq serve`: the options, what they make of the settings, and what a user reads when something is wrong.
+
+Every option that says what a key says is that key, given last: `--port 10911` is `--set listenPort=10911`. Imports of
+the server wait until it is wanted, so that `--help` and `--print-config` are quick. Next: `serving.py` (start, signals,
+stop), `config_loading.py` (files and keys).
+"""
+
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from pocketmq.store.errors import StoreError
+
+from .errors import StartError
+
+if TYPE_CHECKING:
+    from .config import BrokerConfig, NameServerConfig
+
+_log = logging.getLogger("pocketmq.serve")
+
+USER_ERROR: Final = 2
+_LEVELS: Final = ("debug", "info", "warning", "error")
+_PORT: Final = click.IntRange(0, 65535)
+_KEYS: Final = {
+    "--store": "storePathRootDir",
+    "--host": "bindAddress",
+    "--port": "listenPort",
+    "--namesrv": "namesrvAddr",
+}
+_ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
+
+
+@click.command()
+@click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
+@click.option("--namesrv-conf", metavar="FILE", help="A namesrv.conf, for the name server in this process.")
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
+@click.option("--store", metavar="DIR", help="Directory of the store.  [default: pocketmq-store]")
+@click.option("--ephemeral", is_flag=True, help="A temporary store, removed at exit.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=_PORT, help="Port of the broker, 0 for a free one.  [default: 10911]")
+@click.option(
+    "--namesrv-port", type=_PORT, help="Port of the name server, 0 for a free one.  [default: 9876]"
+)
+@click.option("--no-namesrv", is_flag=True, help="No name server in this process: register elsewhere.")
+@click.option("--namesrv", metavar="ADDR[;ADDR]", help="Name servers to register at besides our own.")
+@click.option(
+    "--journal", metavar="DIR", help="Record every request and its answer in files of this directory."
+)
+@click.option(
+    "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
+)
+@click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
+def serve(
+    *,
+    conf_file: str | None,
+    namesrv_conf: str | None,
+    sets: tuple[str, ...],
+    store: str | None,
+    ephemeral: bool,
+    host: str | None,
+    port: int | None,
+    namesrv_port: int | None,
+    no_namesrv: bool,
+    namesrv: str | None,
+    journal: str | None,
+    print_config: bool,
+    log_level: str,
+) -> None:
+    """Serve RocketMQ: a broker and its name server in one process.
+
+    When clients may come, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM
+    and SIGINT stop the server in order.
+    """
+    logging.basicConfig(
+        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        with _store_dir(store, ephemeral=ephemeral) as store_dir:
+            options = {"--store": store_dir, "--host": host, "--port": port, "--namesrv": namesrv}
+            broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
+            name_server = None
+            if not no_namesrv:
+                name_server = _name_server_config(broker, namesrv_conf, sets, namesrv_port)
+            if print_config:
+                click.echo(listing(broker, name_server), nl=False)
+                return
+            from .serving import run
+
+            _log.info("store: %s", broker.store.root.absolute())
+            run(broker, name_server, None if journal is None else Path(journal))
+    except (StartError, StoreError) as error:
+        click.echo(f"pocketmq: {error}", err=True)
+        sys.exit(USER_ERROR)
+
+
+@contextmanager
+def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
+    """The directory to use, if the options name one; a temporary one is gone afterwards."""
+    if not ephemeral:
+        yield store
+        return
+    if store is not None:
+        raise StartError("--ephemeral and --store exclude each other")
+    try:
+        folder = tempfile.mkdtemp(prefix="pocketmq-")
+    except OSError as error:
+        raise StartError(f"cannot make a temporary store: {error}") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _broker_config(
+    conf_file: str | None, sets: Sequence[str], options: "dict[str, str | int | None]", *, no_namesrv: bool
+) -> "BrokerConfig":
+    """Settings in the order of their weight: environment, file, --set, options."""
+    from .config_loading import Setting, load_broker
+
+    given = [
+        Setting(_KEYS[option], str(value), option) for option, value in options.items() if value is not None
+    ]
+    config = load_broker(conf_file, sets, given)
+    if no_namesrv and not config.namesrv_addr:
+        config.namesrv_addr = os.environ.get("NAMESRV_ADDR", "")
+        if not config.namesrv_addr:
+            raise StartError("--no-namesrv leaves nobody to register at: give --namesrv or NAMESRV_ADDR")
+    return config
+
+
+def _name_server_config(
+    broker: "BrokerConfig", conf_file: str | None, sets: Sequence[str], port: int | None
+) -> "NameServerConfig":
+    """Its files stand beside the store unless told otherwise, so that one directory holds everything."""
+    from .config_loading import load_name_server
+
+    config = load_name_server(conf_file, sets, broker.conf_file)
+    if port is not None:
+        config.listen_port = port
+    config.kv_config_path = config.kv_config_path or str(broker.store.root / "namesrv" / "kvConfig.json")
+    config.config_store_path = conf_file or config.config_store_path
+    return config
+
+
+def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> str:
+    """Every key we know of: value, official default, verdict, and what it does or why it does nothing."""
+    from . import config_keys
+    from .access_control import SECRET_KEYS
+
+    lines = [_ROW.format("key", "value", "official default", "verdict", "what it does, or why nothing")]
+    for config, program in ((broker, "broker"), (name_server, "name server")):
+        if config is None:
+            continue
+        lines.append(f"# {program}")
+        for key in config_keys.keys("broker" if config is broker else "namesrv").values():
+            value = config_keys.shown(config, key, broker.emulate)
+            default = key.default_of(broker.emulate)
+            value = "(hidden)" if value and key.name in SECRET_KEYS else value
+            cells = ("-" if cell is None else cell or '""' for cell in (value, default))
+            lines.append(_ROW.format(key.name, *cells, key.verdict, key.reason))
+    return "".join(line + "\n" for line in lines)
