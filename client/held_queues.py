@@ -1,0 +1,100 @@
+"""The queues a consumer holds, as far as push and lite pull consumers do it alike: rounds, first positions, offsets.
+
+The rebalancer decides and calls here (`QueueKeeper`). Not pulling, nor giving queues up: `push_queues.py`,
+`lite_pull_queues.py`. Mirrors what `RebalancePushImpl` and `RebalanceLitePullImpl` share. Next: `puller.py`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from pocketmq.protocol.bodies_client import MessageModel, SubscriptionData
+from pocketmq.protocol.message_queue import MessageQueue
+
+from .assignment import BrokerAssignments
+from .first_position import AskMaxOffset, SearchOffset, UseOffset, checked_position, compute_pull_from_where
+from .hooks import Hooks
+from .instance import ClientInstance
+from .offset_stores import OffsetStore
+from .pull_api import PullApi
+from .rebalancer import Queue, Rebalancer
+from .settings import LitePullConsumerSettings, PushConsumerSettings
+
+if TYPE_CHECKING:
+    from .pop_queues import PopQueues
+
+
+class HeldQueues(ABC):
+    """Of one started consumer. `subscriptions` is the consumer's own table, by topic."""
+
+    def __init__(
+        self,
+        instance: ClientInstance,
+        group: str,
+        settings: PushConsumerSettings | LitePullConsumerSettings,
+        subscriptions: dict[str, SubscriptionData],
+        offsets: OffsetStore,
+        *,
+        hooks: Hooks,
+        consume_passively: bool,
+        assignments: BrokerAssignments | None = None,
+        pops: "PopQueues | None" = None,
+    ) -> None:
+        self.group = group
+        self.offsets = offsets
+        self.pull_api = PullApi(instance, group, hooks, unit_mode=settings.unit_mode)
+        self._instance = instance
+        self._subscriptions = subscriptions
+        self._where = settings.consume_from_where
+        self._consume_timestamp = settings.consume_timestamp
+        self.is_clustering = settings.message_model is MessageModel.CLUSTERING
+        self._stopped = False
+        self._rebalancer = Rebalancer(
+            instance,
+            self,
+            group,
+            message_model=settings.message_model,
+            strategy=settings.allocate_message_queue_strategy,
+            consume_passively=consume_passively,
+            assignments=assignments,
+            pops=pops,
+        )
+        self.table = self._rebalancer.table
+
+    def drop_all(self) -> None:
+        """Give up everything at once: the consumer has left the group."""
+        self._rebalancer.drop_all()
+
+    # -- what the rebalancer asks
+
+    async def first_position(self, queue: MessageQueue) -> int:
+        """Where the group goes on in a queue (official computePullFromWhereWithException)."""
+        stored = await self.stored_offset(queue)
+        position = compute_pull_from_where(self._where, stored, queue.topic, self._consume_timestamp)
+        if isinstance(position, UseOffset):
+            return position.offset
+        if isinstance(position, AskMaxOffset):
+            return checked_position(await self.pull_api.max_offset(queue))
+        assert isinstance(position, SearchOffset)
+        return checked_position(await self.pull_api.search_offset(queue, position.timestamp_ms))
+
+    def forget_offset(self, queue: MessageQueue) -> None:
+        self.offsets.remove(queue)
+
+    async def lock(self, queue: MessageQueue) -> bool:
+        return True
+
+    def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
+        assert not popped, "only a push consumer lets the broker decide"
+
+    @abstractmethod
+    async def stored_offset(self, queue: MessageQueue) -> int:
+        """The group's offset: from the store, or from memory first."""
+
+    @abstractmethod
+    def end(self, queue: MessageQueue, state: Queue) -> None: ...
+    @abstractmethod
+    async def release(self, queue: MessageQueue, state: Queue) -> bool: ...
+    @abstractmethod
+    def begin(self, queue: MessageQueue, state: Queue, offset: int) -> None: ...
+    @abstractmethod
+    async def queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None: ...

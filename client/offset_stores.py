@@ -1,0 +1,237 @@
+"""How far a group has come in each of its queues: kept in memory, persisted at the broker or in a file.
+
+A clustering consumer shares its offsets through the broker (`RemoteBrokerOffsetStore`), a broadcasting one keeps its
+own in a file that the Java client reads and writes as well (`LocalFileOffsetStore`):
+
+    ~/.rocketmq_offsets/<client id>/<group>/offsets.json         and offsets.json.bak, the content before
+    { "offsetTable":{ {"brokerName":"b","queueId":0,"topic":"T"}:12 } }
+
+The offset stored is the next one to read. Owned by the event loop. Next: `pull_api.py`.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import field
+from pocketmq.protocol.body import Body
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.fastjson import dumps
+from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.offset_requests import QueryConsumerOffset, UpdateConsumerOffset
+
+from .errors import ClientError, NotReachable, RequestRefused, RouteNotFound
+from .first_position import NO_OFFSET, OFFSET_UNREADABLE, stored_offset_of_refusal
+from .offset_memory import OffsetMemory
+
+if TYPE_CHECKING:
+    from .instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+CALL_TIMEOUT_SECONDS: Final = 5.0
+OFFSETS_DIR: Final = ".rocketmq_offsets"
+
+
+class OffsetStore(Protocol):
+    """Official OffsetStore. Reads give an offset, NO_OFFSET, or OFFSET_UNREADABLE."""
+
+    async def load(self) -> None: ...
+    def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None: ...
+    def update_and_freeze(self, queue: MessageQueue, offset: int) -> None: ...
+    def read(self, queue: MessageQueue) -> int: ...
+    async def in_store(self, queue: MessageQueue) -> int: ...
+    async def persist(self, queue: MessageQueue) -> None: ...
+    async def persist_all(self, queues: Iterable[MessageQueue]) -> None: ...
+    def remove(self, queue: MessageQueue) -> None: ...
+    def of_topic(self, topic: str = "") -> dict[MessageQueue, int]: ...
+
+
+async def read_offset(store: OffsetStore, queue: MessageQueue) -> int:
+    """From memory, else from the store (MEMORY_FIRST_THEN_STORE)."""
+    offset = store.read(queue)
+    return offset if offset >= 0 else await store.in_store(queue)
+
+
+class RemoteBrokerOffsetStore(OffsetMemory):
+    """Offsets of a group, kept by the master of each queue. Updates are one-way: a lost one comes again in 5 s."""
+
+    def __init__(self, instance: "ClientInstance", group: str) -> None:
+        super().__init__()
+        self._instance = instance
+        self._group = group
+
+    async def load(self) -> None:
+        """Nothing: each queue is asked for when it is assigned."""
+
+    async def in_store(self, queue: MessageQueue) -> int:
+        """Ask the master (after a route refresh, any member) of the queue's broker; success is remembered."""
+        request = QueryConsumerOffset(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            broker_name=queue.broker_name,
+        )
+        try:
+            address = self._instance.vip(await self._address_to_ask(queue))
+            reply = await self._instance.connections.call(
+                address, request, timeout_seconds=CALL_TIMEOUT_SECONDS
+            )
+        except RequestRefused as refusal:
+            offset = stored_offset_of_refusal(refusal.code)
+            if offset == OFFSET_UNREADABLE:
+                _log.warning("offset of %s in %s: %s", self._group, queue, refusal)
+            return offset
+        except (ClientError, ProtocolError) as error:
+            _log.warning("offset of %s in %s: %s", self._group, queue, error)
+            return OFFSET_UNREADABLE
+        self.update(queue, reply.offset)
+        return reply.offset
+
+    async def persist(self, queue: MessageQueue) -> None:
+        """Tell the broker one queue's offset, if there is one."""
+        offset = self.read(queue)
+        if offset != NO_OFFSET:
+            await self._send(queue, offset)
+
+    async def persist_all(self, queues: Iterable[MessageQueue]) -> None:
+        """Tell the brokers the offsets of these queues, changed or not; forget all other queues.
+
+        No queues at all: nothing happens, as in Java.
+        """
+        for queue, offset in self.to_persist(set(queues)).items():
+            await self._send(queue, offset)
+
+    async def commit(self, queue: MessageQueue, offset: int) -> None:
+        """Tell the broker an offset and wait for its answer."""
+        self.update(queue, offset)
+        request = self._request(queue, offset)
+        address = self._instance.vip(await self._address_to_tell(queue))
+        await self._instance.connections.call(address, request, timeout_seconds=CALL_TIMEOUT_SECONDS)
+
+    async def _send(self, queue: MessageQueue, offset: int) -> None:
+        try:
+            address = self._instance.vip(await self._address_to_tell(queue))
+            await self._instance.connections.notify(address, self._request(queue, offset))
+        except (NotReachable, RouteNotFound, RequestRefused) as error:
+            _log.warning("offset %d of %s in %s is not persisted: %s", offset, self._group, queue, error)
+
+    def _request(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffset:
+        return UpdateConsumerOffset(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            broker_name=queue.broker_name,
+        )
+
+    async def _address_to_ask(self, queue: MessageQueue) -> str:
+        address = self._instance.brokers.master(queue.broker_name)
+        return address or await self._address_to_tell(queue)
+
+    async def _address_to_tell(self, queue: MessageQueue) -> str:
+        """The master, else any member of the broker group; a route refresh where none is known."""
+        found = self._instance.brokers.reader(queue.broker_name, 0)
+        if found is None:
+            await self._instance.find_route(queue.topic)
+            found = self._instance.brokers.reader(queue.broker_name, 0)
+        if found is None:
+            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
+        return found[0]
+
+
+class _OffsetsFile(Body, frozen=True):
+    """Official OffsetSerializeWrapper."""
+
+    offset_table: dict[MessageQueue, int] = field(default_factory=dict)
+
+
+class LocalFileOffsetStore(OffsetMemory):
+    """Offsets of a broadcasting group on this machine. The path holds the client id: keep instance name and address.
+
+    Environment ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR stands for the Java property
+    rocketmq.client.localOffsetStoreDir.
+    """
+
+    def __init__(self, client_id: str, group: str, folder: Path | None = None) -> None:
+        super().__init__()
+        self.path = (folder or default_offsets_dir()) / client_id / group / "offsets.json"
+        self._writing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read the file into memory. ClientError where neither it nor its backup can be read."""
+        for queue, offset in (await asyncio.to_thread(self._read)).items():
+            self.update(queue, offset)
+
+    async def in_store(self, queue: MessageQueue) -> int:
+        """The file's offset, remembered; NO_OFFSET where it has none or cannot be read."""
+        try:
+            offset = (await asyncio.to_thread(self._read)).get(queue, NO_OFFSET)
+        except ClientError:
+            return NO_OFFSET
+        if offset >= 0:
+            self.update(queue, offset)
+        return offset
+
+    async def persist(self, queue: MessageQueue) -> None:
+        """Write one queue's offset into the file, if there is one."""
+        offset = self.read(queue)
+        if offset != NO_OFFSET:
+            await self._write({queue: offset})
+
+    async def persist_all(self, queues: Iterable[MessageQueue]) -> None:
+        """Write the offsets of these queues into the file; others in it stay."""
+        known = self.of_topic()
+        changed = {queue: known[queue] for queue in queues if queue in known}
+        if changed:
+            await self._write(changed)
+
+    async def _write(self, changed: dict[MessageQueue, int]) -> None:
+        async with self._writing:
+            try:
+                await asyncio.to_thread(self._overlay, changed)
+            except (ClientError, OSError) as error:
+                _log.error("offsets are not persisted to %s: %s", self.path, error)
+
+    def _overlay(self, changed: dict[MessageQueue, int]) -> None:
+        content = dumps(_OffsetsFile(offset_table={**self._read(), **changed}), pretty=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_suffix(".json.tmp")
+        temporary.write_bytes(content)
+        if self.path.exists():
+            os.replace(self.path, self._backup)
+        os.replace(temporary, self.path)
+
+    def _read(self) -> dict[MessageQueue, int]:
+        """The file's table; its backup's where the file is empty, absent or damaged."""
+        try:
+            content = self.path.read_bytes()
+            if content.strip():
+                return dict(_OffsetsFile.decode(content).offset_table)
+        except OSError:
+            pass
+        except ProtocolError as error:
+            _log.warning("%s cannot be read, trying its backup: %s", self.path, error)
+        try:
+            content = self._backup.read_bytes()
+        except OSError:
+            return {}
+        if not content.strip():
+            return {}
+        try:
+            return dict(_OffsetsFile.decode(content).offset_table)
+        except ProtocolError as error:
+            raise ClientError(f"{self._backup}: cannot be read: {error}") from error
+
+    @property
+    def _backup(self) -> Path:
+        return self.path.with_name("offsets.json.bak")
+
+
+def default_offsets_dir() -> Path:
+    """Where local offsets are kept unless told otherwise."""
+    told = os.environ.get("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR")
+    return Path(told) if told else Path.home() / OFFSETS_DIR
