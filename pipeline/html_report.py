@@ -1,0 +1,205 @@
+"""One HTML file with everything in it: headings, tables, timelines as SVG. No script, no network, no Spark.
+
+Colours are those of a palette that colour-blind readers can tell apart, and every bar has its words in a tooltip as
+well. It follows the reader's light or dark setting. Next: `job_output.py`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, Final
+
+import msgspec
+
+PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb8866", "#777777")
+_LABEL_WIDTH: Final = 190
+_PLOT_WIDTH: Final = 860
+_ROW_HEIGHT: Final = 24
+_STYLE: Final = """
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --line: #d7dce3; --soft: #f3f5f8; --bad: #b3261e }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e8ee; --paper: #14181e; --line: #353c47; --soft: #1d232c; --bad: #ff8a80 } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+  max-width: 1100px; padding: 0 1rem }
+h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
+h3 { margin-bottom: .4rem } p.lead { margin-top: 0; opacity: .75 } p.none { opacity: .6; font-style: italic }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left; vertical-align: top }
+th { background: var(--soft); font-weight: 600 } td.number { text-align: right } div.wide { overflow-x: auto }
+ul.findings li { color: var(--bad) } svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
+svg .grid { stroke: var(--line) } .legend span { display: inline-block; margin-right: 1.2rem }
+.legend i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px }
+"""
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A stretch of time in a row of a timeline. `series` decides the colour; seconds since 1970."""
+
+    row: str
+    begin: float
+    end: float
+    series: str
+    words: str = ""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A moment in a row."""
+
+    row: str
+    at: float
+    words: str = ""
+
+
+def page(title: str, lead: str, sections: Iterable[str]) -> str:
+    """The whole document."""
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style><h1>{escape(title)}</h1><p class=lead>{escape(lead)} Made {made}.</p>"
+        + "".join(sections)
+        + "</html>\n"
+    )
+
+
+def heading(text: str, level: int = 2) -> str:
+    return f"<h{level}>{escape(text)}</h{level}>"
+
+
+def paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"
+
+
+def findings(texts: Sequence[str]) -> str:
+    """What needs somebody's eye, or that nothing does."""
+    if not texts:
+        return "<p class=none>Nothing found.</p>"
+    return "<ul class=findings>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
+    """Rows with a head; numbers stand right."""
+    if not rows:
+        return "<p class=none>No rows.</p>"
+    names = list(columns or rows[0])
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"<td>{escape(shown(value))}</td>"
+    return f"<td class=number>{shown(value)}</td>"
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S")
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return str(value)
+
+
+def colours(series: Iterable[str]) -> dict[str, str]:
+    """A colour for each name, in the order given; after eight they come again."""
+    return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(dict.fromkeys(series))}
+
+
+def legend(colour_of: Mapping[str, str]) -> str:
+    return (
+        '<p class="legend">'
+        + "".join(
+            f'<span><i style="background:{colour}"></i>{escape(name)}</span>'
+            for name, colour in colour_of.items()
+        )
+        + "</p>"
+    )
+
+
+def timeline(
+    bars: Sequence[Bar], marks: Sequence[Mark], begin: float, end: float, colour_of: Mapping[str, str]
+) -> str:
+    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`."""
+    rows = list(dict.fromkeys([bar.row for bar in bars] + [mark.row for mark in marks]))
+    if not rows:
+        return "<p class=none>Nothing to draw.</p>"
+    span = max(end - begin, 0.001)
+    height = len(rows) * _ROW_HEIGHT + 30
+    place = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
+
+    def x(moment: float) -> float:
+        return _LABEL_WIDTH + (min(max(moment, begin), end) - begin) / span * _PLOT_WIDTH
+
+    drawn = [_axis(begin, span, height)]
+    drawn += [
+        f'<text x="{_LABEL_WIDTH - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row[:30])}</text>'
+        for row in rows
+    ]
+    drawn += [
+        _rectangle(bar, lane, count, place[bar.row], x, colour_of)
+        for bar, (lane, count) in zip(bars, _lanes(bars), strict=True)
+    ]
+    drawn += [
+        f'<circle cx="{x(mark.at):.1f}" cy="{place[mark.row] + 9}" r="4" fill="none" stroke="currentColor" '
+        f'stroke-width="1.6"><title>{escape(mark.words)}</title></circle>'
+        for mark in marks
+    ]
+    width = _LABEL_WIDTH + _PLOT_WIDTH + 20
+    return (
+        f'<div class=wide><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        + "".join(drawn)
+        + "</svg></div>"
+    )
+
+
+def _rectangle(
+    bar: Bar, lane: int, count: int, top: int, x: Callable[[float], float], colour_of: Mapping[str, str]
+) -> str:
+    tall = (_ROW_HEIGHT - 6) / count
+    return (
+        f'<rect x="{x(bar.begin):.1f}" y="{top + lane * tall:.1f}" rx="2" height="{tall - 1:.1f}" '
+        f'width="{max(x(bar.end) - x(bar.begin), 2):.1f}" fill="{colour_of.get(bar.series, PALETTE[-1])}">'
+        f"<title>{escape(bar.words or bar.series)}</title></rect>"
+    )
+
+
+def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
+    """(lane, lanes of its row) of each bar: bars of one row that overlap lie above each other."""
+    ends: dict[str, list[float]] = {}
+    lane_of: dict[int, int] = {}
+    for index in sorted(range(len(bars)), key=lambda one: bars[one].begin):
+        bar = bars[index]
+        lanes = ends.setdefault(bar.row, [])
+        free = next((lane for lane, end in enumerate(lanes) if end <= bar.begin), len(lanes))
+        lanes[free : free + 1] = [bar.end]
+        lane_of[index] = free
+    return [(lane_of[index], len(ends[bar.row])) for index, bar in enumerate(bars)]
+
+
+def _axis(begin: float, span: float, height: int) -> str:
+    """A line every so often, with the seconds since the beginning."""
+    step = next(
+        step for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 3600, 14400, 86400, 1e9) if span / step <= 12
+    )
+    drawn = []
+    for count in range(int(span / step) + 1):
+        x = _LABEL_WIDTH + count * step / span * _PLOT_WIDTH
+        drawn.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
+        drawn.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{_since(count * step)}</text>')
+    return "".join(drawn)
+
+
+def _since(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:g} s"
+    return f"{seconds / 60:g} min" if seconds < 7200 else f"{seconds / 3600:g} h"

@@ -1,0 +1,133 @@
+"""Messages sent again: `python -m pocketmq.pipeline.replay_job -n ADDR --topics T --to T2`.
+
+A range by time, a filter in SQL over the message's columns, a rate, a dry run that only counts. Each copy carries the
+id of its origin (property `replayOf`) and goes to the queue of its origin's number (`--queues keep`), so a queue's
+order is kept where the target has as many. With `--checkpoint DIR` a replay that was broken goes on where it was, and
+sends nothing again that was acknowledged as a batch; what was under way comes again with the same UNIQ_KEY. Retry and
+dead-letter topics are replayed when they are named. Next: `job_output.py`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from .job_output import Report, Section, output_options, run_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ORIGIN = "replayOf"
+KEEP, SPREAD = "keep", "spread"
+BATCH_MESSAGES = 50_000
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """What to replay, and how. Times are epoch ms."""
+
+    namesrv_addr: str
+    topics: str
+    target: str
+    target_namesrv_addr: str | None = None
+    starting_ms: int | None = None
+    ending_ms: int | None = None
+    where: str | None = None
+    queues: str = KEEP
+    rows_per_second: int | None = None
+    checkpoint: str | None = None
+    is_dry: bool = False
+
+
+def build(spark: "SparkSession", replay: Replay) -> Report:
+    """Send, or count; tell how many."""
+    from pyspark.sql import functions as F
+
+    options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
+    if replay.starting_ms is not None:
+        options |= {
+            "startingTimestamp": str(replay.starting_ms),
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
+    is_stream = replay.checkpoint is not None and not replay.is_dry
+    if replay.ending_ms is not None and not is_stream:
+        options["endingTimestamp"] = str(replay.ending_ms)
+    if is_stream:
+        source = (
+            spark.readStream.format("rocketmq")
+            .options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
+            .load()
+        )
+    else:
+        source = spark.read.format("rocketmq").options(**options).load()
+    rows = source if replay.where is None else source.where(replay.where)
+    if replay.ending_ms is not None and is_stream:
+        rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
+    sent = _count(rows) if replay.is_dry else _send(rows, replay)
+    words = "would be sent" if replay.is_dry else "sent"
+    counts = spark.createDataFrame([(replay.target, sent)], "target string, messages bigint")
+    return Report(
+        "Replay", f"{sent:,} messages {words} to {replay.target}.", [Section("messages", "Messages", counts)]
+    )
+
+
+def copies(rows: "DataFrame", queues: str) -> "DataFrame":
+    """The sink's columns of messages read by the source."""
+    from pyspark.sql import functions as F
+
+    from .encoder import RESERVED
+
+    taken = F.map_filter("properties", lambda name, _: ~name.isin(*sorted(RESERVED)) & (name != ORIGIN))
+    origin = F.create_map(F.lit(ORIGIN), F.col("msgId"))
+    columns = [
+        F.col("body"), F.col("keys"), F.col("tags"), F.col("flag"),
+        F.map_concat(taken, origin).alias("properties"),
+    ]  # fmt: skip
+    return rows.select(*columns, *([F.col("queueId")] if queues == KEEP else []))
+
+
+def _count(rows: "DataFrame") -> int:
+    return rows.select("queueOffset").count()
+
+
+def _send(rows: "DataFrame", replay: Replay) -> int:
+    options = {"nameServer": replay.target_namesrv_addr or replay.namesrv_addr, "topic": replay.target}
+    if replay.rows_per_second is not None:
+        options["maxRowsPerSecond"] = str(replay.rows_per_second)
+    prepared = copies(rows, replay.queues)
+    if not rows.isStreaming:
+        counted = prepared.cache()
+        count = counted.count()
+        counted.write.format("rocketmq").mode("append").options(**options).save()
+        counted.unpersist()
+        return count
+    assert replay.checkpoint is not None
+    writer = prepared.writeStream.format("rocketmq").options(**options)
+    query = writer.option("checkpointLocation", replay.checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return sum(progress.numInputRows for progress in query.recentProgress)
+
+
+@click.command("replay")
+@click.option("-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="Where to read.")
+@click.option("--topics", required=True, metavar="T[,T]", help="What to read.")
+@click.option("--to", "target", required=True, metavar="TOPIC", help="Where to send.")
+@click.option("--to-namesrv", "target_namesrv_addr", metavar="ADDR", help="Another cluster to send to.")
+@click.option("--from-ms", "starting_ms", type=int, help="Store time to begin at, epoch ms.")
+@click.option("--until-ms", "ending_ms", type=int, help="Store time to end before, epoch ms.")
+@click.option("--where", metavar="SQL", help="A condition over the columns, such as \"tags = 'paid'\".")
+@click.option("--queues", type=click.Choice([KEEP, SPREAD]), default=KEEP, show_default=True)
+@click.option("--rows-per-second", type=click.IntRange(1), help="Of each task.")
+@click.option("--checkpoint", metavar="DIR", help="Go on where a broken replay was.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Count, send nothing.")
+@output_options
+def main(*, master: str, memory: str, json_file: str | None, parquet_folder: str | None, html_file: str | None,
+         quiet: bool, **given: Any) -> None:  # fmt: skip
+    """Send messages again, to the same or another topic."""
+    run_job(
+        "replay", lambda spark: build(spark, Replay(**given)), master=master, memory=memory, json_file=json_file,
+        parquet_folder=parquet_folder, html_file=html_file, quiet=quiet,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
