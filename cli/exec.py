@@ -1,0 +1,186 @@
+"""`pocketmq exec -- COMMAND`: any program, with a server for as long as it runs.
+
+    pocketmq exec -- mvn test          NAMESRV_ADDR is set for it; its exit code is ours
+
+The server is in this process (`pocketmq.testing.EmbeddedServer`), the program a child. Who gets which signal:
+
+    started from a terminal     Ctrl-C, Ctrl-\\ and Ctrl-Z reach the program from the terminal itself, and end only
+                                the program: we wait for it. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on
+    anywhere else (CI, cron)    the program leads a process group, every signal is passed on to the whole group, and
+                                what is left of the group when the program has ended is ended too
+
+Killing us with SIGKILL leaves the program to itself. Next: `pocketmq.testing.embedded`.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Final
+
+import click
+from pocketmq.broker.errors import StartError
+from pocketmq.store.errors import StoreError
+
+from .options import USER_ERROR
+
+NOT_EXECUTABLE: Final = 126
+NOT_FOUND: Final = 127
+"""Exit codes of shells, for a program that cannot be started."""
+PATIENCE_SECONDS: Final = 2.0
+"""How long what the program left behind may take to end."""
+_FROM_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
+_PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@click.command("exec", context_settings={"allow_interspersed_args": False})
+@click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
+@click.option("--store", metavar="DIR", help="A store to keep.  [default: a temporary one]")
+@click.option(
+    "--namesrv-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the name server.  [default: a free one]",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="error",
+    show_default=True,
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def exec_command(
+    *,
+    conf_file: str | None,
+    sets: tuple[str, ...],
+    store: str | None,
+    namesrv_port: int,
+    log_level: str,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND with a RocketMQ server of its own.
+
+    NAMESRV_ADDR in its environment says where the server is. When COMMAND has ended, the server is stopped, and the
+    exit code is that of COMMAND.
+    """
+    from pocketmq.testing.embedded import EmbeddedServer
+
+    logging.basicConfig(
+        stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    program = _Program(command)
+    try:
+        server = EmbeddedServer(_settings(sets), conf=conf_file, store=store, namesrv_port=namesrv_port)
+        with program.signals(), server:
+            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
+    except (StartError, StoreError) as error:
+        click.echo(f"pocketmq: {error}", err=True)
+        code = USER_ERROR
+    sys.exit(code)
+
+
+def _settings(words: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise StartError(f"--set {word}: it is key=value")
+        settings[key.strip()] = value
+    return settings
+
+
+class _Program:
+    """The child: not started, running, ended. Belongs to the main thread, where signal handlers run."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._has_terminal = _has_terminal()
+        self._is_begun = False
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        """Signals that came while the child was being made."""
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """While inside, signals are the program's; before it is started they end the start."""
+        former = {number: signal.signal(number, self._signalled) for number in _PASSED_ON}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def run(self, environment: Mapping[str, str]) -> int:
+        """Start it and wait for its end; its exit code, 128 + number where a signal ended it."""
+        self._is_begun = True
+        group = None if self._has_terminal else 0
+        try:
+            self._child = subprocess.Popen(self._command, env=environment, process_group=group)
+        except OSError as error:
+            click.echo(f"pocketmq: cannot run {self._command[0]}: {error.strerror or error}", err=True)
+            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        for number in self._early:
+            self._pass_on(number)
+        code = self._child.wait()
+        if not self._has_terminal:
+            _end_group(self._child.pid)
+        return code if code >= 0 else 128 - code
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_begun:
+            raise SystemExit(128 + number)
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        child = self._child
+        if child is None or child.returncode is not None:
+            return  # it has ended, and the server is about to
+        if not self._has_terminal:
+            _signal_group(child.pid, number)
+        elif number not in _FROM_TERMINAL:
+            child.send_signal(number)
+
+
+def _has_terminal() -> bool:
+    """Are we in the foreground of a terminal? Then a child of our process group is, too."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _end_group(leader: int) -> None:
+    """End what the program started and left: SIGTERM, then SIGKILL for those that do not listen."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    is_left = _signal_group(leader, signal.SIGTERM)
+    while is_left and time.monotonic() < deadline:
+        time.sleep(0.02)
+        is_left = _signal_group(leader, 0)
+    if is_left:
+        _signal_group(leader, signal.SIGKILL)
+
+
+def _signal_group(leader: int, number: int) -> bool:
+    """False where nobody is left in the group."""
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody is left, but not ours to end (macOS: a zombie)
+        return number != 0
+    return True

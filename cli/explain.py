@@ -1,0 +1,48 @@
+"""`pocketmq explain`: where a group starts reading a topic, and which rule decides."""
+
+import click
+from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.client.pull_consumer import PullConsumer
+from pocketmq.protocol.explain_requests import Verdict, encode_verdicts
+from pocketmq.protocol.response_codes import ResponseCode
+
+from .options import namesrv_option, run_command
+
+
+@click.command()
+@click.option("-g", "--group", required=True, help="The consumer group.")
+@click.option("-t", "--topic", required=True)
+@click.option("--json", "as_json", is_flag=True, help="The verdicts as JSON, with every number.")
+@namesrv_option
+def explain(*, group: str, topic: str, as_json: bool, namesrv_addr: str) -> None:
+    """Say where GROUP starts reading TOPIC, queue by queue, and why.
+
+    Asking changes nothing. The broker must be a PocketMQ; others do not explain themselves.
+    """
+    run_command(_explain(group, topic, namesrv_addr, as_json=as_json))
+
+
+async def _explain(group: str, topic: str, namesrv_addr: str, *, as_json: bool) -> None:
+    async with PullConsumer(group, namesrv_addr=namesrv_addr) as puller:
+        try:
+            verdicts = await puller.explain(topic)
+        except RequestRefused as refusal:
+            if refusal.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise ClientError("this broker is not a PocketMQ: it cannot explain its answer") from refusal
+            raise
+    if as_json:
+        click.echo(encode_verdicts(verdicts))
+        return
+    for verdict in verdicts:
+        click.echo(_text(verdict))
+
+
+def _text(verdict: Verdict) -> str:
+    timestamp = "by time" if verdict.from_timestamp is None else str(verdict.from_timestamp)
+    answer = "not found" if verdict.offset is None else f"offset {verdict.offset}"
+    return (
+        f"{verdict.topic} queue {verdict.queue_id} [{verdict.min_offset}, {verdict.max_offset})\n"
+        f"  rule {verdict.rule}: {verdict.because}\n"
+        f"  the broker answers {answer}\n"
+        f"  LAST_OFFSET starts at {verdict.from_last}, FIRST_OFFSET at {verdict.from_first}, TIMESTAMP {timestamp}"
+    )

@@ -1,0 +1,83 @@
+"""How `pocketmq tail` prints a message: as a line, its body alone, in full, or as JSON.
+
+    text   Orders queue 0 offset 12: the body as text
+    body   the bytes of the body, and a line end
+    full   the line, and below it times, ids and properties
+    json   one object a line; a body that is no UTF-8 stands as bodyBase64
+
+Next: `tail.py`.
+"""
+
+import base64
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+from pocketmq.client.message import MessageExt
+
+
+def text_form(message: MessageExt) -> bytes:
+    """One line; bytes that are no text become U+FFFD."""
+    body = message.body.decode("utf-8", "replace")
+    return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}: {body}\n".encode()
+
+
+def body_form(message: MessageExt) -> bytes:
+    """The body as it is."""
+    return message.body + b"\n"
+
+
+def full_form(message: MessageExt) -> bytes:
+    """Everything a message carries, for people."""
+    told = [
+        ("id", message.message_id),
+        ("born", f"{_moment(message.born_timestamp)} at {message.born_host}"),
+        ("stored", f"{_moment(message.store_timestamp)} at {message.store_host}"),
+    ]
+    if message.reconsume_times:
+        told.append(("reconsume times", str(message.reconsume_times)))
+    if message.flag:
+        told.append(("flag", str(message.flag)))
+    told += sorted(message.properties.items())
+    lines = "".join(f"    {name}: {value}\n" for name, value in told)
+    return text_form(message) + lines.encode("utf-8", "replace")
+
+
+def json_form(message: MessageExt) -> bytes:
+    """Everything a message carries, for programs; names as in the official MessageExt."""
+    seen: dict[str, Any] = {
+        "topic": message.topic,
+        "brokerName": message.broker_name,
+        "queueId": message.queue_id,
+        "queueOffset": message.queue_offset,
+        "msgId": message.message_id,
+        "offsetMsgId": message.offset_message_id,
+        "tags": message.tags,
+        "keys": message.keys,
+        "flag": message.flag,
+        "bornTimestamp": message.born_timestamp,
+        "bornHost": message.born_host,
+        "storeTimestamp": message.store_timestamp,
+        "storeHost": message.store_host,
+        "reconsumeTimes": message.reconsume_times,
+        "properties": message.properties,
+    }
+    try:
+        seen["body"] = message.body.decode()
+    except UnicodeDecodeError:
+        seen["bodyBase64"] = base64.b64encode(message.body).decode()
+    return orjson.dumps(seen) + b"\n"
+
+
+def _moment(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000).isoformat(timespec="milliseconds")
+
+
+FORMS: Final[dict[str, Callable[[MessageExt], bytes]]] = {
+    "text": text_form,
+    "body": body_form,
+    "full": full_form,
+    "json": json_form,
+}
+"""By the word of `--output`."""

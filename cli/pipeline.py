@@ -1,0 +1,37 @@
+"""`pocketmq pipeline JOB`: the Spark jobs of `pocketmq.pipeline`. They import Spark when they run, not before."""
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+JOBS: Final = {
+    "demo": "pocketmq.cli.pipeline_demo",
+    "behaviour": "pocketmq.pipeline.behaviour_job",
+    "audit": "pocketmq.pipeline.audit_job",
+    "duplicates": "pocketmq.pipeline.duplicates_job",
+    "lag": "pocketmq.pipeline.lag_job",
+    "latency": "pocketmq.pipeline.latency_job",
+    "replay": "pocketmq.pipeline.replay_job",
+    "export": "pocketmq.pipeline.export_job",
+}
+"""Name -> the module whose `main` is the command."""
+
+
+class JobGroup(click.Group):
+    """A click group whose jobs are imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(JOBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in JOBS:
+            return None
+        command = import_module(JOBS[cmd_name]).main
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.command(cls=JobGroup)
+def pipeline() -> None:
+    """Topics, stores and client behaviour as data frames: jobs on Spark."""

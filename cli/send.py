@@ -1,0 +1,203 @@
+"""`pocketmq send`: messages from a terminal, a file or a pipe, with every setting a message can have.
+
+Messages leave one after the other, so that lines keep their order; each is answered for on a line of its own.
+Next: `tail.py`.
+"""
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+import msgspec
+from pocketmq.client.message import Message
+from pocketmq.client.producer import Producer
+from pocketmq.client.queue_choice import select_by_hash
+from pocketmq.client.send_retry import SendStatus
+from pocketmq.client.sending import SendResult
+
+from .options import namesrv_option, run_command
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the options say of every message."""
+
+    topic: str
+    tags: str
+    keys: str
+    properties: dict[str, str]
+    flag: int
+    delay_level: int
+    delay_ms: int
+    deliver_at_ms: int
+    queue_id: int | None
+    order_key: str | None
+    one_way: bool
+    quiet: bool
+
+
+def property_of(text: str) -> tuple[str, str]:
+    """NAME=VALUE as a pair. BadParameter for anything else."""
+    name, sign, value = text.partition("=")
+    if not name or not sign or not value:
+        raise click.BadParameter(f"{text!r} is no NAME=VALUE")
+    return name, value
+
+
+def moment_of(text: str) -> int:
+    """Epoch milliseconds or a time as 2026-01-31T12:00:00, as epoch ms. BadParameter for anything else."""
+    moment = epoch_ms(text)
+    if moment is None:
+        raise click.BadParameter(f"{text!r} is neither epoch milliseconds nor a time as 2026-01-31T12:00:00")
+    return moment
+
+
+def epoch_ms(text: str) -> int | None:
+    """A number as it is, an ISO time (local where it names no zone) as epoch ms, None for anything else."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("bodies", metavar="[BODY]...", nargs=-1)
+@click.option("--tags", "--tag", default="", help="The messages' tag.")
+@click.option("--keys", "--key", multiple=True, help="A key, or several with blanks between; repeatable.")
+@click.option(
+    "-p",
+    "--property",
+    "properties",
+    type=property_of,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A property; repeatable.",
+)
+@click.option("--flag", type=int, default=0, help="The number a message carries for its users.")
+@click.option("--delay-level", type=click.IntRange(0), default=0, help="Deliver after this delay level.")
+@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Deliver so many ms from now (5.x).")
+@click.option(
+    "--deliver-at",
+    type=moment_of,
+    metavar="TIME",
+    default="0",
+    help="Deliver at this time (5.x): epoch ms or ISO.",
+)
+@click.option("--queue", "queue_id", type=click.IntRange(0), help="The queue; in turn without.")
+@click.option("--order-key", help="All messages to the one queue this text leads to, in order.")
+@click.option("--one-way", is_flag=True, help="Wait for no answer; nobody tells whether it was stored.")
+@click.option(
+    "-f",
+    "--file",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Each line of FILE is a message; - is standard input.",
+)
+@click.option("--whole", is_flag=True, help="The whole of FILE or of standard input is one message.")
+@click.option("-g", "--group", default="pocketmq-send", show_default=True, help="The producer group.")
+@click.option("--timeout-ms", type=click.IntRange(1), default=3000, show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing of what was stored.")
+@namesrv_option
+def send(
+    *,
+    topic: str,
+    bodies: tuple[str, ...],
+    tags: str,
+    keys: tuple[str, ...],
+    properties: tuple[tuple[str, str], ...],
+    flag: int,
+    delay_level: int,
+    delay_ms: int,
+    deliver_at: int,
+    queue_id: int | None,
+    order_key: str | None,
+    one_way: bool,
+    file: Path | None,
+    whole: bool,
+    group: str,
+    timeout_ms: int,
+    quiet: bool,
+    namesrv_addr: str,
+) -> None:
+    """Send each BODY to TOPIC; without a BODY, each line of FILE or of standard input that is not empty."""
+    if bodies and (file is not None or whole):
+        raise click.UsageError("give BODY or --file, not both")
+    if queue_id is not None and order_key is not None:
+        raise click.UsageError("give --queue or --order-key, not both")
+    if (delay_level > 0) + (delay_ms > 0) + (deliver_at > 0) > 1:
+        raise click.UsageError("give one of --delay-level, --delay-ms and --deliver-at")
+    wanted = Wanted(
+        topic=topic,
+        tags=tags,
+        keys=" ".join(keys),
+        properties=dict(properties),
+        flag=flag,
+        delay_level=delay_level,
+        delay_ms=delay_ms,
+        deliver_at_ms=deliver_at,
+        queue_id=queue_id,
+        order_key=order_key,
+        one_way=one_way,
+        quiet=quiet,
+    )
+    source = (body.encode() for body in bodies) if bodies else _messages(file, whole=whole)
+    run_command(_send(wanted, source, group, timeout_ms, namesrv_addr))
+
+
+async def _send(
+    wanted: Wanted, bodies: Iterator[bytes], group: str, timeout_ms: int, namesrv_addr: str
+) -> None:
+    async with Producer(group, namesrv_addr=namesrv_addr, send_msg_timeout=timeout_ms) as producer:
+        for body in bodies:
+            message = Message(
+                wanted.topic,
+                body,
+                wanted.tags,
+                wanted.keys,
+                wanted.properties,
+                flag=wanted.flag,
+                delay_level=wanted.delay_level,
+                delay_ms=wanted.delay_ms,
+                deliver_at_ms=wanted.deliver_at_ms,
+            )
+            selector = select_by_hash if wanted.order_key is not None else None
+            if wanted.one_way:
+                await producer.send_oneway(
+                    message, queue_id=wanted.queue_id, selector=selector, arg=wanted.order_key
+                )
+                continue
+            result = await producer.send(
+                message, queue_id=wanted.queue_id, selector=selector, arg=wanted.order_key
+            )
+            if not wanted.quiet:
+                click.echo(_line(result))
+
+
+def _line(result: SendResult) -> str:
+    status = "" if result.status is SendStatus.SEND_OK else f" {result.status.value}"
+    recall = "" if result.recall_handle is None else f" recall handle {result.recall_handle}"
+    return f"{result.message_id} queue {result.queue.queue_id} offset {result.queue_offset}{status}{recall}"
+
+
+def _messages(file: Path | None, *, whole: bool) -> Iterator[bytes]:
+    """The bodies in a file or on standard input, without their line ends."""
+    if file is None or str(file) == "-":
+        yield from _cut(sys.stdin.buffer, whole=whole)
+        return
+    with file.open("rb") as stream:
+        yield from _cut(stream, whole=whole)
+
+
+def _cut(stream: BinaryIO, *, whole: bool) -> Iterator[bytes]:
+    if whole:
+        yield stream.read()
+        return
+    for line in stream:
+        body = line.rstrip(b"\r\n")
+        if body:
+            yield body

@@ -1,0 +1,146 @@
+"""`pocketmq store`: look at a store that no server has open. `check` says whether it is whole, `show` what is in it.
+
+Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, or somebody has it open. Next:
+`store/check.py`.
+"""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from pocketmq.store.errors import StoreError
+
+from .options import USER_ERROR
+
+if TYPE_CHECKING:
+    from pocketmq.store.check import Report
+    from pocketmq.store.contents import StoredQueue
+
+DAMAGED = 1
+
+
+@click.group("store")
+def store_command() -> None:
+    """Look at the files of a store that no server has open."""
+
+
+@store_command.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
+def check(*, folder: Path, as_json: bool) -> None:
+    """Read all of the store in DIR and say what is wrong, where, and what a start would do about it.
+
+    Changes nothing. Exit code 1 on damage.
+    """
+    import msgspec
+    from pocketmq.store.check import check_store
+
+    try:
+        report = check_store(folder, None if as_json else _progress)
+    except StoreError as error:
+        _refuse(error)
+    if as_json:
+        fields = {"damaged": report.damaged, **msgspec.to_builtins(report)}
+        click.echo(msgspec.json.encode(fields))
+    else:
+        _print_report(report)
+    sys.exit(DAMAGED if report.damaged else 0)
+
+
+def _progress(position: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\rlog read up to {position >> 20} MiB", nl=False, err=True)
+
+
+def _print_report(report: "Report") -> None:
+    click.echo(f"store       {report.store}")
+    click.echo(f"last stop   {'in order' if report.clean else 'not in order'}")
+    click.echo(
+        f"log         {report.log_files} files, positions {report.log_start} to {report.log_end}, "
+        f"{report.records} records, {_time(report.first_store_time_ms)} to {_time(report.last_store_time_ms)}"
+    )
+    click.echo(f"queues      {report.queues}, {report.units} units")
+    click.echo(f"index       {report.index_files} files, {report.index_entries} entries")
+    for finding in report.findings:
+        click.echo(f"{finding.severity}: {finding.place}: {finding.what}")
+        if finding.start:
+            click.echo(f"    a start: {finding.start}")
+    click.echo("damaged" if report.damaged else "whole")
+
+
+@store_command.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--topic", help="The messages of this topic instead of a list of all.")
+@click.option("--queue", "queue_id", type=click.IntRange(0), help="Only this queue of the topic.")
+@click.option(
+    "-c", "--count", type=click.IntRange(1), default=20, show_default=True, help="Newest messages of a queue."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def show(*, folder: Path, topic: str | None, queue_id: int | None, count: int, as_json: bool) -> None:
+    """List the topics and queues in DIR, or the newest messages of one topic. Changes nothing."""
+    from pocketmq.store.contents import StoreContents
+
+    try:
+        contents = StoreContents(folder)
+        queues = contents.queues(topic)
+        if topic is not None and queue_id is not None:
+            queues = [queue for queue in queues if queue.queue_id == queue_id]
+        if topic is not None and not queues:
+            raise StoreError(f"{folder} holds no queue of topic {topic}")
+        if topic is None:
+            _print_queues(queues, as_json=as_json)
+        else:
+            for queue in queues:
+                _print_messages(contents.newest(queue, count), as_json=as_json)
+    except StoreError as error:
+        _refuse(error)
+
+
+def _print_queues(queues: "list[StoredQueue]", *, as_json: bool) -> None:
+    row = "{:<40} {:>5} {:>12} {:>12} {}"
+    if not as_json:
+        click.echo(row.format("topic", "queue", "min offset", "max offset", "newest message stored"))
+    for queue in queues:
+        if as_json:
+            _echo_json(queue)
+        else:
+            newest = _time(queue.newest_store_time_ms)
+            click.echo(row.format(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset, newest))
+
+
+def _print_messages(messages: list[Any], *, as_json: bool) -> None:
+    for message in messages:
+        if as_json:
+            _echo_json(message)
+            continue
+        names = " ".join(
+            f"{name}={message.properties[name]}" for name in ("TAGS", "KEYS") if name in message.properties
+        )
+        click.echo(
+            f"queue {message.queue_id} offset {message.queue_offset} position {message.position} "
+            f"{message.size} bytes {_time(message.store_time_ms)} {names} {_preview(message.body)}"
+        )
+
+
+def _echo_json(value: Any) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(value))
+
+
+def _preview(body: bytes) -> str:
+    text = body[:60].decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "." for letter in text)
+
+
+def _time(time_ms: int) -> str:
+    if time_ms < 0:
+        return "-"
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _refuse(error: StoreError) -> NoReturn:
+    click.echo(f"pocketmq: {error}", err=True)
+    sys.exit(USER_ERROR)

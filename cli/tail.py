@@ -1,0 +1,247 @@
+"""`pocketmq tail`: the messages of a topic, printed as they arrive or until the end.
+
+    without a group   every queue is read by offset; nothing is stored, nobody notices
+    --group G         as a member of G: queues are shared with the others, offsets are stored, so that the next
+                      tail goes on where this one ended, and --from counts only where G has no offset yet
+
+A broker that goes away is waited for. How a message looks is `message_forms.py`. Next: `bench.py`.
+"""
+
+import asyncio
+import re
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, Final
+
+import click
+import msgspec
+from pocketmq.client.errors import ClientError, NotReachable, RouteNotFound
+from pocketmq.client.first_position import format_timestamp
+from pocketmq.client.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.message import MessageExt
+from pocketmq.client.pull_consumer import PullConsumer
+from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.protocol.message_queue import MessageQueue
+
+from .message_forms import FORMS
+from .options import namesrv_option, run_command
+from .send import epoch_ms
+
+WAIT_MS: Final = 10_000
+"""How long one pull waits for a message before it asks again."""
+AGAIN_SECONDS: Final = 1.0
+"""Pause before a broker that could not be reached is asked again."""
+READ_AHEAD: Final = 1000
+"""Messages read, but not printed yet."""
+_AGO: Final = re.compile(r"(\d+)([smhd])\Z")
+_UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Where to begin: `where` is first, last, time (`value` in epoch ms) or offset (`value` the offset)."""
+
+    where: str
+    value: int = 0
+
+
+def start_of(text: str) -> Start:
+    """`first`, `last`, an ISO time, how long ago (`10m`), or an offset. BadParameter for anything else."""
+    if text in ("first", "last"):
+        return Start(text)
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return Start("offset", int(text))
+    ago = _AGO.fullmatch(text)
+    if ago is not None and len(ago[1]) <= 9:
+        return Start("time", max(0, time.time_ns() // 1_000_000 - int(ago[1]) * _UNITS_MS[ago[2]]))
+    moment = None if text.isdigit() else epoch_ms(text)
+    if moment is None:
+        raise click.BadParameter(f"{text!r}: take first, last, 2026-01-31T12:00:00, 10m (ago) or an offset")
+    return Start("time", moment)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What to read."""
+
+    topic: str
+    expression: str
+    expression_type: str
+    start: Start
+    queue_id: int | None
+    follow: bool
+    count: int | None
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--tags", default="*", show_default=True, help="A tag expression: `A || B`.")
+@click.option("--sql", help="An SQL92 expression of properties, instead of tags.")
+@click.option(
+    "--from",
+    "start",
+    type=start_of,
+    metavar="first|last|TIME|AGO|OFFSET",
+    default="last",
+    show_default=True,
+    help="Begin here: an ISO time, so long ago (10m, 2h), or an offset of every queue.",
+)
+@click.option("--from-start", is_flag=True, help="The same as --from first.")
+@click.option("--queue", "queue_id", type=click.IntRange(0), help="Read this queue only.")
+@click.option("-c", "--count", type=click.IntRange(1), help="End after so many messages.")
+@click.option(
+    "--follow/--no-follow",
+    default=True,
+    show_default=True,
+    help="Wait for what comes, or end with what is there at the start.",
+)
+@click.option("-g", "--group", help="Read as a member of this consumer group; none without.")
+@click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
+@namesrv_option
+def tail(
+    *,
+    topic: str,
+    tags: str,
+    sql: str | None,
+    start: Start,
+    from_start: bool,
+    queue_id: int | None,
+    count: int | None,
+    follow: bool,
+    group: str | None,
+    form: str,
+    namesrv_addr: str,
+) -> None:
+    """Print the messages of TOPIC as they arrive. Without --group no offset is stored."""
+    if group is not None and (queue_id is not None or not follow):
+        raise click.UsageError("a member of a group reads the queues it is given, and follows")
+    if group is not None and start.where == "offset":
+        raise click.UsageError("a group has its own offsets: --from takes first, last or a time with --group")
+    wanted = Wanted(
+        topic=topic,
+        expression=sql or tags,
+        expression_type="TAG" if sql is None else "SQL92",
+        start=Start("first") if from_start else start,
+        queue_id=queue_id,
+        follow=follow,
+        count=count,
+    )
+    messages = _read(wanted, namesrv_addr) if group is None else _consume(wanted, group, namesrv_addr)
+    run_command(_print(messages, FORMS[form]))
+
+
+async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[MessageExt], bytes]) -> None:
+    out = sys.stdout.buffer
+    async with aclosing(messages) as stream:
+        async for message in stream:
+            out.write(form(message))
+            out.flush()
+
+
+# -- with a group
+
+
+async def _consume(wanted: Wanted, group: str, namesrv_addr: str) -> AsyncGenerator[MessageExt, None]:
+    options: dict[str, Any] = {"namesrv_addr": namesrv_addr, "auto_commit": False}
+    options["consume_from_where"] = {
+        "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+        "time": ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+    }[wanted.start.where]
+    if wanted.start.where == "time":
+        options["consume_timestamp"] = format_timestamp(wanted.start.value)
+    async with LitePullConsumer(group, **options) as consumer:
+        await consumer.fetch_message_queues(wanted.topic)
+        await consumer.subscribe(wanted.topic, wanted.expression, wanted.expression_type)
+        left = wanted.count
+        while left != 0:
+            for message in await consumer.poll(WAIT_MS):
+                yield message
+                # Printed: the group goes on behind it, also where this program is killed now.
+                await consumer.commit({message.queue: message.queue_offset + 1})
+                left = None if left is None else left - 1
+                if left == 0:
+                    break
+
+
+# -- without
+
+
+async def _read(wanted: Wanted, namesrv_addr: str) -> AsyncGenerator[MessageExt, None]:
+    arrived: asyncio.Queue[MessageExt] = asyncio.Queue(READ_AHEAD)
+    async with PullConsumer("pocketmq-tail", namesrv_addr=namesrv_addr) as consumer:
+        queues = await consumer.queues(wanted.topic)
+        if wanted.queue_id is not None:
+            queues = [queue for queue in queues if queue.queue_id == wanted.queue_id]
+            if not queues:
+                raise ClientError(f"topic {wanted.topic} has no queue {wanted.queue_id} to read")
+        readers = [asyncio.create_task(_read_queue(consumer, queue, wanted, arrived)) for queue in queues]
+        try:
+            left = wanted.count
+            while left != 0 and (message := await _next(arrived, readers)) is not None:
+                yield message
+                left = None if left is None else left - 1
+        finally:
+            for reader in readers:
+                reader.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+
+
+async def _next(arrived: asyncio.Queue[MessageExt], readers: list[asyncio.Task[None]]) -> MessageExt | None:
+    """The next message of any queue, None when every queue is read to its end; what a reader raises."""
+    while True:
+        for reader in [one for one in readers if one.done()]:
+            readers.remove(reader)
+            reader.result()
+        if not arrived.empty():
+            return arrived.get_nowait()
+        if not readers:
+            return None
+        getting = asyncio.ensure_future(arrived.get())
+        try:
+            await asyncio.wait((getting, *readers), return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                return getting.result()
+        finally:
+            getting.cancel()
+
+
+async def _read_queue(
+    consumer: PullConsumer,
+    queue: MessageQueue,
+    wanted: Wanted,
+    arrived: asyncio.Queue[MessageExt],
+) -> None:
+    offset = await _first_offset(consumer, queue, wanted.start)
+    end = None if wanted.follow else await consumer.max_offset(queue)
+    while end is None or offset < end:
+        try:
+            result = await consumer.pull(
+                queue,
+                offset,
+                expression=wanted.expression,
+                expression_type=wanted.expression_type,
+                wait_ms=WAIT_MS if end is None else 0,
+            )
+        except (NotReachable, RouteNotFound) as error:
+            click.echo(f"pocketmq: {error}; trying again", err=True)
+            await asyncio.sleep(AGAIN_SECONDS)
+            continue
+        for message in result.messages:
+            if end is not None and message.queue_offset >= end:
+                return
+            await arrived.put(message)
+        if result.next_offset == offset and end is not None and not result.messages:
+            return  # deleted meanwhile: nothing is left below the end
+        offset = result.next_offset
+
+
+async def _first_offset(consumer: PullConsumer, queue: MessageQueue, start: Start) -> int:
+    if start.where == "last":
+        return await consumer.max_offset(queue)
+    lowest = await consumer.min_offset(queue)
+    if start.where == "first":
+        return lowest
+    if start.where == "time":
+        return await consumer.search_offset(queue, start.value)
+    return max(lowest, min(start.value, await consumer.max_offset(queue)))

@@ -1,0 +1,302 @@
+"""EmbeddedServer: name server and broker in a thread of this process, for as long as a `with` lasts.
+
+    with EmbeddedServer(emulate="4.9") as server:      or      async with EmbeddedServer() as server:
+        run_code_under_test(server.namesrv_addr)
+
+The thread has an event loop of its own (uvloop where it is installed), so it serves whether the caller waits, blocks
+or runs a loop. Everything is real but the place: TCP on free ports of 127.0.0.1, the store in a temporary folder that
+is gone afterwards. Methods may be called from any thread but the server's own.
+
+Not here: processes, signals, standard output; that is `pocketmq.broker.serving`. Next: `mark.py`, `rocketmq.py`.
+"""
+
+import asyncio
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from pocketmq.broker.connection import Connection
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.node import Node
+from pocketmq.broker.services import Broker
+from pocketmq.broker.serving import loop_factory
+from pocketmq.protocol.command import Body
+from pocketmq.protocol.schema import Reply, Request
+from pocketmq.store.clock import Clock
+
+from .errors import NotRunningError
+from .mark import Mark, restore, take_mark
+from .settings import Value, broker_config, name_server_config
+
+REQUEST_TIMEOUT_SECONDS: Final = 5.0
+IN_MEMORY: Final = Path("/dev/shm")
+IN_MEMORY_BYTES: Final = 512 << 20
+"""Free space from which on a temporary store may lie in memory. Containers often have 64 MB there: too little."""
+
+ResultT = TypeVar("ResultT")
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+class EmbeddedServer:
+    """A server of one's own. `start` and `stop` mirror each other; both context managers call them.
+
+    `settings` and keywords are keys of broker.conf, `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`,
+    and win over `conf`, a broker.conf to read. `store` is a folder to keep, instead of a temporary one; `namesrv_port`
+    0 a free port, as is the default of `listenPort`; `clock` where the server gets the time from (`VirtualClock`
+    stands still; timers run on real time all the same); `journal` a folder in which every
+    request is recorded. A server that was stopped can be started again, on other
+    ports; a kept store is opened again.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Value] | None = None,
+        /,
+        *,
+        conf: str | Path | None = None,
+        store: str | Path | None = None,
+        namesrv_port: int = 0,
+        clock: Clock | None = None,
+        journal: str | Path | None = None,
+        **keys: Value,
+    ) -> None:
+        self._conf = None if conf is None else Path(conf)
+        self._store = None if store is None else Path(store)
+        self._namesrv_port = namesrv_port
+        self._clock = clock
+        self._journal = None if journal is None else Path(journal)
+        self._settings = {**(settings or {}), **keys}
+        self._node: Node | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked_to_stop: Future[None] = Future()
+        self._failure: BaseException | None = None
+        self._first_mark: Mark | None = None
+        self._connection: Connection | None = None
+
+    # -- where it is
+
+    @property
+    def namesrv_addr(self) -> str:
+        """`127.0.0.1:port`, what clients call namesrvAddr."""
+        return self._running().namesrv_address
+
+    @property
+    def broker_addr(self) -> str:
+        """`127.0.0.1:port` of the broker, as its routes tell it."""
+        return self._running().broker_address
+
+    @property
+    def broker(self) -> Broker:
+        """The parts of the broker. They belong to the server's thread: touch them inside `call` or `run`."""
+        return self._running().broker
+
+    @property
+    def node(self) -> Node:
+        """Name server and broker together; as `broker`, for the server's thread alone."""
+        return self._running()
+
+    # -- start and stop
+
+    def start(self) -> Self:
+        """Return when clients may come. `StartError` or `StoreError`, with one clear line, where it cannot start;
+        nothing is left behind."""
+        if self._thread is not None:
+            raise StartError("this server runs already")
+        store = self._store or _temporary_folder()
+        try:
+            self._start_in(store)
+        except BaseException:
+            self.stop()
+            self._remove(store)
+            raise
+        return self
+
+    def _start_in(self, store: Path) -> None:
+        is_temporary = self._store is None
+        config = broker_config(self._settings, conf=self._conf, store=store, is_temporary=is_temporary)
+        name_server = name_server_config(
+            self._settings,
+            conf=self._conf,
+            store=store,
+            is_temporary=is_temporary,
+            port=self._namesrv_port,
+        )
+        node = Node(
+            config,
+            name_server,
+            host=config.bind_address,
+            clock=self._clock,
+            journal_folder=self._journal,
+        )
+        started: Future[None] = Future()
+        self._asked_to_stop, self._failure = Future(), None
+        self._thread = threading.Thread(
+            target=self._serve, args=(node, store, started), name="pocketmq-embedded", daemon=True
+        )
+        atexit.register(self.stop)  # a server nobody stopped must not leave its folder behind
+        self._thread.start()
+        started.result()
+        self._node = node
+        self._first_mark = self.mark()
+
+    def stop(self) -> None:
+        """End it as `pocketmq serve` ends: unregister, close the connections, save, close the store. Waits for it.
+
+        Nothing happens where it does not run. Raises what went wrong on the way out.
+        """
+        thread = self._thread
+        if thread is None:
+            return
+        self._refuse_own_thread()
+        if not self._asked_to_stop.done():
+            self._asked_to_stop.set_result(None)
+        thread.join()
+        self._thread = self._loop = self._node = self._connection = self._first_mark = None
+        atexit.unregister(self.stop)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _remove(self, store: Path) -> None:
+        if self._store is None:
+            shutil.rmtree(store, ignore_errors=True)
+
+    # -- in the server's thread
+
+    def _serve(self, node: Node, store: Path, started: "Future[None]") -> None:
+        """The thread from its first to its last moment."""
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._live(node, started))
+        except BaseException as error:
+            if not started.done():
+                started.set_exception(error)
+            else:
+                self._failure = error
+        finally:
+            self._remove(store)
+
+    async def _live(self, node: Node, started: "Future[None]") -> None:
+        self._loop = asyncio.get_running_loop()
+        await node.start()
+        started.set_result(None)
+        await asyncio.wrap_future(self._asked_to_stop)
+        await node.stop()
+
+    # -- asking the running server
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run a coroutine on the server's loop and wait for its result."""
+        try:
+            self._running()
+            self._refuse_own_thread()
+        except NotRunningError:
+            work.close()
+            raise
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+        """Call a function in the server's thread, where its parts may be looked at and changed."""
+
+        async def called() -> ResultT:
+            return function(*arguments)
+
+        return self.run(called())
+
+    def request(self, request: Request[ReplyT], body: Body | None = None) -> ReplyT:
+        """Send the broker a request over TCP, as a client does; the reply's header.
+
+        `BrokerError` with code and remark where it refuses, `PeerError` where it does not answer in 5 s.
+        """
+        return self.run(self._request(request, body))
+
+    async def _request(self, request: Request[ReplyT], body: Body | None) -> ReplyT:
+        node = self._running()
+        if self._connection is None or self._connection.closed:
+            host, _, port = node.broker_address.rpartition(":")
+            self._connection = await node.broker.server.connect(host, int(port))
+        _, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
+        return reply
+
+    def mark(self) -> Mark:
+        """What stands now; `reset` can go back to it."""
+        return self.run(take_mark(self._running()))
+
+    def reset(self, mark: Mark | None = None) -> None:
+        """Forget the topics, groups, offsets, locks and messages that came since `mark`, or since the start.
+
+        Topics, groups and settings that were changed are as they were. Connections stay. See `mark.py`.
+        """
+        mark = mark or self._first_mark
+        if mark is None:
+            raise NotRunningError("the server does not run")
+        self.run(restore(self._running(), mark))
+
+    def _running(self) -> Node:
+        if self._node is None:
+            raise NotRunningError("the server does not run")
+        return self._node
+
+    def _refuse_own_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise NotRunningError("the server's own thread cannot wait for itself")
+
+    # -- with, async with
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        """The caller's loop goes on meanwhile; a start that is cancelled is taken back."""
+        starting = asyncio.create_task(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait((starting,))
+            await asyncio.to_thread(self.stop)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stopping = asyncio.create_task(asyncio.to_thread(self.stop))
+        try:
+            await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            await asyncio.wait((stopping,))
+            raise
+
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="pocketmq-", dir=_memory_folder()))
+    except OSError as error:
+        raise StartError(f"cannot make a temporary store: {error}") from error
+
+
+def _memory_folder() -> Path | None:
+    """Where Linux keeps files in memory, if there is room: deleting the queues of a test there does not wait for a
+    disk that is busy with something else. None for the usual place, also where the environment names one."""
+    if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")):
+        return None
+    try:
+        room = os.statvfs(IN_MEMORY)
+    except (OSError, AttributeError):  # no such folder, or Windows
+        return None
+    has_room = room.f_bavail * room.f_frsize >= IN_MEMORY_BYTES
+    return IN_MEMORY if has_room and os.access(IN_MEMORY, os.W_OK) else None

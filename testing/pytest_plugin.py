@@ -1,0 +1,115 @@
+"""The pytest plug-in: a RocketMQ server as a fixture.
+
+    def test_order_is_billed(rocketmq):
+        orders = rocketmq.topic("orders")
+        ...
+
+    rocketmq_server     session     an `EmbeddedServer`; NAMESRV_ADDR is its address as long as it runs
+    rocketmq            function    a `RocketMQ` on it: names of this test's own; all it left behind is gone afterwards
+    rocketmq_settings   session     keys of broker.conf, for a conftest.py to override
+
+Loaded at every start of pytest through its entry point, so nothing of the server is imported before a test asks for
+it. Next: `rocketmq.py`, what a test holds in its hand.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from .embedded import EmbeddedServer
+    from .rocketmq import RocketMQ
+
+ADDRESS: Final = "NAMESRV_ADDR"
+"""Environment variable official clients of all languages look at."""
+_numbers: Final = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rocketmq", "RocketMQ server in this process (pocketmq)")
+    emulate = "official line to follow where 4.9 and 5 differ: 4.9 or 5"
+    conf = "broker.conf with settings of the server"
+    group.addoption("--rocketmq-emulate", metavar="LINE", help=emulate)
+    group.addoption("--rocketmq-conf", metavar="FILE", help=conf)
+    group.addoption(
+        "--rocketmq-set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one key of broker.conf; repeatable, wins over the ini file and rocketmq_settings",
+    )
+    parser.addini("rocketmq_emulate", emulate)
+    parser.addini("rocketmq_conf", f"{conf}; relative to the ini file", type="string")
+    parser.addini("rocketmq_set", "keys of broker.conf: one KEY=VALUE a line", type="linelist")
+
+
+@pytest.fixture(scope="session")
+def rocketmq_settings() -> dict[str, str | int | float | bool]:
+    """Keys of broker.conf for the session's server. Override it in conftest.py."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def rocketmq_server(
+    pytestconfig: pytest.Config, rocketmq_settings: dict[str, str | int | float | bool]
+) -> "Iterator[EmbeddedServer]":
+    """Name server and broker for the whole session, in a thread of this process."""
+    from pocketmq.broker.errors import StartError
+    from pocketmq.store.errors import StoreError
+
+    from .embedded import EmbeddedServer
+
+    settings = {
+        **_words(pytestconfig.getini("rocketmq_set")),
+        **_emulate(pytestconfig.getini("rocketmq_emulate")),
+        **rocketmq_settings,
+        **_words(pytestconfig.getoption("rocketmq_set")),
+        **_emulate(pytestconfig.getoption("rocketmq_emulate")),
+    }
+    try:
+        server = EmbeddedServer(settings, conf=_conf(pytestconfig)).start()
+    except (StartError, StoreError) as error:
+        pytest.fail(f"RocketMQ server: {error}", pytrace=False)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(ADDRESS, server.namesrv_addr)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def rocketmq(rocketmq_server: "EmbeddedServer") -> "Iterator[RocketMQ]":
+    """The server for one test. What topics, groups and settings it makes or changes is undone afterwards."""
+    from .rocketmq import RocketMQ
+
+    mark = rocketmq_server.mark()
+    yield RocketMQ(rocketmq_server, f"t{next(_numbers)}-")
+    rocketmq_server.reset(mark)
+
+
+def _words(words: list[str]) -> dict[str, str]:
+    settings = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"rocketmq_set, --rocketmq-set: {word} is not KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _emulate(line: str | None) -> dict[str, str]:
+    return {"emulate": line} if line else {}
+
+
+def _conf(pytestconfig: pytest.Config) -> str | None:
+    """On the command line relative to where pytest was started, in the ini file relative to that."""
+    given: str | None = pytestconfig.getoption("rocketmq_conf")
+    if given:
+        return os.path.join(pytestconfig.invocation_params.dir, given)
+    listed: str = pytestconfig.getini("rocketmq_conf")
+    folder = pytestconfig.rootpath if pytestconfig.inipath is None else pytestconfig.inipath.parent
+    return os.path.join(folder, listed) if listed else None

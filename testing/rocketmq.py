@@ -1,0 +1,228 @@
+"""RocketMQ: what one test does with the server: names of its own, messages in, messages and offsets out.
+
+    orders = rocketmq.topic("orders", queues=2)         t7-orders: made, and known to the name server
+    billing = rocketmq.group("billing")                 t7-billing
+    rocketmq.send(orders, "one", tags="created")
+    run_code_under_test(rocketmq.namesrv_addr, orders, billing)
+    rocketmq.wait_consumed(orders, billing)
+    assert [message.text for message in rocketmq.messages("invoices")] == ["one"]
+
+Looking does not read: no offset moves, no group is made. Names that are not of its making, like "invoices" here, are
+taken as they are. It is not a client; those are in `pocketmq.client`. Every method may be called from any thread; the
+two that wait refuse to do so inside a running event loop, which they would stop. Next: `pytest_plugin.py`.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pocketmq.broker.services import Broker
+from pocketmq.protocol import properties as names
+from pocketmq.protocol.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.properties import encode_properties_text
+from pocketmq.protocol.send_requests import SendMessageReply, SendMessageV2
+from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal
+
+from .embedded import EmbeddedServer
+from .errors import MessagesMissingError, TestingError, WouldBlockError
+from .stored_message import StoredMessage, stored_message
+
+WAIT_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.002
+_QUEUES: Final = 4
+
+
+class RocketMQ:
+    """Names with one prefix on one server. Holds nothing that must be closed."""
+
+    def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
+        self.server = server
+        self.prefix = prefix
+        self._turn = itertools.count()
+
+    @property
+    def namesrv_addr(self) -> str:
+        """`127.0.0.1:port`, what clients call namesrvAddr."""
+        return self.server.namesrv_addr
+
+    # -- names
+
+    def topic(
+        self,
+        name: str = "topic",
+        *,
+        queues: int = _QUEUES,
+        order: bool = False,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """Make a topic (official UPDATE_AND_CREATE_TOPIC) with as many read as write queues; its full name.
+
+        `attributes` as they are stored, e.g. `{"message.type": "FIFO"}`. A topic that is there already is replaced.
+        """
+        full_name = self.prefix + name
+        refusal = topic_refusal(full_name, emulate=self.server.broker.config.emulate)
+        if refusal is not None:
+            raise TestingError(refusal)
+        topic_config = TopicConfig(
+            topic_name=full_name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            order=order,
+            attributes={f"+{name}": value for name, value in (attributes or {}).items()},
+        )
+        self.server.run(_make_topic(self.server.broker, topic_config))
+        return full_name
+
+    def group(self, name: str = "group") -> str:
+        """Make a consumer group with the default settings; its full name. Good as a producer group, too."""
+        full_name = self.prefix + name
+        refusal = group_refusal(full_name)
+        if refusal is not None:
+            raise TestingError(refusal)
+        group_config = SubscriptionGroupConfig(group_name=full_name)
+        self.server.call(self.server.broker.groups.update, group_config)
+        return full_name
+
+    # -- messages in
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tags: str = "",
+        keys: str = "",
+        properties: Mapping[str, str] | None = None,
+        queue_id: int | None = None,
+        delay_level: int = 0,
+    ) -> SendMessageReply:
+        """Send one message over TCP; where it was stored. Queues are taken in turn.
+
+        The topic is made where the broker allows it. `BrokerError` with code and remark where it refuses.
+        """
+        queue_nums, unique_id = self.server.call(_before_send, self.server.broker, topic)
+        given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}
+        all_properties = {
+            **(properties or {}),
+            **{name: value for name, value in given.items() if value},
+            names.UNIQ_KEY: unique_id,
+            names.WAIT: "true",
+        }
+        request = SendMessageV2(
+            producer_group=f"{self.prefix}test",
+            topic=topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=_QUEUES,
+            queue_id=next(self._turn) % queue_nums if queue_id is None else queue_id,
+            sys_flag=0,
+            born_timestamp=time.time_ns() // 1_000_000,
+            flag=0,
+            properties=encode_properties_text(all_properties),
+            reconsume_times=0,
+        )
+        return self.server.request(request, body.encode() if isinstance(body, str) else body)
+
+    # -- messages out
+
+    def messages(self, topic: str) -> list[StoredMessage]:
+        """Everything that lies in a topic, in the order it came; nothing for a topic that is not there."""
+        return self.server.call(_messages, self.server.broker, topic)
+
+    def offsets(self, topic: str, group: str) -> dict[int, int]:
+        """Committed offset by queue id: the number of the next message the group will read."""
+        return self.server.call(self.server.broker.offsets.offsets, topic, group) or {}
+
+    def lag(self, topic: str, group: str) -> int:
+        """Messages of the topic the group has not committed; all of them where it never did."""
+        return self.server.call(_lag, self.server.broker, topic, group)
+
+    def wait_messages(
+        self, topic: str, count: int, *, timeout_seconds: float = WAIT_SECONDS
+    ) -> list[StoredMessage]:
+        """Wait until at least `count` messages lie in a topic; all of them. `MessagesMissingError` otherwise."""
+        broker = self.server.broker
+
+        def missing() -> str | None:
+            present = _count(broker, topic)
+            return None if present >= count else f"{present} of {count} messages came to {topic}"
+
+        self._wait("wait_messages", missing, timeout_seconds)
+        return self.messages(topic)
+
+    def wait_consumed(self, topic: str, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
+        """Wait until a group has committed every message of a topic. `MessagesMissingError` otherwise.
+
+        Clients commit what they have consumed with their next pull, or some seconds later.
+        """
+        broker = self.server.broker
+
+        def missing() -> str | None:
+            lag = _lag(broker, topic, group)
+            return (
+                None
+                if lag == 0
+                else f"{group} has not consumed {lag} of {_count(broker, topic)} messages of {topic}"
+            )
+
+        self._wait("wait_consumed", missing, timeout_seconds)
+
+    def _wait(self, name: str, missing: Callable[[], str | None], timeout_seconds: float) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self.server.run(_nothing_missing(missing, timeout_seconds))
+            return
+        raise WouldBlockError(
+            f"{name} would stop the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
+        )
+
+
+# -- in the server's thread
+
+
+async def _make_topic(broker: Broker, topic_config: TopicConfig) -> None:
+    broker.topics.update(topic_config)
+    await broker.registration.settled()
+
+
+def _before_send(broker: Broker, topic: str) -> tuple[int, str]:
+    """How many queues a topic has, or will have, and an id for the message."""
+    topic_config = broker.topics.find(topic)
+    queue_nums = _QUEUES if topic_config is None else topic_config.write_queue_nums
+    return max(queue_nums, 1), broker.unique_ids.next()
+
+
+def _messages(broker: Broker, topic: str) -> list[StoredMessage]:
+    store = broker.store
+    found = []
+    for queue in store.queues_of(topic):
+        for offset in range(queue.min_offset, queue.max_offset):
+            unit = queue.unit(offset)
+            record = None if unit is None else store.read_record(unit[0], unit[1])
+            if record is not None:
+                found.append(stored_message(record))
+    return sorted(found, key=lambda message: message.physical_offset)
+
+
+def _count(broker: Broker, topic: str) -> int:
+    return sum(queue.max_offset - queue.min_offset for queue in broker.store.queues_of(topic))
+
+
+def _lag(broker: Broker, topic: str, group: str) -> int:
+    offsets = broker.offsets.offsets(topic, group) or {}
+    return sum(
+        queue.max_offset - max(offsets.get(queue.queue_id, 0), queue.min_offset)
+        for queue in broker.store.queues_of(topic)
+    )
+
+
+async def _nothing_missing(missing: Callable[[], str | None], timeout_seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_seconds
+    while (text := missing()) is not None:
+        if loop.time() >= deadline:
+            raise MessagesMissingError(f"{text} within {timeout_seconds:g} s")
+        await asyncio.sleep(_LOOK_SECONDS)

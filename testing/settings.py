@@ -1,0 +1,83 @@
+"""Settings of an embedded server: keywords named as the keys of broker.conf, on top of defaults for tests.
+
+    EmbeddedServer(defaultTopicQueueNums=4, emulate="4.9", autoCreateTopicEnable=False)
+
+A temporary store has small files and is not forced to disk while it is used; a store that is kept has the official
+sizes, so that an official broker's can be opened. Stricter than `pocketmq serve` in one thing: an unknown key is an
+error, not a warning. What the keys mean is in `pocketmq.broker.config`. Next: `embedded.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from pocketmq.broker import config_keys
+from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config_loading import Setting, apply, load_broker, load_name_server, read_settings
+from pocketmq.broker.errors import StartError
+
+Value = str | int | float | bool
+"""Of a key: what its text in broker.conf says, as text or as the Python value."""
+
+_HOUR_MS: Final = 3_600_000
+TEMPORARY: Final[Mapping[str, Value]] = {
+    "mappedFileSizeCommitLog": 16 << 20,
+    "mappedFileSizeConsumeQueue": 400_000,
+    "maxHashSlotNum": 10_000,
+    "maxIndexNum": 40_000,
+    # Nobody reads these files after a crash: the disk need not be waited for.
+    "flushIntervalCommitLog": _HOUR_MS,
+    "flushIntervalConsumeQueue": _HOUR_MS,
+    "flushConsumerOffsetInterval": _HOUR_MS,
+    "flushDelayOffsetInterval": _HOUR_MS,
+}
+"""Defaults of a temporary store. A log file holds any message of the official maximum."""
+_PLACE: Final = "settings"
+_BY_ARGUMENT: Final = {"storePathRootDir": "store"}
+
+
+def broker_config(
+    settings: Mapping[str, Value], *, conf: Path | None, store: Path, is_temporary: bool
+) -> BrokerConfig:
+    """Defaults, then the file, then the keywords. Raises `StartError`: one line with key, value and place.
+
+    The file is read and never written: a setting changed over the wire lasts until the server stops.
+    """
+    for key in settings:
+        _check(key)
+    defaults = {**(TEMPORARY if is_temporary else {}), "listenPort": 0}
+    given = [
+        *_settings(defaults),
+        *read_settings(conf, ()),
+        *_settings(settings),
+        Setting("storePathRootDir", str(store), _PLACE),
+    ]
+    return load_broker(None, (), given)
+
+
+def name_server_config(
+    settings: Mapping[str, Value], *, conf: Path | None, store: Path, is_temporary: bool, port: int
+) -> NameServerConfig:
+    """The keys that only the name server knows, from the same file and keywords. `StartError` as above."""
+    config = load_name_server(None, (), conf)
+    brokers = config_keys.keys("broker")
+    for setting in _settings(settings):
+        if setting.key not in brokers:
+            apply(config, setting)
+    config.listen_port = port
+    if not is_temporary:
+        config.kv_config_path = config.kv_config_path or str(store / "namesrv" / "kvConfig.json")
+    return config
+
+
+def _settings(values: Mapping[str, Value]) -> Iterator[Setting]:
+    for key, value in values.items():
+        yield Setting(key, str(value).lower() if isinstance(value, bool) else str(value), _PLACE)
+
+
+def _check(key: str) -> None:
+    if key in _BY_ARGUMENT:
+        raise StartError(f"{_PLACE}: {key} is given as the argument {_BY_ARGUMENT[key]}")
+    if key not in config_keys.keys("broker") and key not in config_keys.keys("namesrv"):
+        near = config_keys.nearest(key)
+        raise StartError(f"{_PLACE}: unknown key {key}" + ("" if near is None else f", did you mean {near}?"))
