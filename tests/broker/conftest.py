@@ -1,0 +1,43 @@
+"""Fixtures of the broker's tests: a broker without sockets, for each official line. See `broker_fakes.py`."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.services import Broker
+from pocketmq.store.clock import VirtualClock
+
+from broker_fakes import MakeBroker, close_broker, make_broker
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def broker_maker(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[MakeBroker]:
+    """`broker_maker(emulate=4, some_setting=...)`: as many brokers as a test wants, closed at its end."""
+    brokers: list[Broker] = []
+
+    def make(**settings: Any) -> Broker:
+        broker = make_broker(tmp_path / f"store-{len(brokers)}", clock, **settings)
+        brokers.append(broker)
+        return broker
+
+    yield make
+    for broker in brokers:
+        close_broker(broker)
+
+
+@pytest.fixture
+async def broker(broker_maker: MakeBroker) -> Broker:
+    """A broker of the 5.x line."""
+    return broker_maker()
+
+
+@pytest.fixture
+async def broker4(broker_maker: MakeBroker) -> Broker:
+    """A broker of the 4.9 line."""
+    return broker_maker(emulate=4)

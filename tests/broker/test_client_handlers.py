@@ -1,0 +1,251 @@
+"""Heartbeats and what hangs on them, as the official brokers 4.9.7 and 5.5.0 answered the same frames."""
+
+import json
+from typing import Any
+
+import pytest
+from pocketmq.broker import client_handlers
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.client_requests import NotifyConsumerIdsChanged
+from pocketmq.protocol.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.membership_requests import (
+    CheckClientConfig,
+    GetConsumerListByGroup,
+    HeartBeat,
+    LockBatchMq,
+    UnlockBatchMq,
+    UnregisterClient,
+)
+from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.topic_config import TopicConfig
+
+from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
+
+assert client_handlers  # its handlers are what is tested
+
+
+def consumer(
+    group: str = "g", *topics: str, model: str = "CLUSTERING", kind: str = "CONSUME_PASSIVELY", **more: Any
+) -> dict[str, Any]:
+    subscriptions = [{"topic": topic, "subString": "*", "subVersion": 1} for topic in topics]
+    return {
+        "groupName": group,
+        "consumeType": kind,
+        "messageModel": model,
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": subscriptions,
+        **more,
+    }
+
+
+async def beat(
+    broker: Broker, connection: FakeConnection, *consumers: dict[str, Any], client_id: str = "c", **more: Any
+) -> Asked:
+    body = {
+        "clientID": client_id,
+        "consumerDataSet": list(consumers),
+        "producerDataSet": [{"groupName": "p"}],
+        **more,
+    }
+    return await ask(broker, HeartBeat(), json.dumps(body).encode(), connection=connection)
+
+
+# -- 34
+
+
+async def test_a_heartbeat_registers_consumers_and_producers(broker: Broker) -> None:
+    one = connect(broker)
+    answer = await beat(broker, one, consumer("g", "t", "%RETRY%g"))
+    assert answer.code == 0
+    assert answer.fields == {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
+    group = broker.consumers.get("g")
+    assert group is not None
+    assert set(group.subscriptions) == {"t", "%RETRY%g"}
+    assert broker.producers.find_connection("c") is one.real
+    assert one.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
+
+
+async def test_the_4_9_line_says_nothing_of_heartbeats_v2(broker4: Broker) -> None:
+    assert (await beat(broker4, connect(broker4), consumer("g", "t"))).fields == {}
+
+
+async def test_a_heartbeat_makes_the_group_and_its_retry_topic(broker: Broker) -> None:
+    broker.groups.update(SubscriptionGroupConfig(group_name="g", retry_queue_nums=3))
+    await beat(broker, connect(broker), consumer("g", "t"), consumer("new", "t"))
+    retry = broker.topics.find("%RETRY%g")
+    assert retry is not None
+    assert (retry.read_queue_nums, retry.write_queue_nums, retry.perm, retry.order) == (3, 3, 6, False)
+    assert "new" in broker.groups
+    assert "%RETRY%new" in broker.topics
+
+
+async def test_the_retry_topic_takes_the_unit_flag_and_in_5_x_the_order_of_what_is_consumed(
+    broker: Broker, broker4: Broker
+) -> None:
+    for one in (broker, broker4):
+        one.topics.update(TopicConfig(topic_name="ordered", order=True))
+        await beat(one, connect(one), consumer("go", "ordered"), consumer("gu", "t", unitMode=True))
+        unit = one.topics.find("%RETRY%gu")
+        assert unit is not None
+        assert unit.topic_sys_flag == 2
+    ordered, ordered4 = broker.topics.find("%RETRY%go"), broker4.topics.find("%RETRY%go")
+    assert ordered is not None
+    assert ordered4 is not None
+    assert (ordered.order, ordered4.order) == (True, False)
+
+
+async def test_a_group_that_may_not_be_made_is_left_out_in_silence(broker_maker: MakeBroker) -> None:
+    strict, strict4 = (broker_maker(emulate=line, auto_create_subscription_group=False) for line in (5, 4))
+    for one in (strict, strict4):
+        assert (await beat(one, connect(one), consumer("g", "t"))).code == 0
+        assert "%RETRY%g" not in one.topics
+    assert strict.consumers.get("g") is None
+    assert strict4.consumers.get("g") is not None  # 4.9 registers it all the same
+
+
+async def test_an_illegal_group_name_is_registered_by_4_9_only(broker: Broker, broker4: Broker) -> None:
+    for one in (broker, broker4):
+        assert (await beat(one, connect(one), consumer("a b", "t"))).code == 0
+    assert broker.consumers.get("a b") is None
+    assert broker4.consumers.get("a b") is not None
+
+
+async def test_pull_consumers_can_be_turned_away(broker: Broker) -> None:
+    broker.config.reject_pull_consumer_enable = True
+    await beat(broker, connect(broker), consumer("pull", "t", kind="CONSUME_ACTIVELY"), consumer("push", "t"))
+    assert broker.consumers.get("pull") is None
+    assert broker.consumers.get("push") is not None
+
+
+async def test_the_switch_of_the_group_silences_its_notices(broker: Broker) -> None:
+    broker.groups.update(SubscriptionGroupConfig(group_name="g", notify_consumer_ids_changed_enable=False))
+    one = connect(broker)
+    await beat(broker, one, consumer("g", "t"))
+    await ask(broker, UnregisterClient(client_id="c", consumer_group="g"), connection=one)
+    assert one.take_notices() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"consumerDataSet":[{}]}',
+        b'{"consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{}]}]}',
+    ],
+)
+async def test_a_heartbeat_nobody_can_read_is_an_error_and_registers_nothing(
+    broker: Broker, body: bytes
+) -> None:
+    answer = await ask(broker, HeartBeat(), body)
+    assert answer.code == 1
+    assert broker.consumers.get("g") is None
+
+
+# -- 34, second form
+
+
+async def test_heartbeats_v2_without_subscriptions_keep_them(broker: Broker) -> None:
+    one = connect(broker)
+    await beat(broker, one, consumer("g", "t"), heartbeatFingerprint=7)
+    answer = await beat(broker, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
+    assert answer.fields["IS_SUB_CHANGE"] == "false"
+    group = broker.consumers.get("g")
+    assert group is not None
+    assert set(group.subscriptions) == {"t"}
+
+
+async def test_another_fingerprint_than_the_remembered_one_asks_for_the_subscriptions(broker: Broker) -> None:
+    one, two = connect(broker, 1), connect(broker, 2)
+    first = await beat(broker, one, consumer("g", "t"), heartbeatFingerprint=7)
+    assert first.fields["IS_SUB_CHANGE"] == "false"
+    other = await beat(broker, two, consumer("g"), client_id="d", heartbeatFingerprint=8, withoutSub=True)
+    assert other.fields["IS_SUB_CHANGE"] == "true"
+    back = await beat(broker, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
+    assert back.fields["IS_SUB_CHANGE"] == "true"
+
+
+async def test_subscriptions_that_nobody_ever_sent_here_are_asked_for(broker: Broker) -> None:
+    answer = await beat(broker, connect(broker), consumer("g"), heartbeatFingerprint=7, withoutSub=True)
+    assert answer.fields["IS_SUB_CHANGE"] == "true"
+
+
+async def test_the_4_9_line_takes_a_heartbeat_v2_as_it_reads(broker4: Broker) -> None:
+    one = connect(broker4)
+    await beat(broker4, one, consumer("g", "t"), heartbeatFingerprint=7)
+    await beat(broker4, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
+    group = broker4.consumers.get("g")
+    assert group is not None
+    assert group.subscriptions == {}
+
+
+# -- 35, 38
+
+
+async def test_unregistering_leaves_both_groups_and_tells_the_others(broker: Broker) -> None:
+    one, two = connect(broker, 1), connect(broker, 2)
+    await beat(broker, one, consumer("g", "t"), client_id="c1")
+    await beat(broker, two, consumer("g", "t"), client_id="c2")
+    one.take_notices(), two.take_notices()
+    request = UnregisterClient(client_id="c1", producer_group="p", consumer_group="g")
+    assert (await ask(broker, request, connection=one)).code == 0
+    assert two.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
+    assert one.take_notices() == []
+    assert broker.producers.find_connection("c1") is None
+    assert (await ask(broker, UnregisterClient(client_id="c1", consumer_group="nope"))).code == 0
+
+
+async def test_the_member_list_names_one_id_for_each_connection(broker: Broker) -> None:
+    one, two = connect(broker, 1), connect(broker, 2)
+    await beat(broker, one, consumer("g", "t"), client_id="c1")
+    await beat(broker, two, consumer("g", "t"), client_id="c2")
+    answer = await ask(broker, GetConsumerListByGroup(consumer_group="g"))
+    assert answer.body == b'{"consumerIdList":["c1","c2"]}'
+    one.close()
+    two.close()
+    answer = await ask(broker, GetConsumerListByGroup(consumer_group="g"))
+    assert (answer.code, answer.remark) == (1, "no consumer for this group, g")
+
+
+# -- 41, 42
+
+
+def locked(client_id: str, *queue_ids: int) -> bytes:
+    queues = [{"topic": "t", "brokerName": "broker-a", "queueId": queue_id} for queue_id in queue_ids]
+    return json.dumps({"clientId": client_id, "consumerGroup": "g", "mqSet": queues}).encode()
+
+
+async def test_locks_are_given_renewed_and_given_back(broker: Broker) -> None:
+    assert (await ask(broker, LockBatchMq(), locked("a", 0))).body == (
+        b'{"lockOKMQSet":[{"brokerName":"broker-a","queueId":0,"topic":"t"}]}'
+    )
+    assert (await ask(broker, LockBatchMq(), locked("b", 0))).body == b'{"lockOKMQSet":[]}'
+    assert (await ask(broker, UnlockBatchMq(), locked("b", 0))).code == 0
+    assert (await ask(broker, UnlockBatchMq(), locked("a", 0))).code == 0
+    await ask(broker, LockBatchMq(), locked("b", 0))
+    assert broker.locks.owner("g", MessageQueue("t", "broker-a", 0), broker.clock.now_ms()) == "b"
+    assert (await ask(broker, LockBatchMq())).code == 1
+
+
+# -- 46
+
+
+def checked(expression_type: str | None) -> bytes:
+    subscription = {"topic": "t", "subString": "a > 1", "expressionType": expression_type}
+    return json.dumps({"clientId": "c", "group": "g", "subscriptionData": subscription}).encode()
+
+
+@pytest.mark.parametrize("expression_type", ["TAG", None, ""])
+async def test_a_tag_subscription_is_always_fine(broker: Broker, expression_type: str | None) -> None:
+    assert (await ask(broker, CheckClientConfig(), checked(expression_type))).code == 0
+
+
+async def test_a_filter_we_do_not_have_is_refused_at_the_start(broker: Broker) -> None:
+    answer = await ask(broker, CheckClientConfig(), checked("SQL92"))
+    assert answer.code == 1
+    assert answer.remark == "The broker does not support consumer to filter message by SQL92"
+
+
+async def test_a_check_without_body_passes_in_5_x_and_fails_in_4_9(broker: Broker, broker4: Broker) -> None:
+    assert (await ask(broker, CheckClientConfig())).code == 0
+    assert (await ask(broker4, CheckClientConfig())).code == 1

@@ -1,0 +1,291 @@
+"""broker.conf and namesrv.conf: the official files are taken as they are, and mistakes are said in one line.
+
+`official_settings/` holds what official 4.9.7 and 5.5.0 servers answered to 26 and 319.
+"""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+from pocketmq.broker import config_keys
+from pocketmq.broker.config import BrokerConfig, NameServerConfig, load, load_name_server
+from pocketmq.broker.config_loading import Setting, load_broker, own_address
+from pocketmq.broker.errors import StartError
+from pocketmq.protocol.java_properties import parse_properties
+from pocketmq.store.config import StoreConfig
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OFFICIAL = Path(__file__).with_name("official_settings")
+LINES = [("49", 4), ("55", 5)]
+
+SHIPPED_BROKER_CONF = """\
+# Licensed to the Apache Software Foundation (ASF) under one or more
+# contributor license agreements.
+brokerClusterName = DefaultCluster
+brokerName = broker-b
+brokerId = 0
+deleteWhen = 04
+fileReservedTime = 48
+brokerRole = SYNC_MASTER
+flushDiskType = ASYNC_FLUSH
+"""
+
+
+def official(name: str) -> dict[str, str]:
+    text = (OFFICIAL / name).read_text(encoding="utf-8")
+    return {entry.key: entry.value for entry in parse_properties(text)}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "broker.conf"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# -- reading
+
+
+def test_shipped_broker_conf_is_taken_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = load(write(tmp_path, SHIPPED_BROKER_CONF))
+    assert (config.broker_name, config.store.broker_role) == ("broker-b", "SYNC_MASTER")
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("line", "emulate"), LINES)
+def test_everything_an_official_broker_writes_is_a_known_key(
+    line: str, emulate: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = load(OFFICIAL / f"broker_{line}.properties", [f"emulate={emulate}"])
+    load_name_server(OFFICIAL / f"namesrv_{line}.properties")
+    assert config.store.mapped_file_size_commit_log == 67_108_864
+    assert not any("unknown" in message for message in caplog.messages)
+
+
+def test_later_words_win(tmp_path: Path) -> None:
+    conf = write(tmp_path, "listenPort=1\nlistenPort=2\nbrokerName=a\n")
+    config = load_broker(conf, ["listenPort=3", "regionId=x"], [Setting("regionId", "y", "--region")])
+    assert (config.listen_port, config.broker_name, config.region_id) == (3, "a", "y")
+
+
+def test_texts_are_trimmed_and_numbers_signed_as_java_does() -> None:
+    config = load(sets=["brokerName= a ", "startAcceptSendRequestTimeStamp=+7", "traceOn=FALSE"])
+    assert (config.broker_name, config.start_accept_send_request_time_stamp, config.trace_on) == (
+        "a",
+        7,
+        False,
+    )
+
+
+BAD_VALUES = [
+    ("listenPort=x", "it is a whole number"),
+    ("listenPort=10911 ", "without a blank"),
+    ("listenPort=65536", "it is at most 65535"),
+    ("defaultTopicQueueNums=0", "it is at least 1"),
+    ("maxMessageSize=2147483648", "it is at most 2147483647"),
+    ("flushConsumerOffsetInterval=0", "it is at least 1"),
+    ("traceOn=yes", "it is true or false"),
+    ("flushDiskType=sync_flush", "it is one of ASYNC_FLUSH, SYNC_FLUSH"),
+    ("namesrvAddr=localhost", "it is host:port;host:port"),
+    ("brokerRole=SLAVE", "a slave's is greater than 0"),
+    ("brokerIP1=no.such.host.invalid", "it is an address of this machine"),
+    ("emulate=3", "4 (or 4.9) and 5 (or 5.5) are the official lines"),
+]
+
+
+@pytest.mark.parametrize(("word", "reason"), BAD_VALUES)
+def test_bad_value_of_an_honoured_key_stops_the_start(word: str, reason: str) -> None:
+    with pytest.raises(StartError, match=re.escape(reason)) as caught:
+        load(sets=[word])
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_value_is_told_with_key_value_file_and_line(tmp_path: Path) -> None:
+    conf = write(tmp_path, "# ports\n\nlistenPort = ten\n")
+    with pytest.raises(StartError) as caught:
+        load(conf)
+    assert str(caught.value) == f"{conf}:3: listenPort=ten is a bad value: it is a whole number"
+
+
+def test_missing_file_and_word_without_equals_stop_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"cannot read .*nowhere\.conf: No such file"):
+        load(tmp_path / "nowhere.conf")
+    with pytest.raises(StartError, match="--set listenPort: it is key=value"):
+        load(sets=["listenPort"])
+
+
+def test_unknown_key_is_one_warning_that_names_the_nearest(caplog: pytest.LogCaptureFixture) -> None:
+    load(sets=["longPolingEnable=true"])
+    assert caplog.messages == [
+        "--set: unknown key longPolingEnable is ignored, did you mean longPollingEnable?"
+    ]
+
+
+def test_key_misspelled_since_4_5_2_is_answered_with_its_new_name(caplog: pytest.LogCaptureFixture) -> None:
+    config = load(sets=["mapedFileSizeCommitLog=1024"])
+    assert config.store.mapped_file_size_commit_log == 1 << 30
+    assert "write mappedFileSizeCommitLog" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "word", ["sendMessageThreadPoolNums=64", "coldDataFlowControlEnable=false", "storePathIndex=/x"]
+)
+def test_harmless_keys_and_defaults_of_unsupported_ones_are_silent(
+    word: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    load(sets=[word])
+    assert caplog.messages == []
+
+
+def test_asking_for_what_is_unsupported_is_one_warning_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    load(sets=["coldDataFlowControlEnable=true"])
+    assert caplog.messages == [
+        "--set: coldDataFlowControlEnable=true has no effect: reads of cold data are not limited"
+    ]
+
+
+def test_emulation_brings_its_own_defaults_unless_set() -> None:
+    assert load(sets=["emulate=4.9"]).register_broker_timeout_mills == 6000
+    assert load(sets=["emulate=4.9", "registerBrokerTimeoutMills=5"]).register_broker_timeout_mills == 5
+    config = load(sets=["emulate=4.9.8"])
+    assert (config.emulate, config.store.emulate) == (4, 4)
+
+
+def test_master_has_id_zero_as_officially() -> None:
+    assert load(sets=["brokerId=3"]).broker_id == 0
+    assert load(sets=["brokerId=3", "brokerRole=SLAVE"]).broker_id == 3
+
+
+# -- addresses
+
+
+def test_clients_are_told_the_listening_address() -> None:
+    config = load(sets=["bindAddress=127.0.0.2"])
+    assert (config.broker_ip1, config.broker_ip2) == ("127.0.0.2", "127.0.0.2")
+
+
+def test_server_on_every_address_tells_its_own() -> None:
+    assert load(sets=["bindAddress=0.0.0.0"]).broker_ip1 == own_address()
+
+
+def test_address_clients_could_not_reach_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    config = load(sets=["brokerIP1=192.0.2.7"])
+    assert config.broker_ip1 == "192.0.2.7"
+    assert "--host 0.0.0.0" in caplog.text
+
+
+# -- the name server
+
+
+def test_name_server_takes_only_its_own_keys_from_broker_conf(tmp_path: Path) -> None:
+    conf = write(tmp_path, "listenPort=10911\nscanNotActiveBrokerInterval=100\n")
+    config = load_name_server(None, ["orderMessageEnable=true", "listenPort=1"], broker_conf_file=conf)
+    assert config.scan_not_active_broker_interval == 100
+    assert config.order_message_enable
+    assert config.listen_port == 9876
+
+
+def test_namesrv_conf_sets_the_name_servers_port(tmp_path: Path) -> None:
+    path = tmp_path / "namesrv.conf"
+    path.write_text("listenPort=19876\nkvConfigPath=/x/kvConfig.json\n", encoding="utf-8")
+    config = load_name_server(path)
+    assert (config.listen_port, config.kv_config_path) == (19876, "/x/kvConfig.json")
+
+
+# -- the list of keys
+
+
+@pytest.mark.parametrize(("line", "emulate"), LINES)
+@pytest.mark.parametrize(("program", "kind"), [("broker", BrokerConfig), ("namesrv", NameServerConfig)])
+def test_answer_has_the_official_keys_in_order(program: str, kind: Any, line: str, emulate: int) -> None:
+    expected = official(f"{program}_{line}.properties")
+    text = config_keys.official_text(kind(), emulate)
+    answered = [row.partition("=")[0] for row in text.splitlines()]
+    assert answered == sorted(expected)
+
+
+DEFAULTS_OF_OUR_OWN = {
+    "accessMessageInMemoryMaxRatio": 30,
+    "bindAddress": "127.0.0.1",
+    "brokerIP1": "127.0.0.1",
+    "brokerIP2": "127.0.0.1",
+    "brokerName": "broker-a",
+    "commitLogRecoverMaxNum": None,
+    "configStorePath": "",
+    "kvConfigPath": "",
+    "memorySizeBytes": None,
+    "storePathCommitLog": None,
+    "storePathRootDir": "pocketmq-store",
+    "writeBufferHighWaterMark": 4_194_304,
+}
+"""Each with its reason in config.py or store/config.py."""
+
+
+@pytest.mark.parametrize(("program", "kind"), [("broker", BrokerConfig), ("namesrv", NameServerConfig)])
+def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind: Any) -> None:
+    differing = {
+        name: config_keys.get(kind(), name)
+        for name in config_keys.places(program)
+        if config_keys.write_value(config_keys.get(kind(), name)) != config_keys.keys(program)[name].default
+    }
+    assert differing == {name: value for name, value in DEFAULTS_OF_OUR_OWN.items() if name in differing}
+    assert all(name in differing for name in DEFAULTS_OF_OUR_OWN if name in config_keys.places(program))
+
+
+def test_every_setting_stands_in_the_list() -> None:
+    kept_aside = {"store", "others", "conf_file", "version"}
+    for program, kinds in (("broker", (BrokerConfig, StoreConfig)), ("namesrv", (NameServerConfig,))):
+        known = {
+            config_keys.snake_case(name) for name in config_keys.keys(cast(config_keys.Program, program))
+        }
+        for kind in kinds:
+            fields = {field.name for field in msgspec.structs.fields(kind)}
+            assert fields - known - kept_aside == set()
+
+
+def places(program: Any) -> dict[str, config_keys.Place]:
+    return config_keys.places(program)
+
+
+def test_every_honoured_setting_is_read_somewhere() -> None:
+    own = {"config.py", "config_keys.py", "config_loading.py", "config_handlers.py"}
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("broker", "store")
+        for path in (ROOT / folder).glob("*.py")
+        if folder == "store" or path.name not in own
+    )
+    fields = {place.field for program in ("broker", "namesrv") for place in places(program).values()}
+    unread = [
+        name for name in sorted(fields) if not re.search(rf"\b(_?config(\.store)?|self)\.{name}\b", sources)
+    ]
+    assert unread == []
+
+
+def test_every_key_has_a_verdict_and_a_reason() -> None:
+    programs: tuple[config_keys.Program, ...] = ("broker", "namesrv")
+    silent = [
+        (program, key.name)
+        for program in programs
+        for key in config_keys.keys(program).values()
+        if not key.reason
+    ]
+    assert silent == []
+    assert len(config_keys.keys("broker")) > 500
+
+
+def test_defaults_in_the_list_are_readable_values() -> None:
+    for key in config_keys.keys("broker").values():
+        if key.default and key.name not in ("emulate", "writeBufferHighWaterMark"):
+            config_keys.read_value(key, key.default)
+
+
+def test_nothing_is_read_from_disk_where_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embedded use and tests make configs without the list of keys."""
+    monkeypatch.setattr(config_keys, "keys", None)
+    assert BrokerConfig().listen_port == 10911
+    assert logging.getLogger("pocketmq.config").level == logging.NOTSET

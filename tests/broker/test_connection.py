@@ -1,0 +1,185 @@
+"""One connection between a fake transport and a fake table of requests: turns, limits, and the end.
+
+Frames and refusals over real sockets are in `tests/test_bad_input.py`.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, cast
+
+from pocketmq.broker.connection import PASS_BYTES, Connection
+from pocketmq.broker.dispatch import Answer, Call, Handlers
+from pocketmq.broker.server import Limits, Server
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.offset_requests import GetMaxOffset, OffsetReply
+from pocketmq.protocol.topic_requests import GetAllTopicConfig
+
+BIG = bytes(PASS_BYTES // 4 + 1)
+BIG_CODE, SMALL_CODE = GetAllTopicConfig.code, GetMaxOffset.code
+TABLE = Handlers("test")
+
+
+@TABLE.handles(GetAllTopicConfig)
+def big(state: list[int], request: GetAllTopicConfig, call: Call) -> Answer:
+    state.append(call.command.opaque)
+    return Answer(body=BIG)
+
+
+@TABLE.handles(GetMaxOffset)
+def small(state: list[int], request: GetMaxOffset, call: Call) -> OffsetReply:
+    state.append(call.command.opaque)
+    return OffsetReply(offset=0)
+
+
+class FakeTransport:
+    """Keeps what is written. `is_reader` False plays a peer that reads nothing: above the limit writing is paused."""
+
+    def __init__(self, connection: Connection, *, is_reader: bool) -> None:
+        self._connection = connection
+        self._is_reader = is_reader
+        self._high = 0
+        self.written = bytearray()
+        self.unread_bytes = 0
+        self.reads = True
+        self.closing = False
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "127.0.0.1", 50_000
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        self._high = high
+
+    def write(self, data: bytes) -> None:
+        self.writelines([data])
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        data = b"".join(parts)
+        self.written += data
+        if not self._is_reader:
+            was_full = self.unread_bytes > self._high
+            self.unread_bytes += len(data)
+            if not was_full and self.unread_bytes > self._high:
+                self._connection.pause_writing()
+
+    def peer_reads_all(self) -> None:
+        self.unread_bytes = 0
+        self._connection.resume_writing()
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def close(self) -> None:
+        self.closing = True
+
+    abort = close
+
+    @property
+    def answered(self) -> list[int]:
+        """Opaques of all answers so far."""
+        return [command.opaque for command in FrameCutter().feed(bytes(self.written))]
+
+
+def connect(
+    state: list[int], *, is_reader: bool = True, limits: Limits | None = None
+) -> tuple[Connection, FakeTransport]:
+    server = Server(TABLE, state, version=0, limits=limits)
+    connection = Connection(server)
+    transport = FakeTransport(connection, is_reader=is_reader)
+    connection.connection_made(cast(Any, transport))
+    return connection, transport
+
+
+def frames(*codes: int) -> bytes:
+    """Requests with the opaques 0, 1, 2, ..."""
+    fields = {"topic": "t", "queueId": "0"}
+    return b"".join(encode_frame(Command(code, opaque, fields=fields)) for opaque, code in enumerate(codes))
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_all_small_answers_of_one_read_are_given_in_one_pass() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    connection.data_received(frames(*[SMALL_CODE] * 1000))
+    assert transport.answered == handled == list(range(1000))
+
+
+async def test_large_answers_take_turns_with_other_connections() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    connection.data_received(frames(*[BIG_CODE] * 10, SMALL_CODE))
+    assert handled == [0, 1, 2, 3]
+    assert not transport.reads
+    await turns(1)
+    assert handled == [0, 1, 2, 3, 4, 5, 6, 7]
+    await turns(1)
+    assert transport.answered == handled == list(range(11))
+    assert transport.reads
+
+
+async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=2 * PASS_BYTES))
+    connection.data_received(frames(*[BIG_CODE] * 1000))
+    await turns(50)
+    assert len(handled) == 8
+    assert not transport.reads
+    transport.peer_reads_all()
+    await turns(50)
+    assert len(handled) == 16
+    assert transport.unread_bytes < 3 * PASS_BYTES
+
+
+async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=PASS_BYTES))
+    connection.data_received(frames(*[BIG_CODE, SMALL_CODE] * 20))
+    for _ in range(20):
+        await turns(3)
+        transport.peer_reads_all()
+    assert transport.answered == handled == list(range(40))
+    assert transport.reads
+
+
+async def test_requests_before_a_bad_frame_are_answered_before_the_connection_closes() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    connection.data_received(frames(*[BIG_CODE] * 6) + b"\xff" * 8)
+    assert not transport.closing
+    await turns(2)
+    assert transport.answered == list(range(6))
+    assert transport.closing
+
+
+async def test_what_is_left_of_a_pass_is_dropped_with_its_connection() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    connection.data_received(frames(*[BIG_CODE] * 10))
+    transport.close()
+    connection.connection_lost(None)
+    await turns(3)
+    assert handled == [0, 1, 2, 3]
+
+
+async def test_idle_peer_is_dropped_even_if_it_left_answers_unread() -> None:
+    """A close that waits for the peer to read would wait for ever."""
+    gone = asyncio.Event()
+    limits = Limits(idle_seconds=0.2)  # real time: the event loop keeps it
+    server = Server(TABLE, [], version=0, limits=limits, on_close=lambda _: gone.set())
+    port = await server.listen("127.0.0.1", 0)
+    _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+    writer.write(frames(*[BIG_CODE] * 400))
+    async with asyncio.timeout(5):
+        await gone.wait()
+    writer.close()
+    await server.close()

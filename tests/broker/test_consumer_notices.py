@@ -1,0 +1,40 @@
+"""How members hear of a change: at once, collected, or not at all."""
+
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.client_requests import NotifyConsumerIdsChanged
+
+from broker_fakes import FakeConnection
+
+NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
+
+
+async def test_a_change_is_told_at_once_to_every_member(broker: Broker) -> None:
+    one, two = FakeConnection(1), FakeConnection(2)
+    broker.notices.changed("g", [one.real, two.real])
+    assert one.take_notices() == two.take_notices() == [NOTICE]
+
+
+async def test_the_switch_of_the_broker_silences_every_group(broker: Broker) -> None:
+    broker.config.notify_consumer_ids_changed_enable = False
+    one = FakeConnection(1)
+    broker.notices.changed("g", [one.real])
+    assert one.take_notices() == []
+
+
+async def test_without_real_time_changes_are_collected_into_one_notice(broker: Broker) -> None:
+    broker.config.real_time_notify_consumer_change = False
+    one, two = FakeConnection(1), FakeConnection(2)
+    broker.notices.changed("g", [one.real])
+    broker.notices.changed("g", [one.real, two.real])
+    assert one.take_notices() == []
+    broker.notices.flush()
+    assert one.take_notices() == two.take_notices() == [NOTICE]
+    broker.notices.flush()
+    assert one.take_notices() == []
+
+
+async def test_the_4_9_line_knows_no_collecting(broker4: Broker) -> None:
+    broker4.config.real_time_notify_consumer_change = False
+    one = FakeConnection(1)
+    broker4.notices.changed("g", [one.real])
+    assert one.take_notices() == [NOTICE]

@@ -1,0 +1,153 @@
+"""The rules of a first position as a table. The same rows are asked of official brokers in tests/interop."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.broker.first_position import (
+    FROM_FIRST,
+    FROM_LAST,
+    FROM_TIMESTAMP,
+    Decision,
+    QueueFacts,
+    Rule,
+    client_start,
+    decide,
+)
+
+MAX = 9
+SEARCH = None
+"""The client then searches by its consumeTimestamp."""
+
+# facts | rule and offset of the 4.9 line | of the 5.x line; offset None is QUERY_NOT_FOUND
+ROWS: dict[str, tuple[QueueFacts, tuple[Rule, int | None], tuple[Rule, int | None]]] = {
+    "stored": (
+        QueueFacts(stored_offset=3, is_first_message_hot=True),
+        (Rule.STORED_OFFSET, 3),
+        (Rule.STORED_OFFSET, 3),
+    ),
+    "stored zero": (QueueFacts(stored_offset=0), (Rule.STORED_OFFSET, 0), (Rule.STORED_OFFSET, 0)),
+    "stored below min": (
+        QueueFacts(stored_offset=1, min_offset=5),
+        (Rule.STORED_OFFSET, 1),
+        (Rule.STORED_OFFSET, 1),
+    ),
+    "minus one is no offset": (
+        QueueFacts(stored_offset=-1, is_first_message_hot=True),
+        (Rule.FIRST_MESSAGE_HOT, 0),
+        (Rule.FIRST_MESSAGE_HOT, 0),
+    ),
+    "reset pending": (
+        QueueFacts(reset_offset=2, stored_offset=2, is_first_message_hot=True),
+        (Rule.STORED_OFFSET, 2),
+        (Rule.RESET_PENDING, 2),
+    ),
+    "reset pending to zero": (
+        QueueFacts(reset_offset=0, stored_offset=4),
+        (Rule.STORED_OFFSET, 4),
+        (Rule.RESET_PENDING, 0),
+    ),
+    "default forbidden": (
+        QueueFacts(set_zero_if_not_found=False, is_first_message_hot=True),
+        (Rule.FIRST_MESSAGE_HOT, 0),
+        (Rule.DEFAULT_FORBIDDEN, None),
+    ),
+    "default forbidden, stored": (
+        QueueFacts(set_zero_if_not_found=False, stored_offset=3),
+        (Rule.STORED_OFFSET, 3),
+        (Rule.STORED_OFFSET, 3),
+    ),
+    "default forbidden, reset pending": (
+        QueueFacts(set_zero_if_not_found=False, reset_offset=2),
+        (Rule.NO_FIRST_MESSAGE, 0),
+        (Rule.RESET_PENDING, 2),
+    ),
+    "default allowed, empty": (
+        QueueFacts(set_zero_if_not_found=True),
+        (Rule.NO_FIRST_MESSAGE, 0),
+        (Rule.NO_FIRST_MESSAGE, None),
+    ),
+    "history deleted": (
+        QueueFacts(min_offset=5),
+        (Rule.HISTORY_DELETED, None),
+        (Rule.HISTORY_DELETED, None),
+    ),
+    "history deleted, default allowed": (
+        QueueFacts(min_offset=5, set_zero_if_not_found=True),
+        (Rule.HISTORY_DELETED, None),
+        (Rule.HISTORY_DELETED, None),
+    ),
+    "hot": (
+        QueueFacts(is_first_message_hot=True),
+        (Rule.FIRST_MESSAGE_HOT, 0),
+        (Rule.FIRST_MESSAGE_HOT, 0),
+    ),
+    "cold": (
+        QueueFacts(is_first_message_hot=False),
+        (Rule.FIRST_MESSAGE_COLD, None),
+        (Rule.FIRST_MESSAGE_COLD, None),
+    ),
+    "empty or unknown": (QueueFacts(), (Rule.NO_FIRST_MESSAGE, 0), (Rule.NO_FIRST_MESSAGE, None)),
+}
+
+
+@pytest.mark.parametrize(("facts", "in_4", "in_5"), ROWS.values(), ids=ROWS)
+def test_answer_of_the_broker(
+    facts: QueueFacts, in_4: tuple[Rule, int | None], in_5: tuple[Rule, int | None]
+) -> None:
+    assert decide(facts, 4) == Decision(*in_4)
+    assert decide(facts, 5) == Decision(*in_5)
+
+
+# decision | LAST, FIRST, TIMESTAMP on a normal topic | on a %RETRY% topic
+STARTS = [
+    (Decision(Rule.STORED_OFFSET, 3), (3, 3, 3), (3, 3, 3)),
+    (Decision(Rule.RESET_PENDING, 2), (2, 2, 2), (2, 2, 2)),
+    (Decision(Rule.FIRST_MESSAGE_HOT, 0), (0, 0, 0), (0, 0, 0)),
+    (Decision(Rule.NO_FIRST_MESSAGE, 0), (0, 0, 0), (0, 0, 0)),
+    (Decision(Rule.HISTORY_DELETED, None), (MAX, 0, SEARCH), (0, 0, MAX)),
+    (Decision(Rule.FIRST_MESSAGE_COLD, None), (MAX, 0, SEARCH), (0, 0, MAX)),
+    (Decision(Rule.NO_FIRST_MESSAGE, None), (MAX, 0, SEARCH), (0, 0, MAX)),
+    (Decision(Rule.DEFAULT_FORBIDDEN, None), (MAX, 0, SEARCH), (0, 0, MAX)),
+]
+
+
+@pytest.mark.parametrize(("decision", "normal", "retry"), STARTS)
+def test_where_an_official_push_consumer_then_starts(
+    decision: Decision, normal: tuple[int | None, ...], retry: tuple[int | None, ...]
+) -> None:
+    for where, on_normal, on_retry in zip(
+        (FROM_LAST, FROM_FIRST, FROM_TIMESTAMP), normal, retry, strict=True
+    ):
+        assert client_start(decision, where, is_retry_topic=False, max_offset=MAX) == on_normal
+        assert client_start(decision, where, is_retry_topic=True, max_offset=MAX) == on_retry
+
+
+@pytest.mark.parametrize(
+    "deprecated",
+    [
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+    ],
+)
+def test_deprecated_values_mean_last(deprecated: str) -> None:
+    not_found = Decision(Rule.FIRST_MESSAGE_COLD, None)
+    assert client_start(not_found, deprecated, is_retry_topic=False, max_offset=MAX) == MAX
+
+
+any_facts = st.builds(
+    QueueFacts,
+    reset_offset=st.none() | st.integers(0, 9),
+    stored_offset=st.integers(-1, 9),
+    set_zero_if_not_found=st.sampled_from([None, True, False]),
+    min_offset=st.integers(0, 9),
+    is_first_message_hot=st.sampled_from([None, True, False]),
+)
+
+
+@given(any_facts)
+def test_a_default_is_only_ever_zero_and_only_for_a_queue_from_its_start(facts: QueueFacts) -> None:
+    for emulate in (4, 5):
+        decision = decide(facts, emulate)
+        if decision.rule not in (Rule.RESET_PENDING, Rule.STORED_OFFSET) and decision.offset is not None:
+            assert decision.offset == facts.min_offset == 0

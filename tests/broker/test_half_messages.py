@@ -1,0 +1,200 @@
+"""Half messages, their end and what is stored of it. The texts are what official 4.9.7 and 5.5.0 brokers stored."""
+
+from pathlib import Path
+
+import pocketmq.broker.send_handlers
+import pocketmq.broker.transaction_handlers  # noqa: F401
+import pytest
+from pocketmq.broker.half_messages import HalfMessages
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.properties import encode_properties_text
+from pocketmq.protocol.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.protocol.transaction_requests import ResumeCheckHalfMessage
+from pocketmq.store.clock import VirtualClock
+
+from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker
+from broker_fakes import send as run
+from transaction_sends import COMMIT, KEY, ROLLBACK, UNKNOWN, ending, records, send_half
+
+HALF_TEXT_5 = (
+    f"MSG_REGION=DefaultRegion UNIQ_KEY={KEY} CLUSTER=DefaultCluster PGROUP=pg __transactionId__={KEY} TAGS=ta "
+    "TRAN_MSG=true KEYS=k1 WAIT=true TRACE_ON=true REAL_TOPIC=T REAL_QID=2"
+)
+COMMITTED_TEXT_5 = HALF_TEXT_5.removesuffix(" REAL_TOPIC=T REAL_QID=2")
+HALF_TEXT_4 = (
+    f"REAL_TOPIC=T KEYS=k1 TRAN_MSG=true UNIQ_KEY={KEY} CLUSTER=DefaultCluster PGROUP=pg WAIT=true TAGS=ta "
+    "REAL_QID=2"
+)
+
+
+def stored_text(words: str, emulate: int) -> bytes:
+    text = encode_properties_text(
+        dict(word.split("=") for word in words.split()), final_separator=emulate >= 5
+    )
+    return text.encode()
+
+
+@pytest.mark.parametrize(("emulate", "text"), [(5, HALF_TEXT_5), (4, HALF_TEXT_4)])
+async def test_half_message_waits_where_nobody_consumes(
+    broker_maker: MakeBroker, emulate: int, text: str
+) -> None:
+    broker = broker_maker(emulate=emulate)
+    answer = await send_half(broker)
+    assert answer.fields["queueId"] == "2", "the answer names the real queue"
+    assert broker.store.max_offset("T", 2) == 0
+    (half,) = records(broker, HALF_TOPIC)
+    assert (half.sys_flag, half.flag, bytes(half.body)) == (0, 7, b"half")
+    assert bytes(half.properties) == stored_text(text, emulate)
+
+
+@pytest.mark.parametrize(("emulate", "text"), [(5, COMMITTED_TEXT_5), (4, HALF_TEXT_4)])
+async def test_committed_message_keeps_what_it_was_sent_with(
+    broker_maker: MakeBroker, emulate: int, text: str
+) -> None:
+    broker = broker_maker(emulate=emulate)
+    await send_half(broker)
+    half = await send_half(broker)
+    answer = await ask(broker, ending(half, COMMIT))
+    assert (answer.code, answer.remark) == (0, None)
+    (message,) = records(broker, "T", 2)
+    assert (message.sys_flag, message.flag, bytes(message.body)) == (8, 7, b"half")
+    assert message.prepared_transaction_offset == int(half.fields["msgId"][16:], 16) > 0
+    assert bytes(message.properties) == stored_text(text, emulate)
+
+
+async def test_rolled_back_message_is_never_seen(broker: Broker) -> None:
+    half = await send_half(broker)
+    answer = await ask(broker, ending(half, ROLLBACK))
+    assert (answer.code, answer.remark) == (0, "not set any response code")
+    assert broker.store.queues_of("T") == []
+    broker.half_messages.stop()
+    assert [bytes(op.body) for op in records(broker, OP_HALF_TOPIC)] == [b"0,"]
+
+
+async def test_unknown_state_is_not_answered_and_changes_nothing(broker: Broker) -> None:
+    half = await send_half(broker)
+    end = broker.store.log_max_offset
+    assert type(await run(broker, ending(half, UNKNOWN))).__name__ == "Held"
+    assert (
+        await ask(broker, ending(half, 5))
+    ).remark == "RemotingCommandException: commitOrRollback field wrong"
+    assert broker.store.log_max_offset == end
+
+
+async def test_who_does_not_name_his_own_half_message_is_refused(broker: Broker) -> None:
+    first, second = await send_half(broker), await send_half(broker)
+    end = broker.store.log_max_offset
+    position = int(first.fields["msgId"][16:], 16)
+    for change, remark in (
+        ({"producer_group": "other"}, "The producer group wrong"),
+        ({"tran_state_table_offset": 99}, "The transaction state table offset wrong"),
+        ({"commit_log_offset": 10**9}, "Find prepared transaction message failed"),
+        ({"commit_log_offset": -1}, "Find prepared transaction message failed"),
+        ({"commit_log_offset": position + 4}, "Find prepared transaction message failed"),
+        ({"commit_log_offset": 2**63 - 1}, "Find prepared transaction message failed"),
+        (
+            {"commit_log_offset": int(second.fields["msgId"][16:], 16)},
+            "The transaction state table offset wrong",
+        ),
+    ):
+        for how in (COMMIT, ROLLBACK):
+            answer = await ask(broker, ending(first, how, **change))
+            assert (answer.code, answer.remark) == (1, remark)
+    assert broker.store.log_max_offset == end
+
+
+async def test_a_committed_message_cannot_be_committed_as_a_half_message(broker: Broker) -> None:
+    half = await send_half(broker)
+    await ask(broker, ending(half, COMMIT))
+    (message,) = records(broker, "T", 2)
+    change = {"tran_state_table_offset": message.queue_offset, "commit_log_offset": message.physical_offset}
+    assert (await ask(broker, ending(half, COMMIT, **change))).code == 1
+    assert broker.store.max_offset("T", 2) == 1
+
+
+async def test_with_an_immunity_time_the_end_must_come_within_it(broker: Broker, clock: VirtualClock) -> None:
+    half = await send_half(broker, CHECK_IMMUNITY_TIME_IN_SECONDS="10")
+    clock.advance(10_001)
+    assert (await ask(broker, ending(half, COMMIT))).code == 604
+    assert (await ask(broker, ending(half, ROLLBACK))).code == 604
+    assert (await ask(broker, ending(half, COMMIT, from_transaction_check=True))).code == 0
+
+
+async def test_ended_transactions_are_noted_together_after_an_interval(
+    broker: Broker, clock: VirtualClock
+) -> None:
+    loop = FakeLoop(clock)
+    broker.half_messages = HalfMessages(broker, loop.call_later)
+    halves = [await send_half(broker) for _ in range(3)]
+    for half in (halves[2], halves[0]):
+        await ask(broker, ending(half, COMMIT))
+    loop.run_for(2999)
+    assert records(broker, OP_HALF_TOPIC) == []
+    loop.run_for(1)
+    (op,) = records(broker, OP_HALF_TOPIC)
+    assert (bytes(op.body), bytes(op.properties)) == (b"2,0,", b"WAIT\x01true\x02TAGS\x01d\x02")
+    assert loop.waiting == 0, "nothing runs while nothing is to be noted"
+
+
+async def test_op_message_is_written_as_soon_as_it_is_long(broker: Broker) -> None:
+    broker.config.transaction_op_msg_max_size = 8
+    for number in range(5):
+        await ask(broker, ending(await send_half(broker), COMMIT))
+        assert len(records(broker, OP_HALF_TOPIC)) == (1 if number == 4 else 0)
+    assert bytes(records(broker, OP_HALF_TOPIC)[0].body) == b"0,1,2,3,4,"
+
+
+async def test_4_9_notes_each_end_at_once(broker4: Broker) -> None:
+    for how in (COMMIT, ROLLBACK):
+        await ask(broker4, ending(await send_half(broker4), how))
+    ops = records(broker4, OP_HALF_TOPIC)
+    assert [bytes(op.body) for op in ops] == [b"0", b"1"]
+    assert bytes(ops[0].properties) == b"WAIT\x01true\x02TAGS\x01d"
+
+
+async def test_commit_with_a_delay_level_waits_first(broker: Broker) -> None:
+    """No official client sends one: the half message itself takes the detour and is given up there, as officially."""
+    await send_half(broker, DELAY="1")
+    (waiting,) = records(broker, SCHEDULE_TOPIC)
+    assert b"REAL_TOPIC\x01RMQ_SYS_TRANS_HALF_TOPIC" in bytes(waiting.properties)
+    assert records(broker, HALF_TOPIC) == []
+
+
+async def test_counts_of_open_transactions_follow_and_are_kept(broker: Broker) -> None:
+    first, second, _ = [await send_half(broker) for _ in range(3)]
+    assert broker.open_transactions.count("T") == 3
+    await ask(broker, ending(first, COMMIT))
+    await ask(broker, ending(second, ROLLBACK))
+    assert broker.open_transactions.count("T") == 1
+    broker.open_transactions.persist()
+    text = broker.open_transactions.file.path.read_text()
+    assert text.startswith('{"dataVersion":{"counter":5,"stateVersion":0,"timestamp":')
+    assert '"transactionCount":{"T":{"count":1,"timeStamp":' in text
+
+
+async def test_given_up_message_can_be_resumed(broker: Broker) -> None:
+    half = await send_half(broker, TRANSACTION_CHECK_TIMES="15")
+    assert (await ask(broker, ResumeCheckHalfMessage(msg_id=half.fields["msgId"]))).code == 0
+    resumed = records(broker, HALF_TOPIC)[1]
+    assert b"TRANSACTION_CHECK_TIMES\x010\x02" in bytes(resumed.properties)
+    for bad in ("zz", "7F00000100002A9F00000000000FFFFF", None):
+        answer = await ask(broker, ResumeCheckHalfMessage(msg_id=bad))
+        assert answer.code == 1
+        assert answer.remark == "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
+
+
+async def test_slave_ends_no_transactions(broker: Broker) -> None:
+    half = await send_half(broker)
+    broker.config.store.broker_role = "SLAVE"
+    assert (await ask(broker, ending(half, COMMIT))).code == 11
+
+
+async def test_ends_that_were_collected_are_noted_at_the_stop(tmp_path: Path, clock: VirtualClock) -> None:
+    broker = make_broker(tmp_path, clock)
+    await ask(broker, ending(await send_half(broker), COMMIT))
+    broker.half_messages.stop()
+    close_broker(broker)
+    again = make_broker(tmp_path, clock)
+    assert [bytes(op.body) for op in records(again, OP_HALF_TOPIC)] == [b"0,"]
+    assert again.store.queues_of(CHECK_MAX_TIME_TOPIC) == []
+    close_broker(again)

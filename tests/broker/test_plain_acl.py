@@ -1,0 +1,199 @@
+"""Access keys of the 4.9 line: the file, its reading again, addresses without key, and 50 to 53.
+
+Words and codes are compared with 4.9.7 in `interop/test_access.py`.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+from pathlib import Path
+
+import pocketmq.broker.plain_acl_handlers
+import pytest
+from pocketmq.broker.address_patterns import PatternError, parse_pattern
+from pocketmq.broker.errors import BrokerError, StartError
+from pocketmq.broker.plain_acl import PlainAcl
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.security_requests import (
+    DeleteAclConfig,
+    GetBrokerClusterAclInfo,
+    UpdateAndCreateAclConfig,
+    UpdateGlobalWhiteAddrsConfig,
+)
+
+from broker_fakes import ask
+
+assert pocketmq.broker.plain_acl_handlers
+
+FILE = """\
+globalWhiteRemoteAddresses: [10.9.9.*]
+accounts:
+  - accessKey: adminadmin
+    secretKey: 12345678
+    admin: true
+  - accessKey: normalnormal
+    secretKey: 12345678
+    whiteRemoteAddress: 10.1.1.1
+    defaultTopicPerm: DENY
+    defaultGroupPerm: SUB
+    topicPerms: [Orders=PUB, Bills=PUB|SUB]
+"""
+PEER = "10.1.2.3:50000"
+
+
+def signed(code: int, name: str, secret: str = "12345678", **fields: str) -> Command:
+    fields["AccessKey"] = name
+    content = "".join(fields[key] for key in sorted(fields)).encode()
+    fields["Signature"] = base64.b64encode(hmac.new(secret.encode(), content, hashlib.sha1).digest()).decode()
+    return Command(code, 1, fields=fields)
+
+
+@pytest.fixture
+def acl(tmp_path: Path) -> PlainAcl:
+    (tmp_path / "plain_acl.yml").write_text(FILE)
+    made = PlainAcl(tmp_path)
+    made.load()
+    return made
+
+
+def change(acl: PlainAcl, text: str) -> None:
+    """A new file with a time of its own, however coarse the file system's clock is."""
+    acl.default_file.write_text(text)
+    now = acl.default_file.stat().st_mtime
+    os.utime(acl.default_file, (now + 5, now + 5))
+    acl.reload_if_changed()
+
+
+# -- addresses
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("", [], ["10.0.0.1", ""]),
+        ("*", ["10.0.0.1", "::1"], []),
+        ("10.0.0.1", ["10.0.0.1", "::ffff:10.0.0.1"], ["10.0.0.10", "10.0.0"]),
+        ("10.0.0.{1,3}", ["10.0.0.1", "10.0.0.3"], ["10.0.0.2"]),
+        ("10.0.0.1,10.0.1.1", ["10.0.0.1", "10.0.1.1"], ["10.0.2.1"]),
+        ("10.0.*.*", ["10.0.7.8"], ["10.1.7.8"]),
+        ("10.0.5-9.*", ["10.0.5.1", "10.0.9.255"], ["10.0.10.1"]),
+        ("1050:0:0:0:5:600:300c:*", ["1050::5:600:300c:9"], ["1050::5:600:300d:9"]),
+        ("::1", ["::1"], ["::2", "127.0.0.1"]),
+    ],
+)
+def test_patterns_of_addresses(pattern: str, matching: list[str], others: list[str]) -> None:
+    matches = parse_pattern(pattern)
+    assert [address for address in (*matching, *others) if matches(address)] == matching
+
+
+@pytest.mark.parametrize(
+    "text", ["10.0.0", "10.0.0.256", "10.0.9-5.*", "10.0.0{1,2}", "x.y.z.w", "{1}", "::x"]
+)
+def test_text_that_is_no_pattern(text: str) -> None:
+    with pytest.raises(PatternError):
+        parse_pattern(text)
+
+
+# -- the guard
+
+
+def test_rights_of_a_key(acl: PlainAcl) -> None:
+    acl(signed(310, "normalnormal", a="p", b="Orders"), PEER)
+    with pytest.raises(BrokerError, match="No default permission for topic:Other"):
+        acl(signed(310, "normalnormal", a="p", b="Other"), PEER)
+    with pytest.raises(BrokerError, match="No default permission for topic:Orders"):
+        acl(signed(11, "normalnormal", topic="Orders", consumerGroup="g"), PEER)
+    acl(signed(11, "normalnormal", topic="Bills", consumerGroup="g"), PEER)
+    with pytest.raises(BrokerError, match="Need admin permission for request code=17") as refused:
+        acl(signed(17, "normalnormal", topic="Orders"), PEER)
+    assert refused.value.code == 1
+
+
+def test_addresses_without_key(acl: PlainAcl) -> None:
+    acl(Command(17, 1, fields={}), "10.9.9.7:1234")
+    acl(Command(17, 1, fields={"AccessKey": "normalnormal"}), "10.1.1.1:1234")
+    with pytest.raises(BrokerError, match="No accessKey is configured"):
+        acl(Command(17, 1), PEER)
+
+
+def test_keys_only_an_admin_may_change(acl: PlainAcl) -> None:
+    with pytest.raises(BrokerError, match="Need admin permission for request code=50"):
+        acl(signed(50, "normalnormal", accessKey="normalnormal", admin="true"), PEER)
+    acl(signed(50, "adminadmin", accessKey="normalnormal"), PEER)
+
+
+# -- files
+
+
+def test_a_changed_file_counts_at_once_and_a_torn_one_does_not(
+    acl: PlainAcl, caplog: pytest.LogCaptureFixture
+) -> None:
+    change(acl, FILE.replace("12345678", "87654321"))
+    acl(signed(310, "normalnormal", "87654321", a="p", b="Orders"), PEER)
+    change(acl, "accounts: [{accessKey: adminadmin, secretKey: 'topsecret")
+    acl(signed(310, "normalnormal", "87654321", a="p", b="Orders"), PEER)
+    assert "this is no YAML" in caplog.text
+    assert "topsecret" not in caplog.text
+
+
+def test_files_of_the_acl_folder_count_and_the_first_key_wins(tmp_path: Path) -> None:
+    (tmp_path / "plain_acl.yml").write_text(FILE)
+    (tmp_path / "acl" / "deep").mkdir(parents=True)
+    other = "accounts:\n  - {accessKey: otherother, secretKey: othersecret, admin: true}\n"
+    (tmp_path / "acl" / "deep" / "other.yaml").write_text(other)
+    (tmp_path / "acl" / "again.yml").write_text(other.replace("othersecret", "differents"))
+    acl = PlainAcl(tmp_path)
+    acl.load()
+    acl(signed(17, "otherother", "differents", topic="T"), PEER)
+    acl(signed(17, "adminadmin", topic="T"), PEER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "accounts: 3", "accounts: [3]", "accounts: [{accessKey: short, secretKey: hushhush}]", "a: b: c"],
+)
+def test_files_that_stop_the_start(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plain_acl.yml").write_text(text)
+    with pytest.raises(StartError) as failed:
+        PlainAcl(tmp_path).load()
+    assert "hushhush" not in str(failed.value)
+
+
+# -- over the wire
+
+
+@pytest.fixture
+def broker4_with_keys(broker4: Broker, acl: PlainAcl) -> Broker:
+    broker4.plain_acl = acl
+    broker4.address = "127.0.0.1:10911"
+    return broker4
+
+
+async def test_a_key_is_made_changed_and_removed(broker4_with_keys: Broker, acl: PlainAcl) -> None:
+    made = UpdateAndCreateAclConfig(access_key="freshkey", secret_key="freshsecret", topic_perms="T=PUB")
+    assert (await ask(broker4_with_keys, made)).code == 0
+    acl(signed(310, "freshkey", "freshsecret", a="p", b="T"), PEER)
+    changed = UpdateAndCreateAclConfig(access_key="freshkey", secret_key="othersecret")
+    assert (await ask(broker4_with_keys, changed)).code == 0
+    acl(signed(310, "freshkey", "othersecret", a="p", b="T"), PEER)
+    assert (await ask(broker4_with_keys, DeleteAclConfig(access_key="freshkey"))).code == 0
+    with pytest.raises(BrokerError, match="No acl config for freshkey"):
+        acl(signed(310, "freshkey", "othersecret", a="p", b="T"), PEER)
+    assert (await ask(broker4_with_keys, DeleteAclConfig(access_key="freshkey"))).code == 210
+    version = await ask(broker4_with_keys, GetBrokerClusterAclInfo())
+    assert '"counter":3' in version.fields["version"]
+
+
+async def test_white_addresses_are_replaced_unless_they_are_none(
+    broker4_with_keys: Broker, acl: PlainAcl
+) -> None:
+    white = UpdateGlobalWhiteAddrsConfig(global_white_addrs="10.1.2.*", acl_file_full_path="")
+    assert (await ask(broker4_with_keys, white)).code == 0
+    acl(Command(17, 1), PEER)
+    bad = UpdateGlobalWhiteAddrsConfig(global_white_addrs="10.1.2", acl_file_full_path="")
+    assert (await ask(broker4_with_keys, bad)).code == 211
+    acl(Command(17, 1), PEER)
+    elsewhere = UpdateGlobalWhiteAddrsConfig(global_white_addrs="*", acl_file_full_path="/etc/passwd")
+    assert (await ask(broker4_with_keys, elsewhere)).code == 211

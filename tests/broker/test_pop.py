@@ -1,0 +1,423 @@
+"""POP at the broker, on a virtual clock: what comes again and when, waiting, order, limits, damaged records.
+
+What official brokers answer is tested in interop/test_pop.py; here time is ours.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from pocketmq.broker import assignment_handlers, pop_ack_handlers, pop_handlers, pop_look_handlers
+from pocketmq.broker.dispatch import HELD
+from pocketmq.broker.ordered_pops import OrderedPops
+from pocketmq.broker.revive import Revive
+from pocketmq.broker.services import Broker
+from pocketmq.protocol import properties as names
+from pocketmq.protocol.bodies_pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.bodies_revive import REVIVE_GROUP
+from pocketmq.protocol.pop_requests import (
+    AckMessage,
+    BatchAckMessage,
+    ChangeMessageInvisibleTime,
+    Notification,
+    PollingInfo,
+    PopMessage,
+)
+from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.record import decode_records
+from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.topics import TIMER_TOPIC, revive_topic
+from pocketmq.store.clock import VirtualClock
+from pocketmq.store.results import NewMessage
+
+from broker_fakes import Asked, FakeConnection, as_asked, ask, connect, send, store_message
+
+SERVED = (assignment_handlers, pop_ack_handlers, pop_handlers, pop_look_handlers)
+REVIVE_TOPIC = revive_topic("DefaultCluster")
+
+
+@pytest.fixture
+def filled(broker: Broker) -> Broker:
+    """Four messages m0 to m3 in queue 0 of a topic with one queue."""
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    for number in range(4):
+        store_message(broker, "orders", 0, f"m{number}".encode(), {"TAGS": "AB"[number % 2]})
+    return broker
+
+
+def a_pop(**changes: Any) -> PopMessage:
+    fields: dict[str, Any] = {"consumer_group": "g", "topic": "orders", "queue_id": -1, "max_msg_nums": 32}
+    return PopMessage(**{**fields, "invisible_time": 10_000, **changes})
+
+
+async def popped(broker: Broker, **changes: Any) -> tuple[Asked, list[str]]:
+    answer = await ask(broker, a_pop(**changes))
+    return answer, bodies(answer)
+
+
+def bodies(answer: Asked) -> list[str]:
+    return [bytes(record.body).decode() for record in decode_records(answer.body)]
+
+
+def receipt(answer: Asked, start: int = 0) -> str:
+    fields = answer.fields
+    return f"{start} {fields['popTime']} {fields['invisibleTime']} {fields['reviveQid']} 0 broker-a 0 0"
+
+
+def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
+    text = receipt(answer, start)
+    return AckMessage(consumer_group="g", topic="orders", queue_id=0, extra_info=text, offset=offset)
+
+
+def deliver_timed(broker: Broker, now_ms: int) -> None:
+    """What the timer does: everything that waits in its topic and is due goes where it belongs."""
+    queue = broker.store.consume_queue(TIMER_TOPIC, 0)
+    done = delivered.setdefault(id(broker), set())
+    for offset in range(0 if queue is None else queue.max_offset):
+        entry = broker.store.entry(TIMER_TOPIC, 0, offset)
+        assert entry is not None
+        record = broker.store.read_record(entry[0], entry[1])
+        assert record is not None
+        [message] = decode_records(record)
+        properties = decode_properties(message.properties)
+        if offset in done or int(properties[names.TIMER_OUT_MS]) + 1000 > now_ms:
+            continue
+        done.add(offset)
+        broker.store.append(
+            NewMessage(
+                topic=properties[names.REAL_TOPIC],
+                queue_id=int(properties[names.REAL_QID]),
+                body=bytes(message.body),
+                properties=bytes(message.properties),
+                property_map=properties,
+            )
+        )
+
+
+delivered: dict[int, set[int]] = {}
+
+
+def pass_time(broker: Broker, clock: VirtualClock, seconds: int) -> None:
+    """Second by second: the timer delivers, the revive loop runs."""
+    for _ in range(seconds):
+        clock.advance(1000)
+        deliver_timed(broker, clock.now_ms())
+        while broker.revive.run(clock.now_ms()):
+            pass
+
+
+async def test_what_is_not_acknowledged_comes_again_once(filled: Broker, clock: VirtualClock) -> None:
+    answer, found = await popped(filled)
+    assert found == ["m0", "m1", "m2", "m3"]
+    assert (await ask(filled, an_ack(answer, 0))).code == 0
+    pass_time(filled, clock, 10)
+    assert (await popped(filled))[1] == []
+    pass_time(filled, clock, 6)
+    again, found = await popped(filled)
+    assert found == ["m1", "m2", "m3"]
+    assert again.fields["msgOffsetInfo"] == "1 0 0,1,2"
+    assert {record.topic for record in decode_records(again.body)} == {"orders"}
+    assert {record.reconsume_times for record in decode_records(again.body)} == {1}
+    pass_time(filled, clock, 30)
+    third, found = await popped(filled)
+    assert found == ["m1", "m2", "m3"]
+    assert {record.reconsume_times for record in decode_records(third.body)} == {2}
+
+
+async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, clock: VirtualClock) -> None:
+    answer, _ = await popped(filled)
+    batch = BatchAck(
+        consumer_group="g",
+        topic="orders",
+        retry="0",
+        start_offset=0,
+        revive_queue_id=int(answer.fields["reviveQid"]),
+        pop_time=int(answer.fields["popTime"]),
+        invisible_time=10_000,
+        bit_set=bit_set_of([0, 1, 3, 70]),
+    )
+    body = BatchAckMessageRequestBody(broker_name="broker-a", acks=[batch]).encode()
+    assert (await ask(filled, BatchAckMessage(), body=body)).code == 0
+    pass_time(filled, clock, 20)
+    assert (await popped(filled))[1] == ["m2"]
+
+
+async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock) -> None:
+    answer, _ = await popped(filled, max_msg_nums=1)
+    change = ChangeMessageInvisibleTime(
+        consumer_group="g",
+        topic="orders",
+        queue_id=0,
+        extra_info=receipt(answer),
+        offset=0,
+        invisible_time=60_000,
+    )
+    clock.advance(1000)
+    changed = await ask(filled, change)
+    assert changed.fields["popTime"] == str(clock.now_ms())
+    await popped(filled, consumer_group="g", max_msg_nums=3, invisible_time=200_000)
+    pass_time(filled, clock, 50)
+    assert (await popped(filled))[1] == []
+    pass_time(filled, clock, 20)
+    assert (await popped(filled))[1] == ["m0"]
+
+
+async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, clock: VirtualClock) -> None:
+    await popped(filled, max_msg_nums=1)
+    pass_time(filled, clock, 9)
+    filled.revive = Revive(filled)  # all it had in memory is gone
+    pass_time(filled, clock, 10)
+    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
+    filled.revive = Revive(filled)
+    pass_time(filled, clock, 5)
+    retry = filled.store.max_offset("%RETRY%g_orders", 0)
+    assert retry == 1  # and not a second time
+
+
+async def test_a_full_disk_puts_the_checkpoint_back(
+    filled: Broker, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await popped(filled)
+    revive_message = Revive._revive_message
+    monkeypatch.setattr(Revive, "_revive_message", lambda *_: False)
+    pass_time(filled, clock, 16)
+    assert (await popped(filled))[1] == []
+    monkeypatch.setattr(Revive, "_revive_message", revive_message)
+    pass_time(filled, clock, 20)
+    assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "body"),
+    [
+        ("ck", b"{"),
+        ("ck", b"[]"),
+        ("ck", b'{"so":"x"}'),
+        ("ck", b'{"n":1}'),
+        ("ack", b"\xff\xfe"),
+        ("bAck", b'{"aol":7}'),
+        ("what", b"{}"),
+        ("ck", b'{"t":"orders","c":"g","so":0,"n":1,"pt":1,"it":1,"q":999999}'),
+        ("ck", b'{"t":"nowhere","c":"g","so":0,"n":1,"pt":1,"it":1}'),
+    ],
+)
+async def test_nonsense_in_a_revive_queue_is_passed_over(
+    filled: Broker, clock: VirtualClock, tag: str, body: bytes
+) -> None:
+    store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
+    answer, _ = await popped(filled)
+    assert answer.fields["reviveQid"] == "0"
+    pass_time(filled, clock, 20)
+    assert len((await popped(filled))[1]) == 4
+
+
+async def test_a_deleted_topic_stops_nothing(filled: Broker, clock: VirtualClock) -> None:
+    await popped(filled)
+    filled.topics.delete("orders")
+    pass_time(filled, clock, 20)
+    assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
+    assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
+
+
+# -- waiting
+
+
+async def turns(count: int = 4) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def wait_for(broker: Broker, **changes: Any) -> FakeConnection:
+    connection = connect(broker)
+    request = a_pop(**{"poll_time": 20_000, "born_time": broker.clock.now_ms(), **changes})
+    assert await send(broker, request, connection=connection) is HELD
+    return connection
+
+
+def answered(connection: FakeConnection) -> list[Asked]:
+    return [as_asked(answer) for answer in connection.late_answers if answer is not None]
+
+
+async def test_a_message_wakes_one_waiter_of_each_group(filled: Broker) -> None:
+    for group in ("g", "h"):
+        await popped(filled, consumer_group=group)
+    first, second = await wait_for(filled), await wait_for(filled, born_time=filled.clock.now_ms() + 10)
+    other = await wait_for(filled, consumer_group="h")
+    info = PollingInfo(consumer_group="g", topic="orders", queue_id=-1)
+    assert (await ask(filled, info)).fields["pollingNum"] == "2"
+    store_message(filled, "orders", 0, b"new")
+    await turns()
+    assert [bodies(one) for one in answered(first)] == [["new"]]
+    assert [bodies(one) for one in answered(other)] == [["new"]]
+    assert answered(second) == []
+    assert (await ask(filled, info)).fields["pollingNum"] == "1"
+
+
+async def test_a_message_that_is_not_wanted_wakes_nobody(filled: Broker) -> None:
+    await popped(filled)
+    connection = await wait_for(filled, exp="A")
+    store_message(filled, "orders", 0, b"b", {"TAGS": "B"})
+    await turns()
+    assert answered(connection) == []
+    store_message(filled, "orders", 0, b"a", {"TAGS": "A"})
+    await turns()
+    assert [bodies(one) for one in answered(connection)] == [["a"]]
+
+
+async def test_a_waiter_is_answered_shortly_before_its_time_is_over(
+    filled: Broker, clock: VirtualClock
+) -> None:
+    await popped(filled)
+    connection = await wait_for(filled)
+    filled.pop_waiters.scan(clock.now_ms() + 19_900)
+    await turns()
+    assert answered(connection) == []
+    clock.advance(19_960)
+    filled.pop_waiters.scan(clock.now_ms())
+    await turns()
+    [answer] = answered(connection)
+    assert (answer.code, answer.remark) == (210, "NO_MESSAGE_IN_QUEUE")
+
+
+async def test_waiting_has_limits(filled: Broker) -> None:
+    await popped(filled)
+    filled.config.pop_polling_size = 1
+    await wait_for(filled)
+    await wait_for(filled)
+    request = a_pop(poll_time=20_000, born_time=filled.clock.now_ms())
+    assert (await ask(filled, request)).code == 209
+    filled.config.max_pop_polling_size = 2
+    assert (await ask(filled, msgspec.structs.replace(request, queue_id=0))).code == 209
+
+
+async def test_nobody_waits_at_a_broker_that_stops(filled: Broker) -> None:
+    await popped(filled)
+    connection = await wait_for(filled)
+    filled.pop_waiters.stop()
+    await turns()
+    assert [one.code for one in answered(connection)] == [210]
+    assert len(filled.pop_waiters) == 0
+
+
+async def test_a_closed_connection_is_forgotten(filled: Broker) -> None:
+    await popped(filled)
+    connection, other = await wait_for(filled), await wait_for(filled)
+    connection.close()
+    store_message(filled, "orders", 0, b"new")
+    await turns()
+    assert answered(connection) == []
+    assert [bodies(one) for one in answered(other)] == [["new"]]
+
+
+async def test_a_notification_is_woken_too(filled: Broker) -> None:
+    await popped(filled)
+    connection = connect(filled)
+    request = Notification(
+        consumer_group="g", topic="orders", queue_id=-1, poll_time=9000, born_time=filled.clock.now_ms()
+    )
+    assert await send(filled, request, connection=connection) is HELD
+    store_message(filled, "orders", 0, b"new")
+    await turns()
+    [answer] = answered(connection)
+    assert answer.fields == {"hasMsg": "true", "pollingFull": "false"}
+    assert (await popped(filled))[1] == ["new"]
+
+
+# -- in order
+
+
+async def test_a_queue_is_free_when_its_time_is_over(filled: Broker, clock: VirtualClock) -> None:
+    _, found = await popped(filled, order=True, attempt_id="a", max_msg_nums=2)
+    assert found == ["m0", "m1"]
+    assert (await popped(filled, order=True, attempt_id="b"))[1] == []
+    clock.advance(10_000)
+    answer, found = await popped(filled, order=True, attempt_id="b", max_msg_nums=3)
+    assert found == ["m0", "m1", "m2"]
+    assert answer.fields["orderCountInfo"] == "0 qo0%0 1;0 qo0%1 1;0 0 0"
+
+
+async def test_an_ack_of_what_is_not_out_is_refused(filled: Broker) -> None:
+    answer, _ = await popped(filled, order=True, max_msg_nums=2)
+    refused = await ask(filled, an_ack(answer, 3))
+    assert (refused.code, (refused.remark or "").startswith("offset is illegal, key:orders@g@0")) == (
+        13,
+        True,
+    )
+    stale = an_ack(answer, 1)
+    stale = msgspec.structs.replace(stale, extra_info=f"0 7 10000 999 0 broker-a 0 {stale.offset}")
+    assert (await ask(filled, stale)).code == 0  # of an older pop: nothing happens
+    assert filled.offsets.query("orders", "g", 0) == 0
+
+
+async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> None:
+    answer, _ = await popped(filled, order=True, attempt_id="a", max_msg_nums=3)
+    assert (await ask(filled, an_ack(answer, 0))).code == 0
+    filled.ordered_pops.persist()
+    text = json.loads(filled.ordered_pops.file.path.read_bytes())
+    assert text["table"] == {
+        "orders@g": {
+            "0": {
+                "a": "a",
+                "cm": 1,
+                "i": 10_000,
+                "l": clock.now_ms(),
+                "o": [0, 1, 2],
+                "popTime": clock.now_ms(),
+            }
+        }
+    }
+    other = OrderedPops(filled.ordered_pops.file.path.parent, clock.now_ms, lambda *_: None)
+    assert other.load()
+    assert other.is_blocked("b", "orders", "g", 0, 1000)
+    clock.advance(86_400_001)
+    other.clean(lambda topic, group: 1)
+    assert not other.is_blocked("b", "orders", "g", 0, 1000)
+
+
+# -- counted, and from where
+
+
+async def test_pops_and_acks_are_counted(filled: Broker) -> None:
+    filled.groups.find_or_create("g")
+    answer, _ = await popped(filled)
+    for group in ("g", "a_group_nobody_made"):
+        request = msgspec.structs.replace(an_ack(answer, 0), consumer_group=group)
+        assert (await ask(filled, request)).code == 0
+    for name, key in (
+        ("GROUP_CK_NUMS", "orders@g"),
+        ("GROUP_ACK_NUMS", "orders@g"),
+        ("BROKER_CK_NUMS", "DefaultCluster"),
+        ("BROKER_ACK_NUMS", "DefaultCluster"),
+    ):
+        assert filled.statistics.find(name, key) is not None
+    assert filled.statistics.find("GROUP_ACK_NUMS", "orders@a_group_nobody_made") is None
+
+
+async def test_the_highest_queue_comes_first_where_messages_have_priorities(broker: Broker) -> None:
+    config = TopicConfig(topic_name="orders", read_queue_nums=3, write_queue_nums=3)
+    broker.topics.update(msgspec.structs.replace(config, attributes={"+message.type": "PRIORITY"}))
+    for queue_id in range(3):
+        store_message(broker, "orders", queue_id, f"q{queue_id}".encode())
+    for expected in ("q2", "q1", "q0"):
+        assert (await popped(broker, max_msg_nums=1))[1] == [expected]
+
+
+@pytest.mark.parametrize("v2", [False, True])
+async def test_retry_topics_of_both_forms_are_popped(broker: Broker, clock: VirtualClock, v2: bool) -> None:
+    broker.config.enable_retry_topic_v2 = v2
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    store_message(broker, "orders", 0, b"m0")
+    await popped(broker)
+    pass_time(broker, clock, 16)
+    name = "%RETRY%g+orders" if v2 else "%RETRY%g_orders"
+    assert broker.store.max_offset(name, 0) == 1
+    found: list[str] = []
+    for _ in range(60):  # with both forms allowed, dice choose which one a pop looks at
+        answer, bodies_found = await popped(broker)
+        found += bodies_found
+        if found:
+            assert answer.fields["msgOffsetInfo"] == ("2 0 0" if v2 else "1 0 0")
+            break
+    assert found == ["m0"]

@@ -1,0 +1,121 @@
+"""Suspended pulls when many are woken at once, when one fails, and when the broker stops."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+from pocketmq.broker import pull_handlers
+from pocketmq.broker.dispatch import HELD, Call
+from pocketmq.broker.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.pull_requests import PullMessage
+from pocketmq.protocol.schema import from_fields, to_fields
+from pocketmq.protocol.topic_config import TopicConfig
+
+from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_message
+
+
+def a_waiter(connection: FakeConnection, answer: Any) -> PullWaiter:
+    return PullWaiter(Call(connection.real, Command(11)), "T", 0, 0, 1000, None, answer)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
+    waiters = PullWaiters(asyncio.get_running_loop(), 10_000)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+    for _ in range(3 * MAX_ANSWERS + 1):
+        waiters.hold(a_waiter(connection, answered.append))
+    waiters.scan(1000, lambda topic, queue_id: 0)
+    for expected in (1, 2, 3):
+        await turns(1)
+        assert len(answered) == expected * MAX_ANSWERS
+    await turns(1)
+    assert len(answered) == 3 * MAX_ANSWERS + 1
+    assert len(waiters) == 0
+
+
+async def test_wake_all_says_how_many_turns_it_takes() -> None:
+    waiters = PullWaiters(asyncio.get_running_loop(), 10_000)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+    assert waiters.wake_all() == 0
+    for _ in range(MAX_ANSWERS + 1):
+        waiters.hold(a_waiter(connection, answered.append))
+    await turns(waiters.wake_all())
+    assert len(answered) == MAX_ANSWERS + 1
+
+
+async def test_one_that_fails_when_woken_is_told_so_and_the_others_are_answered() -> None:
+    waiters = PullWaiters(asyncio.get_running_loop(), 10)
+    connection, answered = FakeConnection(), list[PullWaiter]()
+
+    def fail(waiter: PullWaiter) -> None:
+        raise KeyError("gone")
+
+    waiters.hold(a_waiter(connection, fail))
+    waiters.hold(a_waiter(connection, answered.append))
+    waiters.arrived("T", 0, 0, 0)
+    await turns(1)
+    assert len(answered) == 1
+    assert as_asked(connection.late_answers[0]).code == 1
+
+
+def a_pull(**changes: Any) -> PullMessage:
+    fields: dict[str, Any] = {
+        "consumer_group": "g",
+        "topic": "orders",
+        "queue_id": 0,
+        "queue_offset": 0,
+        "max_msg_nums": 32,
+        "sys_flag": PULL_SUBSCRIPTION | PULL_SUSPEND,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 15_000,
+        "subscription": "*",
+        "sub_version": 0,
+    }
+    return PullMessage(**{**fields, **changes})
+
+
+async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
+    """A body is a view of what its connection read, up to 16 MiB."""
+    broker.topics.update(TopicConfig(topic_name="orders"))
+    command = Command(11, 1, 0, None, to_fields(a_pull()), bytes(1_000_000))
+    call = Call(FakeConnection().real, command)
+    request = from_fields(PullMessage, command.fields)
+    assert pull_handlers.pull_message(broker, request, call) is HELD
+    assert command.body is None
+
+
+async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
+    broker_maker: MakeBroker, tmp_path: Path
+) -> None:
+    """OFFSET_FOUND_NULL suspends too; the official hold service compares the offset asked for with the end."""
+    broker = broker_maker(store={"mapped_file_size_consume_queue": 200})
+    broker.topics.update(TopicConfig(topic_name="orders"))
+    for _ in range(30):
+        store_message(broker, "orders")
+    queue = broker.store.consume_queue("orders", 0)
+    assert queue is not None
+    del queue.files.files[1]
+    connection = FakeConnection()
+    assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
+    broker.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
+    await turns(1)
+    answer = as_asked(cast(Any, connection.late_answers[0]))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "20")
+
+
+async def test_slave_stores_no_offset_that_a_pull_carries(broker: Broker) -> None:
+    broker.topics.update(TopicConfig(topic_name="orders"))
+    request = a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7)
+    broker.config.store.broker_role = "SLAVE"
+    await send(broker, request)
+    assert broker.offsets.query("orders", "g", 0) == -1
+    broker.config.store.broker_role = "ASYNC_MASTER"
+    await send(broker, request)
+    assert broker.offsets.query("orders", "g", 0) == 7

@@ -1,0 +1,331 @@
+"""The broker at its name servers: over real sockets, with name servers that come, go and refuse.
+
+Waiting is for something to be true, with a limit; nothing here depends on how long it took.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker import name_server_link, registration
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.dispatch import BROKER, Call
+from pocketmq.broker.name_server import NameServer
+from pocketmq.broker.registration import Registration
+from pocketmq.broker.server import Server
+from pocketmq.broker.services import Broker
+from pocketmq.broker.topic_routes import find_route
+from pocketmq.protocol.bodies_route import QueueData
+from pocketmq.protocol.languages import V4_9_7, V5_5_0
+from pocketmq.protocol.route_requests import RegisterBroker
+from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.store.clock import VirtualClock
+from pocketmq.store.topic_table import TopicSettings, TopicTable
+
+from name_server_fakes import RunningNameServer
+
+
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+    """Let the loop run until it is so."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)  # what it waits for happens behind sockets
+
+
+class RunningBroker:
+    """As much of a broker as registers: settings, topics, a server for its connections."""
+
+    def __init__(self, folder: Path, *name_servers: RunningNameServer, **settings: Any) -> None:
+        self.broker = broker = Broker()
+        addresses = ";".join(one.address for one in name_servers)
+        broker.config = BrokerConfig(**{"namesrv_addr": addresses, "listen_port": 10911, **settings})
+        broker.clock = VirtualClock()
+        broker.address = f"127.0.0.1:{broker.config.listen_port}"
+        version = V5_5_0 if broker.config.emulate == 5 else V4_9_7
+        broker.server = Server(BROKER, broker, version=version)
+        broker.topics = TopicTable(
+            folder, broker.clock.now_ms, TopicSettings(emulate=broker.config.emulate), self._changed
+        )
+        broker.registration = self.registration = Registration(broker)
+
+    def _changed(self) -> None:
+        if hasattr(self.broker, "registration"):
+            self.broker.registration.topics_changed()
+
+    def create(self, name: str, queues: int = 4) -> None:
+        self.broker.topics.update(
+            TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues)
+        )
+
+    async def stop(self) -> None:
+        await self.registration.stop()
+        await self.broker.server.close()
+
+
+@pytest.fixture
+async def name_servers() -> AsyncIterator[list[RunningNameServer]]:
+    """A name server of each line."""
+    servers = [RunningNameServer(5), RunningNameServer(4)]
+    for server in servers:
+        await server.start()
+    yield servers
+    for server in servers:
+        await server.stop()
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(name_server_link, "FIRST_RETRY_SECONDS", 0.01)
+
+
+@pytest.fixture
+async def make_broker(tmp_path: Path) -> AsyncIterator[Callable[..., RunningBroker]]:
+    made: list[RunningBroker] = []
+
+    def make(*name_servers: RunningNameServer, **settings: Any) -> RunningBroker:
+        made.append(RunningBroker(tmp_path / str(len(made)), *name_servers, **settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.stop()
+
+
+MakeBroker = Callable[..., RunningBroker]
+NameServers = list[RunningNameServer]
+
+
+def queue_at(server: RunningNameServer, topic: str) -> QueueData | None:
+    """What a name server knows of a topic on broker-a."""
+    return server.state.routes.topics.get(topic, {}).get("broker-a")
+
+
+def count_registrations(server: RunningNameServer, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
+    """The topics of every registration that the name servers take from now on."""
+    seen: list[set[str]] = []
+    table = server.state.routes
+    take = table.register
+
+    def counting(request: RegisterBroker, wrapper: Any, filters: Any, connection: Any) -> Any:
+        seen.append(set(wrapper.topic_config_table))
+        return take(request, wrapper, filters, connection)
+
+    monkeypatch.setattr(table, "register", counting)
+    return seen
+
+
+@pytest.mark.parametrize("emulate", [5, 4])
+@pytest.mark.parametrize("compressed", [False, True])
+async def test_broker_stands_in_every_route_table_when_start_returns(
+    name_servers: NameServers, make_broker: MakeBroker, emulate: int, compressed: bool
+) -> None:
+    running = make_broker(*name_servers, emulate=emulate, compressed_register=compressed)
+    await running.registration.start()
+    for server in name_servers:
+        route = find_route(server.state.routes, "TBW102", with_acting_master=False)
+        assert route is not None
+        assert route.broker_datas[0].broker_addrs == {0: "127.0.0.1:10911"}
+        assert set(server.state.routes.topics) == set(running.broker.topics.topics)
+        live = next(iter(server.state.routes.live.values()))
+        assert live.ha_server_addr == "127.0.0.1:10912"
+        assert live.data_version == running.broker.topics.data_version
+
+
+async def test_changed_topics_are_told_at_once_and_together(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = make_broker(*name_servers)
+    await running.registration.start()
+    seen = count_registrations(name_servers[0], monkeypatch)
+    for name in ("one", "two", "three"):
+        running.create(name)
+    await running.registration.settled()
+    assert seen == [{"one", "two", "three"}]
+    running.create("two", queues=9)
+    await running.registration.settled()
+    assert seen[1:] == [{"two"}]
+    for server in name_servers:
+        queue = queue_at(server, "two")
+        assert queue is not None
+        assert queue.write_queue_nums == 9
+
+
+async def test_single_topics_travel_without_a_new_edition_where_set(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    running = make_broker(name_servers[0], enable_single_topic_register=True)
+    await running.registration.start()
+    version = running.broker.topics.data_version
+    running.create("alone")
+    await running.registration.settled()
+    assert queue_at(name_servers[0], "alone") is not None
+    assert next(iter(name_servers[0].state.routes.live.values())).data_version == version
+
+
+async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    running = make_broker(*name_servers)
+    await running.registration.start()
+    restarted, other = name_servers
+    await restarted.stop()
+    running.create("meanwhile")
+    await running.registration.settled()
+    assert queue_at(other, "meanwhile") is not None
+    await restarted.start()
+    await until(lambda: queue_at(restarted, "meanwhile"))
+    assert queue_at(restarted, "TBW102") is not None
+
+
+async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_others(
+    name_servers: NameServers, make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "pocketmq.registration")
+    down, up = name_servers
+    await down.stop()
+    running = make_broker(down, up)
+    await running.registration.start()
+    assert queue_at(up, "TBW102") is not None
+    await asyncio.sleep(0.2)  # several tries, of which only the first is worth a line
+    assert len([one for one in caplog.records if "does not answer" in one.message]) == 1
+    await down.start()
+    await until(lambda: queue_at(down, "TBW102"))
+    assert len([one for one in caplog.records if "is back" in one.message]) == 1
+
+
+async def test_stop_leaves_the_route_tables(name_servers: NameServers, make_broker: MakeBroker) -> None:
+    running = make_broker(*name_servers)
+    await running.registration.start()
+    await running.registration.stop()
+    for server in name_servers:
+        assert server.state.routes.brokers == {}
+        assert server.state.routes.topics == {}
+
+
+async def test_dropped_broker_tells_everything_when_its_change_is_refused(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    server = name_servers[0]
+    running = make_broker(server)
+    await running.registration.start()
+    server.state.routes.unregister("DefaultCluster", running.broker.address, "broker-a", 0)
+    running.create("alone")
+    await running.registration.settled()
+    assert queue_at(server, "alone") is not None
+    assert queue_at(server, "TBW102") is not None
+
+
+async def test_unforced_registration_asks_first_and_keeps_quiet_where_nothing_changed(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = make_broker(*name_servers)
+    await running.registration.start()
+    seen = count_registrations(name_servers[0], monkeypatch)
+    await running.registration.register_all(force=False)
+    assert seen == []
+    name_servers[1].state.routes.unregister("DefaultCluster", running.broker.address, "broker-a", 0)
+    await running.registration.register_all(force=False)
+    assert len(seen) == 1
+    assert queue_at(name_servers[1], "TBW102") is not None
+
+
+@pytest.mark.parametrize(
+    ("emulate", "expected"), [(5, {"TBW102": 5, "DefaultCluster": 5}), (4, {"TBW102": 4})]
+)
+async def test_permission_of_the_broker_shows_in_its_routes(
+    name_servers: NameServers, make_broker: MakeBroker, emulate: int, expected: dict[str, int]
+) -> None:
+    running = make_broker(*name_servers, emulate=emulate)
+    await running.registration.start()
+    running.broker.config.broker_permission = 4 if emulate == 4 else 5
+    await running.registration.permission_changed()
+    for server in name_servers:
+        shown = {name: queue_at(server, name) for name in expected}
+        assert {name: queue and queue.perm for name, queue in shown.items()} == expected
+    assert running.broker.topics.topics["TBW102"].perm == 7
+
+
+async def test_topics_ordered_by_a_name_server_take_the_flag(
+    name_servers: NameServers, make_broker: MakeBroker
+) -> None:
+    name_servers[0].state.kv.put("ORDER_TOPIC_CONFIG", "BenchmarkTest", "broker-a:4")
+    running = make_broker(name_servers[0])
+    await running.registration.start()
+    assert running.broker.topics.is_order_topic("BenchmarkTest")
+    assert not running.broker.topics.is_order_topic("TBW102")
+
+
+async def test_slave_learns_its_master(name_servers: NameServers, make_broker: MakeBroker) -> None:
+    master = make_broker(name_servers[0])
+    slave = make_broker(name_servers[0], broker_id=1, listen_port=10921)
+    await master.registration.start()
+    await slave.registration.start()
+    assert slave.registration.master_address == "127.0.0.1:10911"
+    assert slave.registration.master_ha_address == "127.0.0.1:10912"
+    assert master.registration.master_address is None
+
+
+async def test_large_tables_go_in_parts_where_set(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = make_broker(name_servers[0], enable_split_registration=True, split_registration_size=5)
+    seen = count_registrations(name_servers[0], monkeypatch)
+    await running.registration.start()
+    assert set.union(*seen) == set(running.broker.topics.topics)
+    assert all(2 <= len(part) <= 6 for part in seen)
+    assert sum(map(len, seen)) == len(running.broker.topics.topics)
+
+
+@pytest.mark.parametrize("compatible", [True, False])
+async def test_broker_that_may_act_as_master_beats_every_second(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch, compatible: bool
+) -> None:
+    monkeypatch.setattr(registration, "FIRST_HEARTBEAT_SECONDS", 0.01)
+    running = make_broker(
+        name_servers[0],
+        enable_slave_acting_master=True,
+        compatible_with_old_name_srv=compatible,
+        broker_not_active_timeout_millis=10_000,
+    )
+    await running.registration.start()
+    live = next(iter(name_servers[0].state.routes.live.values()))
+    assert live.timeout_ms == 10_000
+    name_servers[0].clock.advance(9_000)
+    await until(lambda: live.last_update_ms == 9_000)
+
+
+async def test_changed_address_list_is_followed(name_servers: NameServers, make_broker: MakeBroker) -> None:
+    first, second = name_servers
+    running = make_broker(first)
+    await running.registration.start()
+    running.broker.config.namesrv_addr = f" {second.address} ; nonsense"
+    await running.registration.register_all()
+    assert queue_at(second, "TBW102") is not None
+    await until(lambda: not first.state.routes.brokers)
+
+
+async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_others(
+    name_servers: NameServers, make_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent, quick = name_servers
+    running = make_broker(silent, quick)
+    await running.registration.start()
+    held = asyncio.Event()
+
+    async def never(state: NameServer, request: RegisterBroker, call: Call) -> None:
+        if state is silent.state:
+            await held.wait()
+
+    handler = silent.server.handlers.table[RegisterBroker.code]
+    own_table = dict(silent.server.handlers.table)
+    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never)
+    for connection in silent.server.connections:
+        monkeypatch.setattr(connection, "_handlers", own_table)
+    running.create("one")
+    await until(lambda: queue_at(quick, "one"))
+    running.create("two")
+    await until(lambda: queue_at(quick, "two"))
+    held.set()

@@ -1,0 +1,106 @@
+"""Order of stored properties. The texts were read from the stores of official 4.9.7 and 5.5.0 brokers."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.broker import send_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.broker.services import Broker
+from pocketmq.broker.stored_properties import java_order, stored_properties
+from pocketmq.protocol.batch import BatchElement, encode_batch
+from pocketmq.protocol.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.record import decode_record
+from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage
+from pocketmq.protocol.topics import SCHEDULE_TOPIC
+
+from broker_fakes import ask
+
+SENT_BACK_4 = "ORIGIN_MESSAGE_ID RETRY_TOPIC KEYS UNIQ_KEY CLUSTER WAIT DELAY TAGS"
+SENT_BACK_AND_DELAYED_4 = (
+    "REAL_TOPIC ORIGIN_MESSAGE_ID RETRY_TOPIC KEYS UNIQ_KEY CLUSTER WAIT DELAY TAGS REAL_QID"
+)
+JAVA_DELAYED_4 = "REAL_TOPIC KEYS UNIQ_KEY CLUSTER DELAY WAIT REAL_QID"
+DELAYED_4 = "REAL_TOPIC TIMER_DELAY_SEC KEYS CLUSTER DELAY WAIT REAL_QID"
+SENT_BACK_AND_DELAYED_5 = (
+    "ORIGIN_MESSAGE_ID RETRY_TOPIC MSG_REGION UNIQ_KEY CLUSTER DELAY TAGS KEYS WAIT TRACE_ON "
+    "REAL_TOPIC REAL_QID"
+)
+DELAYED_5 = "MSG_REGION UNIQ_KEY CLUSTER DELAY KEYS WAIT TRACE_ON REAL_TOPIC REAL_QID"
+
+
+@pytest.mark.parametrize(
+    ("stored", "emulate", "put"),
+    [
+        (SENT_BACK_4, 4, "KEYS UNIQ_KEY CLUSTER TAGS RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID"),
+        (
+            SENT_BACK_AND_DELAYED_4,
+            4,
+            "KEYS UNIQ_KEY CLUSTER TAGS RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID REAL_TOPIC REAL_QID",
+        ),
+        (DELAYED_4, 4, "KEYS DELAY TIMER_DELAY_SEC CLUSTER WAIT REAL_TOPIC REAL_QID"),
+        (
+            SENT_BACK_AND_DELAYED_5,
+            5,
+            "MSG_REGION UNIQ_KEY CLUSTER TAGS KEYS TRACE_ON RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID "
+            "REAL_TOPIC REAL_QID",
+        ),
+        (DELAYED_5, 5, "KEYS DELAY WAIT MSG_REGION TRACE_ON UNIQ_KEY CLUSTER REAL_TOPIC REAL_QID"),
+    ],
+)
+def test_names_are_stored_in_the_order_the_official_broker_stores_them(
+    stored: str, emulate: int, put: str
+) -> None:
+    assert java_order(tuple(put.split()), {4: 16, 5: 128}[emulate]) == tuple(stored.split())
+
+
+async def test_line_4_puts_wait_back_after_what_it_added(broker4: Broker) -> None:
+    """A Java client's message with a delay level, read from the store of 4.9.7: WAIT behind DELAY, in one bucket."""
+    sent = encode_properties_text({"KEYS": "k", "UNIQ_KEY": "u", "WAIT": "true", "DELAY": "1"})
+    await ask(broker4, SendMessage(properties=sent, **A_SEND), b"later")
+    assert names_at(broker4, SCHEDULE_TOPIC) == JAVA_DELAYED_4.split()
+
+
+async def test_line_4_adds_the_properties_of_a_batch_in_the_same_order(broker4: Broker) -> None:
+    """Read from the store of 4.9.7: CLUSTER before WAIT, though WAIT came first."""
+    element = BatchElement(0, b"one", encode_properties_text({"KEYS": "k", "UNIQ_KEY": "u"}).encode())
+    request = SendBatchMessage(properties=encode_properties_text({"WAIT": "true"}), batch=True, **A_SEND)
+    await ask(broker4, request, encode_batch([element]))
+    assert names_at(broker4, "orders") == ["KEYS", "UNIQ_KEY", "CLUSTER", "WAIT"]
+
+
+A_SEND: dict[str, Any] = {
+    "producer_group": "pg",
+    "topic": "orders",
+    "default_topic": "TBW102",
+    "default_topic_queue_nums": 4,
+    "queue_id": 0,
+    "sys_flag": 0,
+    "born_timestamp": 1_700_000_000_000,
+    "flag": 0,
+}
+
+
+def names_at(broker: Broker, topic: str) -> list[str]:
+    entry = broker.store.entry(topic, 0, 0)
+    assert entry is not None
+    record = broker.store.read_record(entry[0], entry[1])
+    assert record is not None
+    return list(decode_properties(decode_record(record).properties))
+
+
+def test_only_the_5_line_ends_with_a_separator() -> None:
+    assert stored_properties({"KEYS": "k"}, 4) == b"KEYS\x01k"
+    assert stored_properties({"KEYS": "k"}, 5) == b"KEYS\x01k\x02"
+    assert stored_properties({}, 4) == stored_properties({}, 5) == b""
+
+
+@given(
+    st.dictionaries(st.text("abcXYZ019", min_size=1), st.text("abc", min_size=1), max_size=150),
+    st.sampled_from([4, 5]),
+)
+def test_nothing_is_lost_and_storing_again_changes_nothing(properties: dict[str, str], emulate: int) -> None:
+    stored = stored_properties(properties, emulate)
+    again = decode_properties(stored)
+    assert again == properties
+    assert stored_properties(again, emulate) == stored

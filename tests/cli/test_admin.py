@@ -1,0 +1,275 @@
+"""`pocketmq admin`: its table and its functions fit, its answers have mqadmin's layout, its mistakes are one line.
+
+That the answers are mqadmin's to the letter is the claim of `tests/interop/test_admin_commands.py`.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pocketmq.cli.admin import command_rows
+from pocketmq.cli.admin_given import parse_time_ms
+from pocketmq.cli.admin_texts import file_name, hashed, java, perm_text, properties_text
+from pocketmq.cli.main import main
+from pocketmq.client.errors import ClientError
+from pocketmq.testing import EmbeddedServer
+
+IGNORED = {("cloneGroupOffset", "offline")}
+"""Options mqadmin takes and does not look at."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as one:
+        yield one
+
+
+def run(server: EmbeddedServer, line: str, **values: str) -> Result:
+    words = [word.format(**values) for word in line.split()]
+    return CliRunner().invoke(main, ["admin", *words, "-n", server.namesrv_addr])
+
+
+def printed(server: EmbeddedServer, line: str, **values: str) -> str:
+    result = run(server, line, **values)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refusal(server: EmbeddedServer, line: str) -> str:
+    result = run(server, line)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("pocketmq: ")
+    return result.stderr
+
+
+# -- the table
+
+
+@pytest.mark.parametrize("name", command_rows())
+def test_each_command_of_the_table_has_its_function(name: str) -> None:
+    about, *options = command_rows()[name]
+    module, _, function = about.need.partition(":")
+    action = getattr(import_module(f"pocketmq.cli.{module}"), function)
+    assert inspect.iscoroutinefunction(action)
+    assert list(inspect.signature(action).parameters) == ["admin", "given"]
+    source = inspect.getsource(import_module(f"pocketmq.cli.{module}"))
+    body = inspect.getsource(action)
+    for row in options:
+        if (name, row.name) in IGNORED:
+            continue
+        asked = f'"{row.name}"' in source or "given.place()" in body or row.short == "n"
+        assert asked, f"nobody asks for {row.name} of {name}"
+
+
+def test_the_table_lists_each_command_once_and_each_option_below_its_own() -> None:
+    rows = command_rows()
+    assert len(rows) > 50
+    for name, (about, *options) in rows.items():
+        assert about.kind == "command"
+        assert {row.kind for row in options} <= {"argument", "flag"}, name
+        for row in options:
+            assert row.need in ("required", "") or row.short in row.need.removeprefix("one of ").split(), name
+
+
+def test_help_lists_the_commands_and_a_command_its_options() -> None:
+    runner = CliRunner()
+    assert "consumerProgress" in runner.invoke(main, ["admin", "-h"]).stdout
+    shown = runner.invoke(main, ["admin", "updateTopic", "-h"]).stdout
+    assert "--readQueueNums" in shown
+    assert "NAMESRV_ADDR" in shown
+
+
+# -- answers
+
+
+def test_a_topic_from_its_making_to_its_end(server: EmbeddedServer) -> None:
+    assert printed(server, "updateTopic -c DefaultCluster -t Orders -r 2 -w 2 -o true").splitlines() == [
+        f"create topic to {server.broker_addr} success.",
+        "set cluster orderConf. isOrder=true, orderConf=[broker-a:2]",
+        "TopicConfig [topicName=Orders, readQueueNums=2, writeQueueNums=2, perm=RW-, "
+        "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=true, attributes={}]",
+    ]
+    assert "Orders\n" in printed(server, "topiclist"), "names of commands in any case"
+    route = json.loads(re.sub(r"\b0:", '"0":', printed(server, "topicRoute -t Orders")))
+    assert [queues["readQueueNums"] for queues in route["queueDatas"]] == [2]
+    assert printed(server, "sendMessage -t Orders -p hello -k k1 -c TagA -b broker-a -i 1").startswith(
+        "#Broker Name                      #QID  #Send Result            #MsgId\n"
+        "broker-a                          1     SEND_OK                 "
+    )
+    status = printed(server, "topicStatus -t Orders").splitlines()
+    assert status[2].startswith("broker-a                          1     0                     1  ")
+    assert "BODY: hello\n" in printed(server, "printMsg -t Orders")
+    assert "Tag: TagA                           Count: 1\n" in printed(
+        server, "printMsgByQueue -t Orders -a broker-a -i 1 -f true"
+    )
+    assert "@Orders@K@k1@" in printed(server, "queryMsgByKey -t Orders -k k1")
+    assert printed(server, "deleteTopic -t Orders -c DefaultCluster").count("success.") == 2
+    assert "no route for topic Orders" in refusal(server, "topicStatus -t Orders")
+
+
+def test_topics_and_groups_from_a_file(server: EmbeddedServer, tmp_path: Path) -> None:
+    topics, groups = tmp_path / "topics.json", tmp_path / "groups.json"
+    topics.write_text('[{"topicName":"FromFile","readQueueNums":1,"writeQueueNums":1}]')
+    groups.write_text('[{"groupName":"from_file","retryMaxTimes":2}]')
+    printed(server, "updateTopicList -c DefaultCluster -f {file}", file=str(topics))
+    printed(server, "updateSubGroupList -c DefaultCluster -f {file}", file=str(groups))
+    assert "FromFile" in printed(server, "topicList")
+    assert re.search(r"retryMaxTimes +=  2", printed(server, "getConsumerConfig -g from_file"))
+    topics.write_text("{not json")
+    assert "cannot read" in run(server, "updateTopicList -c DefaultCluster -f {f}", f=str(topics)).stderr
+    assert "does not exists" in refusal(server, "updateTopicList -c DefaultCluster -f /no/such/file")
+
+
+def test_a_body_goes_to_a_file(
+    server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pocketmq.cli.admin_messages.BODIES", tmp_path)
+    printed(server, "updateTopic -c DefaultCluster -t Bodies -r 1 -w 1")
+    printed(server, "sendMessage -t Bodies -p hello")
+    shown = printed(server, "queryMsgByOffset -t Bodies -b broker-a -i 0 -o 0 -f utf-8")
+    path = re.search(r"^Message Body Path: +(\S+)$", shown, re.MULTILINE)
+    assert path is not None
+    assert Path(path[1]).read_bytes() == b"hello"
+    assert Path(path[1]).parent == tmp_path
+    assert shown.endswith("\n\nWARN: No Consumer")
+
+
+def test_a_cluster_is_exported_to_files(server: EmbeddedServer, tmp_path: Path) -> None:
+    printed(server, "updateTopic -c DefaultCluster -t Exported -r 3 -w 2")
+    printed(server, "updateSubGroup -c DefaultCluster -g exported_group")
+    assert "metadata.json success" in printed(
+        server, "exportMetadata -c DefaultCluster -f {f}", f=str(tmp_path)
+    )
+    metadata = json.loads((tmp_path / "metadata.json").read_text())
+    assert metadata["topicConfigTable"]["Exported"]["readQueueNums"] == 3
+    assert "TBW102" not in metadata["topicConfigTable"]
+    assert "exported_group" in metadata["subscriptionGroupTable"]
+    printed(server, "exportConfigs -c DefaultCluster -f {f}", f=str(tmp_path))
+    configs = json.loads((tmp_path / "configs.json").read_text())
+    assert configs["clusterScale"] == {"masterBrokerSize": 1, "namesrvSize": 1, "slaveBrokerSize": 0}
+    assert configs["brokerConfigs"]["broker-a"]["brokerClusterName"] == "DefaultCluster"
+    (tmp_path / "file").write_text("")
+    result = run(server, "exportConfigs -c DefaultCluster -f {f}", f=str(tmp_path / "file"))
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
+def test_settings_and_permissions_go_to_the_servers(server: EmbeddedServer) -> None:
+    printed(server, "updateBrokerConfig -c DefaultCluster -k flushDelayOffsetInterval -v 9999")
+    settings = printed(server, "getBrokerConfig -c DefaultCluster")
+    assert re.search(r"^flushDelayOffsetInterval +=  9999$", settings, re.MULTILINE)
+    printed(server, "updateNamesrvConfig -k orderMessageEnable -v true")
+    assert re.search(r"^orderMessageEnable +=  true$", printed(server, "getNamesrvConfig"), re.MULTILINE)
+    assert " OK, " in printed(server, "wipeWritePerm -b broker-a")
+    assert " OK, " in printed(server, "addWritePerm -b broker-a")
+    assert printed(server, "clusterList").splitlines()[1].startswith("DefaultCluster          broker-a ")
+    assert len(printed(server, "clusterList -m").splitlines()) == 2
+
+
+# -- mistakes
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("updateTopic -t Orders", "-b (brokerAddr) or -c (clusterName)"),
+        ("updateTopic -t Orders -b 127.0.0.1:1 -c DefaultCluster", "give one of"),
+        ("updateTopic -c DefaultCluster", "Missing option '-t'"),
+        ("updateTopic -c DefaultCluster -t Orders -r many", "-r (readQueueNums) is 'many'"),
+        ("updateTopic -c DefaultCluster -t Orders -p 99", "topicPermission value: 99"),
+        ("updateTopic -c DefaultCluster -t Orders -a colour", "neither +key=value nor -key"),
+        ("updateTopic -c absent -t Orders", "clusterName exists"),
+        ("updateTopic --colour blue", "No such option"),
+        ("noSuchCommand", "The sub command noSuchCommand not exist."),
+        ("updateSubGroup -g billing", "give either the address of a broker or the name of a cluster"),
+        ("updateSubGroup -c DefaultCluster -g billing -p {{", "groupRetryPolicy"),
+        ("brokerStatus -b 127.0.0.1:1", "cannot connect to 127.0.0.1:1"),
+        ("brokerStatus -b nonsense", "cannot connect to nonsense"),
+        ("brokerStatus -b 127.0.0.1:99999", "cannot connect to 127.0.0.1:99999"),
+        ("getUser -b 127.0.0.1:port -u one", "cannot connect to 127.0.0.1:port"),
+        ("exportMetadata -b 127.0.0.1:1", "export either -t (topic) or -g (subscriptionGroup)"),
+        ("switchTimerEngine -b 127.0.0.1:1 -e X", "must be R or F"),
+        ("updateUser -c DefaultCluster -u one -p a -s disable", "give one of"),
+        ("consumerStatus -g ../..", "%RETRY%../.."),
+        ("resetOffsetByTime -g g -t Orders -s soon", "specified timestamp invalid"),
+        ("printMsg -t TBW102 -c klingon", "unknown character set 'klingon'"),
+        ("consumeMessage -t TBW102 -c 0", "positive messageNumber"),
+        ("consumeMessage -t TBW102 -b broker-a -i 0 -s 99999999999999", "beginTimestamp before now"),
+        ("setConsumeMode -c DefaultCluster -t Orders -g g -m PUSH", "expected PULL or POP"),
+        ("queryMsgById -t TBW102 -i no-id", "no message id"),
+        ("checkMsgSendRT -t TBW102 -s 99999999", "the message size is 99999999"),
+        ("clusterRT -c absent", "cluster [absent] not exist"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(server: EmbeddedServer, line: str, why: str) -> None:
+    assert why in refusal(server, line)
+
+
+def test_no_server_is_one_line_and_exit_code_2() -> None:
+    result = CliRunner().invoke(main, ["admin", "topicList", "-n", "127.0.0.1:1"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+
+
+def test_the_keys_of_tools_yml_sign_and_bad_ones_are_one_line(
+    server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf").mkdir()
+    keys = tmp_path / "conf" / "tools.yml"
+    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
+    assert "TBW102" in printed(server, "topicList")
+    keys.write_text("accessKey: admin\nsecretKey: secret-of-mine\n")
+    assert "TBW102" in printed(server, "topicList")
+    keys.write_text("accessKey: admin\n")
+    assert "secret" not in refusal(server, "topicList").replace("secretKey", "")
+
+
+# -- how Java writes
+
+
+def test_values_are_written_as_java_writes_them() -> None:
+    assert java(None) == "null"
+    assert java({0: "a", "b": True}) == "{0=a, b=true}"
+    assert java(["a", None]) == "[a, null]"
+    assert [perm_text(perm) for perm in (0, 2, 4, 6, 7)] == ["---", "-W-", "R--", "RW-", "RWX"]
+
+
+def test_properties_stand_in_the_order_of_their_hashes() -> None:
+    """Names and order as mqadmin 5.5.0 printed them."""
+    names = [
+        "MSG_REGION",
+        "UNIQ_KEY",
+        "CLUSTER",
+        "MIN_OFFSET",
+        "TAGS",
+        "KEYS",
+        "WAIT",
+        "TRACE_ON",
+        "MAX_OFFSET",
+    ]
+    stored = names[5:] + names[:5]  # those that share a bucket stand as they were stored
+    assert hashed(stored, 128) == names
+    text = properties_text(dict.fromkeys(stored, "x"))
+    assert text == "{" + ", ".join(f"{name}=x" for name in names) + "}"
+
+
+def test_an_id_never_leads_out_of_its_folder() -> None:
+    for text in ("../../etc/passwd", "..", ".", "", "a/b", "x" * 5000, "\0"):
+        name = file_name(text)
+        assert "/" not in name
+        assert "\0" not in name
+        assert name not in ("", ".", "..")
+        assert len(name) <= 200
+
+
+def test_times_are_read_in_three_forms() -> None:
+    assert parse_time_ms("1700000000000") == 1_700_000_000_000
+    assert parse_time_ms("2023-11-14#22:13:20:123") % 1000 == 123
+    assert parse_time_ms("now") > 1_700_000_000_000
+    for text in ("", "soon", "2023-11-14", "2023-13-14#22:13:20:123", "2023-11-14#22:13:20:x"):
+        with pytest.raises(ClientError):
+            parse_time_ms(text)

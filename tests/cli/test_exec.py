@@ -1,0 +1,218 @@
+"""`pocketmq exec`: the program finds its server, gets its signals, gives its exit code; and nothing is left running.
+
+Real processes. Started without a terminal, as in CI, except for the one test that makes a terminal.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pocketmq.cli.main import main
+
+EXEC = (sys.executable, "-c", "from pocketmq.cli.main import main; main()", "exec")
+END_SECONDS = 20
+CONNECT = """
+import os, socket
+host, _, port = os.environ["NAMESRV_ADDR"].partition(":")
+socket.create_connection((host, int(port)), 5).close()
+print("reached", flush=True)
+"""
+LISTENER = """
+import signal, sys, time
+def heard(number, frame):
+    print("heard", signal.Signals(number).name, flush=True)
+for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"):
+    signal.signal(getattr(signal, name), heard)
+print("ready", flush=True)
+for line in sys.stdin:
+    sys.exit(int(line))
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return folder
+
+
+@contextmanager
+def executing(*command: str, temporary: Path, words: Sequence[str] = ()) -> Iterator["subprocess.Popen[str]"]:
+    """`pocketmq exec` without a terminal; whatever a test does to it, it is gone afterwards."""
+    process = subprocess.Popen(
+        [*EXEC, *words, "--", *command],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(*command: str, temporary: Path, words: Sequence[str] = ()) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr)"""
+    with executing(*command, temporary=temporary, words=words) as process:
+        out, errors = process.communicate(timeout=END_SECONDS)
+        return process.returncode, out, errors
+
+
+def line_of(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_program_finds_its_server_and_nothing_is_left(temporary: Path) -> None:
+    assert ended(sys.executable, "-c", CONNECT, temporary=temporary) == (0, "reached\n", "")
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
+def test_exit_code_is_that_of_the_program(temporary: Path, script: str, code: int) -> None:
+    assert ended("sh", "-c", script, temporary=temporary) == (code, "", "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_words_behind_the_program_are_its_own(temporary: Path) -> None:
+    process = subprocess.run([*EXEC, "echo", "--help", "-c"], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (0, "--help -c\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "complaint"),
+    [
+        (("no-such-program",), 127, "pocketmq: cannot run no-such-program: No such file or directory\n"),
+        (("/dev/null",), 126, "pocketmq: cannot run /dev/null: Permission denied\n"),
+    ],
+)
+def test_program_that_cannot_run_is_one_line(
+    temporary: Path, command: tuple[str], code: int, complaint: str
+) -> None:
+    assert ended(*command, temporary=temporary) == (code, "", complaint)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--set", "brokerName"), "--set brokerName: it is key=value"),
+        (("--set", "brokerNam=x"), "settings: unknown key brokerNam, did you mean brokerName?"),
+        (
+            ("--set", "emulate=3"),
+            "settings: emulate=3 is a bad value: 4 (or 4.9) and 5 (or 5.5) are the official lines",
+        ),
+        (("-c", "no.conf"), "cannot read no.conf: No such file or directory"),
+    ],
+)
+def test_server_that_cannot_start_is_one_line_and_exit_code_2(
+    temporary: Path, words: tuple[str, ...], complaint: str
+) -> None:
+    assert ended("true", temporary=temporary, words=words) == (2, "", f"pocketmq: {complaint}\n")
+    assert list(temporary.iterdir()) == []
+
+
+def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert ended("true", temporary=temporary, words=("--store", str(store))) == (0, "", "")
+    assert (store / "checkpoint").exists()
+    assert not (store / "abort").exists(), "it was stopped in order"
+
+
+# -- signals
+
+
+def test_signals_are_passed_on_and_the_program_decides(temporary: Path) -> None:
+    with executing(sys.executable, "-c", LISTENER, temporary=temporary) as process:
+        assert line_of(process) == "ready"
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"):
+            process.send_signal(getattr(signal, name))
+            assert line_of(process) == f"heard {name}"
+        out, errors = process.communicate("5\n", timeout=END_SECONDS)
+        assert (process.returncode, out, errors) == (5, "", "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_signal_that_ends_the_program_ends_all(temporary: Path) -> None:
+    with executing("sh", "-c", "echo ready; exec sleep 1000", temporary=temporary) as process:
+        assert line_of(process) == "ready"
+        process.terminate()
+        process.communicate(timeout=END_SECONDS)
+        assert process.returncode == 128 + signal.SIGTERM
+    assert list(temporary.iterdir()) == []
+
+
+def test_what_the_program_left_in_the_background_is_ended(temporary: Path) -> None:
+    sleeper = "exec sleep 1000 >/dev/null 2>&1"
+    script = f"({sleeper}) & (trap '' TERM; {sleeper}) & jobs -p | xargs echo; sleep 0.2"
+    with executing("bash", "-c", script, temporary=temporary) as process:
+        left = [int(pid) for pid in line_of(process).split()]
+        assert len(left) == 2
+        assert all(map(is_alive, left))
+        process.communicate(timeout=END_SECONDS)
+        assert process.returncode == 0
+    assert not any(map(is_alive, left))
+
+
+def test_signal_during_the_start_takes_it_back(temporary: Path, tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    os.mkfifo(conf)  # whoever reads it waits for its writer: the start is held there
+    with executing("sh", "-c", "echo ran", temporary=temporary, words=("-c", str(conf))) as process:
+        writer = os.open(conf, os.O_WRONLY)
+        process.terminate()
+        out, errors = process.communicate(timeout=END_SECONDS)
+        os.close(writer)
+        assert (process.returncode, out, errors) == (128 + signal.SIGTERM, "", "")
+    assert list(temporary.iterdir()) == []
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_program_once(temporary: Path) -> None:
+    """The terminal sends it to the whole foreground group: to pass it on would double it."""
+    terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", terminal, *EXEC, "--", sys.executable, "-c", LISTENER],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdin is not None
+        assert line_of(process) == "ready"
+        process.stdin.write("\x03")
+        process.stdin.flush()
+        assert line_of(process).removeprefix("^C") == "heard SIGINT"
+        process.stdin.write("5\n")
+        process.stdin.flush()
+        rest = process.stdout.read() if process.stdout else ""
+        assert process.wait(END_SECONDS) == 5
+        assert "heard" not in rest
+    finally:
+        process.kill()
+        process.communicate()
+    assert list(temporary.iterdir()) == []
+
+
+def test_help_is_quick_and_names_the_variable() -> None:
+    result = CliRunner().invoke(main, ["exec", "--help"])
+    assert result.exit_code == 0
+    assert "NAMESRV_ADDR" in result.output

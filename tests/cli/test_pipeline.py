@@ -1,0 +1,44 @@
+"""`pocketmq pipeline`: jobs are imported when they are used, and what is missing is said in one line."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+import pytest
+from click.testing import CliRunner
+from pocketmq.cli.main import main
+from pocketmq.cli.pipeline import JOBS
+
+
+def test_every_job_is_a_command_with_help() -> None:
+    for module in JOBS.values():
+        assert isinstance(import_module(module).main, click.Command)
+    for job in JOBS:
+        ran = CliRunner().invoke(main, ["pipeline", job, "--help"])
+        assert ran.exit_code == 0, ran.output
+        assert "Usage:" in ran.output
+
+
+def test_an_unknown_job_is_refused() -> None:
+    ran = CliRunner().invoke(main, ["pipeline", "nothing"])
+    assert ran.exit_code == 2
+    assert "No such command 'nothing'" in ran.output
+
+
+def test_nothing_of_spark_is_imported_for_the_list_of_jobs() -> None:
+    program = (
+        "from pocketmq.cli.main import main; import sys; main(['pipeline', '--help'], standalone_mode=False);"
+    )
+    program += "assert not {'pyspark', 'pyarrow', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_a_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pocketmq.pipeline.session", raising=False)
+    for name in {"pyspark", *(name for name in sys.modules if name.startswith("pyspark."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    ran = CliRunner().invoke(main, ["pipeline", "audit", "--store", "/nothing", "--quiet"])
+    assert ran.exit_code == 2
+    assert "pocketmq[spark]" in ran.output
+    assert "Traceback" not in ran.output

@@ -1,0 +1,158 @@
+"""`pocketmq send` and `tail`: what a user types, and what stands on the terminal."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pocketmq.cli.main import main
+from pocketmq.testing import EmbeddedServer
+
+USER_ERROR = 2
+Run = Callable[..., Result]
+"""Runs `pocketmq` with these words, and `stdin`."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as started:
+        yield started
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    return request.node.name.replace("[", "_").rstrip("]")[:100]
+
+
+@pytest.fixture
+def run(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("NAMESRV_ADDR", server.namesrv_addr)
+
+    def run(*words: str, stdin: bytes | None = None) -> Result:
+        return CliRunner().invoke(main, words, input=stdin)
+
+    return run
+
+
+def read(run: Run, topic: str, *words: str) -> str:
+    """What tail prints of all there is; a topic made a moment ago needs a moment to be found."""
+    deadline = time.monotonic() + 30
+    while True:
+        result = run("tail", topic, "--no-follow", *words)
+        if result.exit_code == 0 or "no route" not in result.output or time.monotonic() > deadline:
+            assert result.exit_code == 0, result.output
+            return str(result.stdout)
+        time.sleep(0.02)
+
+
+def test_every_setting_of_a_message_arrives(run: Run, topic: str) -> None:
+    sent = run(
+        "send", topic, "hello", "--tag", "created", "--key", "order-7", "--key", "a b", "-p", "colour=red",
+        "--flag", "5", "--queue", "1",
+    )  # fmt: skip
+    assert sent.exit_code == 0, sent.output
+    assert sent.stdout.endswith(" queue 1 offset 0\n")
+    seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
+    assert seen["body"] == "hello"
+    assert (seen["tags"], seen["keys"], seen["flag"]) == ("created", "order-7 a b", 5)
+    assert seen["properties"]["colour"] == "red"
+    assert seen["msgId"] == sent.stdout.split()[0]
+    assert (seen["topic"], seen["queueId"], seen["queueOffset"]) == (topic, 1, 0)
+
+
+def test_lines_of_a_pipe_and_a_file_and_the_whole_of_one(run: Run, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"three\r\n\nfour")
+    assert run("send", topic, "--queue", "0", stdin=b"one\n\ntwo\n").exit_code == 0
+    assert run("send", topic, "--queue", "0", "-f", str(file)).exit_code == 0
+    assert run("send", topic, "--queue", "0", "--whole", "-q", stdin=b"a\nb\n").stdout == ""
+    assert read(run, topic, "--from", "first", "-o", "body") == "one\ntwo\nthree\nfour\na\nb\n\n"
+
+
+def test_an_order_key_leads_to_one_queue_and_a_one_way_send_says_nothing(run: Run, topic: str) -> None:
+    sent = run("send", topic, "a", "b", "c", "--order-key", "order-7")
+    assert len({line.split()[2] for line in sent.stdout.splitlines()}) == 1
+    one_way = run("send", topic, "d", "--one-way", "--order-key", "order-7")
+    assert (one_way.exit_code, one_way.output) == (0, "")
+    deadline = time.monotonic() + 30
+    while read(run, topic, "--from", "first", "-o", "body") != "a\nb\nc\nd\n":
+        assert time.monotonic() < deadline
+
+
+def test_a_delayed_message_comes_later(run: Run, topic: str) -> None:
+    run("send", topic, "now", "--queue", "0")
+    assert run("send", topic, "later", "--delay-level", "1", "--queue", "0").exit_code == 0
+    assert read(run, topic, "--from", "first", "-o", "body") == "now\n"
+    followed = run("tail", topic, "--from", "first", "-c", "2", "-o", "body")
+    assert followed.stdout == "now\nlater\n"
+
+
+def test_tail_begins_where_it_is_told(run: Run, topic: str) -> None:
+    run("send", topic, *"abcde", "--queue", "0")
+    assert read(run, topic, "--from-start", "-o", "body") == "a\nb\nc\nd\ne\n"
+    assert read(run, topic, "--from", "3", "-o", "body") == "d\ne\n"
+    assert read(run, topic, "--from", "99") == ""
+    assert read(run, topic, "--from", "last") == ""
+    assert read(run, topic, "--from", "1h", "-c", "2", "-o", "body") == "a\nb\n"
+    assert read(run, topic, "--from", "2020-01-31T12:00:00", "-o", "body", "-c", "1") == "a\n"
+    assert read(run, topic, "--from", "first", "--queue", "1") == ""
+
+
+def test_tags_are_filtered(run: Run, topic: str) -> None:
+    for tag in ("x", "y", "z"):
+        run("send", topic, f"of {tag}", "--tag", tag, "--queue", "0")
+    assert read(run, topic, "--from", "first", "--tags", "x || z", "-o", "body") == "of x\nof z\n"
+
+
+def test_a_group_goes_on_where_it_ended(run: Run, topic: str) -> None:
+    run("send", topic, *"abcdef", "--queue", "0")
+    read(run, topic, "--from", "first")
+    first = run("tail", topic, "-g", f"{topic}_g", "--from", "first", "-c", "2", "-o", "body")
+    then = run("tail", topic, "-g", f"{topic}_g", "-c", "4", "-o", "body")
+    assert (first.stdout, then.stdout) == ("a\nb\n", "c\nd\ne\nf\n")
+
+
+def test_bytes_that_are_no_text_stay_bytes(run: Run, topic: str) -> None:
+    run("send", topic, "--whole", stdin=b"\xff\x00")
+    seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
+    assert base64.b64decode(seen["bodyBase64"]) == b"\xff\x00"
+    assert "\ufffd" in read(run, topic, "--from", "first")
+    assert "born: " in read(run, topic, "--from", "first", "-o", "full")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("send", "T", "x", "-p", "novalue"), "no NAME=VALUE"),
+        (("send", "T", "x", "-p", "KEYS=1"), "used by system"),
+        (("send", "T", ""), "body length is zero"),
+        (("send", "T T", "x"), "illegal characters"),
+        (("send", "T", "x", "--deliver-at", "tomorrow"), "neither epoch milliseconds"),
+        (("send", "T", "x", "--delay-ms", "5", "--delay-level", "1"), "give one of"),
+        (("send", "T", "x", "--queue", "1", "--order-key", "k"), "not both"),
+        (("send", "T", "x", "-f", "-"), "not both"),
+        (("send", "T", "x", "--queue", "77"), "no queue 77"),
+        (("tail", "NoSuchTopic"), "no route for topic NoSuchTopic"),
+        (("tail", "TBW102", "--queue", "99"), "no queue 99"),
+        (("tail", "TBW102", "--from", "sometime"), "take first, last"),
+        (("tail", "TBW102", "-g", "g", "--from", "5"), "its own offsets"),
+        (("tail", "TBW102", "-g", "g", "--no-follow"), "follows"),
+        (("tail", "TBW102", "--tags", "||"), "subscription exception"),
+        (("bench", "consumer", "-t", "NoSuchTopic"), "no route for topic NoSuchTopic"),
+        (("bench", "dance"), "is not one of"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], told: str) -> None:
+    result = run(*words)
+    assert result.exit_code == USER_ERROR, result.output
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_no_server_is_one_line_and_exit_code_2() -> None:
+    result = CliRunner().invoke(main, ["tail", "T", "-n", "127.0.0.1:1"])
+    assert result.exit_code == USER_ERROR
+    assert result.stderr.startswith("pocketmq: cannot connect to 127.0.0.1:1")

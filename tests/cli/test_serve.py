@@ -1,0 +1,227 @@
+"""`pocketmq serve` as scripts use it: the first line, the exit codes, what is left behind.
+
+Real processes on free ports of the loopback interface; a test that waits, waits for a line or for an exit.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pocketmq.broker.serve_command import serve
+from pocketmq.cli.main import main
+
+FREE_PORTS = ("--port", "0", "--namesrv-port", "0")
+END_SECONDS = 20
+
+
+@contextmanager
+def serving(*words: str, folder: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """A server in `folder`; whatever a test does to it, it is gone afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pocketmq.broker", *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def first_line(process: "subprocess.Popen[str]") -> tuple[str, int]:
+    """(host, port) of the line that says that clients may come."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("NAMESRV_ADDR="), process.communicate()
+    host, _, port = line.strip().removeprefix("NAMESRV_ADDR=").partition(":")
+    return host, int(port)
+
+
+def end(process: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> tuple[int, str, str]:
+    """(exit code, rest of stdout, stderr) after a signal."""
+    process.send_signal(number)
+    rest, errors = process.communicate(timeout=END_SECONDS)
+    return process.returncode, rest, errors
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(serve, words)
+
+
+# -- start and stop
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_address_is_the_first_line_and_a_signal_ends_cleanly(tmp_path: Path, number: int) -> None:
+    with serving(*FREE_PORTS, folder=tmp_path) as process:
+        address = first_line(process)
+        socket.create_connection(address, timeout=5).close()
+        code, rest, errors = end(process, number)
+    assert (code, rest) == (0, "")
+    assert "Traceback" not in errors
+    assert f"store: {tmp_path / 'pocketmq-store'}" in errors
+    assert (tmp_path / "pocketmq-store" / "checkpoint").exists()
+    assert not (tmp_path / "pocketmq-store" / "abort").exists()
+
+
+def test_store_is_opened_again_after_a_kill(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--store", "s", folder=tmp_path) as process:
+        first_line(process)
+        process.kill()
+        process.wait(END_SECONDS)
+    with serving(*FREE_PORTS, "--store", "s", folder=tmp_path) as process:
+        first_line(process)
+        assert end(process)[0] == 0
+
+
+def test_ephemeral_store_is_removed_at_exit(tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    with serving(*FREE_PORTS, "--ephemeral", folder=tmp_path, TMPDIR=str(temporary)) as process:
+        first_line(process)
+        assert len(list(temporary.iterdir())) == 1
+        assert end(process)[0] == 0
+    assert list(temporary.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [temporary]
+
+
+def test_broker_alone_registers_at_another_name_server(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--store", "one", folder=tmp_path) as one:
+        host, port = first_line(one)
+        words = ("--no-namesrv", "--port", "0", "--set", "brokerName=broker-b", "--store", "two")
+        with serving(*words, folder=tmp_path, NAMESRV_ADDR=f"{host}:{port}") as two:
+            assert first_line(two) == (host, port)
+            assert end(two)[0] == 0
+        assert "broker-b" in end(one)[2], "the name server has seen it"
+
+
+# -- errors of the user: one line, exit code 2
+
+
+def test_store_in_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, folder=tmp_path) as first:
+        first_line(first)
+        with serving(*FREE_PORTS, "--log-level", "warning", folder=tmp_path) as second:
+            out, errors = second.communicate(timeout=END_SECONDS)
+    assert (second.returncode, out) == (2, "")
+    assert errors.startswith("pocketmq: ")
+    assert "in use by another process" in errors
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--port", "--namesrv-port"])
+def test_taken_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = (*FREE_PORTS, option, str(port), "--ephemeral", "--log-level", "error")
+        with serving(*words, folder=tmp_path, TMPDIR=str(tmp_path)) as process:
+            out, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, out) == (2, "")
+    assert f"127.0.0.1:{port}" in errors
+    assert errors.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [], "the temporary store is removed here too"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--set", "listenPort=x"), "--set: listenPort=x is a bad value: it is a whole number"),
+        (("--set", "listenPort"), "--set listenPort: it is key=value"),
+        (("-c", "nowhere.conf"), "cannot read nowhere.conf: No such file or directory"),
+        (("--host", "no.such.host.invalid"), "--host: bindAddress=no.such.host.invalid is a bad value"),
+        (("--namesrv", "here"), "--namesrv: namesrvAddr=here is a bad value: it is host:port;host:port"),
+        (("--ephemeral", "--store", "s"), "--ephemeral and --store exclude each other"),
+        (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog=1 is not between"),
+    ],
+)
+def test_mistake_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    with serving(*FREE_PORTS, *words, "--log-level", "error", folder=tmp_path) as process:
+        out, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, out) == (2, "")
+    assert message in errors
+    assert errors.count("\n") == 1
+
+
+def test_broker_without_any_name_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    result = invoke("--no-namesrv", "--port", "0")
+    assert result.exit_code == 2
+    assert "--no-namesrv leaves nobody to register at" in result.stderr
+
+
+# -- --print-config
+
+
+def printed(*words: str) -> dict[str, list[str]]:
+    result = invoke("--print-config", *words)
+    assert result.exit_code == 0, result.output
+    section, rows = "", {}
+    for line in result.stdout.splitlines()[1:]:
+        if line.startswith("# "):
+            section = line
+        else:
+            rows[f"{section[2:]}: {line.split()[0]}"] = line.split()
+    return rows
+
+
+def test_print_config_tells_key_value_default_verdict_and_reason(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("accessMessageInMemoryMaxRatio=12\nsendMessageThreadPoolNums=99\n", encoding="utf-8")
+    rows = printed("-c", str(conf), "--port", "7", "--namesrv-port", "8", "--set", "emulate=4.9")
+    assert rows["broker: listenPort"][1:4] == ["7", "10911", "honoured"]
+    assert rows["name server: listenPort"][1:4] == ["8", "9876", "honoured"]
+    assert rows["broker: accessMessageInMemoryMaxRatio"][1:4] == ["12", "40", "honoured"]
+    assert rows["broker: sendMessageThreadPoolNums"][1] == "99"
+    assert rows["broker: sendMessageThreadPoolNums"][3] == "harmless"
+    assert rows["broker: coldDataFlowControlEnable"][3] == "unsupported"
+    assert rows["broker: registerBrokerTimeoutMills"][1:4] == ["6000", "6000", "honoured"]
+    assert all(len(row) > 4 for row in rows.values()), "each has a reason"
+
+
+def test_print_config_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not any(key.startswith("name server") for key in printed("--no-namesrv", "--namesrv", "a:1"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_weigh_more_than_words_and_words_more_than_the_file(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("listenPort=1\nbrokerIP1=127.0.0.1\nregionId=file\n", encoding="utf-8")
+    rows = printed("-c", str(conf), "--set", "listenPort=2", "--set", "regionId=word", "--port", "3")
+    assert rows["broker: listenPort"][1] == "3"
+    assert rows["broker: regionId"][1] == "word"
+
+
+def test_name_server_keeps_its_settings_beside_the_store() -> None:
+    rows = printed("--store", "/x/s")
+    assert rows["name server: kvConfigPath"][1] == "/x/s/namesrv/kvConfig.json"
+
+
+# -- the program
+
+
+def test_serve_is_a_command_of_pocketmq() -> None:
+    result = CliRunner().invoke(main, ["serve", "--help"])
+    assert result.exit_code == 0
+    assert "--print-config" in result.stdout
+
+
+def test_unknown_command_is_a_usage_error() -> None:
+    assert CliRunner().invoke(main, ["nonsense"]).exit_code == 2
+
+
+def test_commands_are_imported_only_when_used() -> None:
+    code = "import sys, pocketmq.cli.main; print('pocketmq.broker' in sys.modules, 'asyncio' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["False", "False"]

@@ -1,0 +1,126 @@
+"""Automatic batches: what travels together, what alone, and that each send gets its own result."""
+
+import asyncio
+
+import pytest
+from pocketmq.client.accumulator import ProduceAccumulator, split_result
+from pocketmq.client.errors import ClientError
+from pocketmq.client.hooks import SendMessageContext, SendMessageHook
+from pocketmq.client.message import Message
+from pocketmq.client.producer import Producer
+from pocketmq.client.sending import SendResult
+from pocketmq.client.settings import ProducerSettings
+from pocketmq.client.validators import ValidationFailed
+from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.properties import decode_properties
+
+from client_waits import stored
+
+QUEUE = MessageQueue("T", "broker-a", 1)
+
+
+class Sizes(SendMessageHook):
+    """What left, and how many messages were in it."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[str, str, int]] = []
+
+    def send_message_after(self, context: SendMessageContext) -> None:
+        if context.send_result is not None:
+            count = context.send_result.message_id.count(",") + 1
+            self.batches.append((context.message.tags, context.message.keys, count))
+
+
+async def test_sends_of_one_moment_travel_together_by_queue_and_tag(namesrv_addr: str) -> None:
+    sizes = Sizes()
+    async with Producer("p", namesrv_addr=namesrv_addr, auto_batch=True, hooks=[sizes]) as producer:
+        sent = await asyncio.gather(
+            *(producer.send("T", b"%d" % n, tags="a", keys=f"k{n} all") for n in range(5)),
+            *(producer.send_nowait("T", b"%d" % n, tags="b", queue=QUEUE) for n in range(5, 8)),
+            producer.send("T", b"8", tags="b", queue_id=1),
+            producer.send("T", b"9", delay_level=1),
+        )
+    by_tag = {tags: (set(keys.split()), count) for tags, keys, count in sizes.batches}
+    assert by_tag["a"] == ({"all", *(f"k{n}" for n in range(5))}, 5)
+    assert {result.queue for result in sent[5:9]} == {QUEUE}
+    assert len(sizes.batches) <= 5
+    records = {bytes(record.body): record for record in await stored(namesrv_addr, "T")}
+    for number, result in enumerate(sent[:9]):
+        record = records[b"%d" % number]
+        assert (record.queue_id, record.queue_offset) == (result.queue.queue_id, result.queue_offset)
+        assert decode_properties(bytes(record.properties))["UNIQ_KEY"] == result.message_id
+
+
+async def test_what_waits_leaves_at_shutdown(namesrv_addr: str) -> None:
+    async with Producer(
+        "p", namesrv_addr=namesrv_addr, auto_batch=True, batch_max_delay_ms=30_000
+    ) as producer:
+        futures = [producer.send_nowait("T", b"x") for _ in range(3)]
+    assert len({future.result().message_id for future in futures}) == 3
+
+
+async def test_a_message_nobody_would_take_is_blamed_alone(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr, auto_batch=True) as producer:
+        good = producer.send_nowait("T", b"x")
+        with pytest.raises(ValidationFailed):
+            producer.send_nowait("T", b"")
+        with pytest.raises(ClientError, match="used by system"):
+            await producer.send("T", b"x", properties={"TAGS": "x"})
+        assert (await good).message_id
+
+
+def accumulator(**settings: int) -> tuple[ProduceAccumulator, list[list[bytes]]]:
+    """One whose batches fail or are kept."""
+    sent: list[list[bytes]] = []
+
+    async def send_batch(messages: list[Message], queue: object, tags: str, keys: str) -> SendResult:
+        sent.append([message.body for message in messages])
+        if tags == "fails":
+            raise ClientError("no broker")
+        ids = ",".join(str(number) for number in range(len(messages)))
+        return SendResult(ids, ids, QUEUE, 10)
+
+    return ProduceAccumulator(ProducerSettings(auto_batch=True, **settings), send_batch), sent  # type: ignore[arg-type]
+
+
+async def test_a_batch_leaves_when_it_is_long_enough_and_no_more_wait_than_allowed() -> None:
+    waiting, sent = accumulator(batch_max_delay_ms=30_000, batch_max_bytes=10, total_batch_max_bytes=25)
+    futures = [waiting.add(Message("T", b"12345"), None) for _ in range(2)]
+    assert sent == []
+    futures.append(waiting.add(Message("T", b"1"), None))
+    assert [(await future).queue_offset for future in futures] == [10, 11, 12]
+    assert sent == [[b"12345", b"12345", b"1"]]
+    for topic in ("A", "B", "C"):
+        assert waiting.takes(Message(topic, b"1234567890"))
+        waiting.add(Message(topic, b"1234567890"), None)
+    assert not waiting.takes(Message("D", b"x")), "30 bytes wait, 25 may"
+    await waiting.finish()
+    assert waiting.takes(Message("D", b"x"))
+
+
+async def test_an_error_reaches_every_send_of_the_batch() -> None:
+    waiting, _ = accumulator()
+    futures = [waiting.add(Message("T", b"x", "fails"), None) for _ in range(3)]
+    futures[0].cancel()
+    results = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError, ClientError, ClientError]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("T", b"x", delay_level=1),
+        Message("T", b"x", delay_ms=1),
+        Message("T", b"x", deliver_at_ms=1),
+        Message("%RETRY%g", b"x"),
+    ],
+)
+async def test_delayed_and_retry_messages_travel_alone(message: Message) -> None:
+    assert not accumulator()[0].takes(message)
+
+
+def test_results_of_a_batch_stored_as_one_message_are_all_the_same() -> None:
+    one = SendResult("A", "a", QUEUE, 7)
+    assert split_result(one, 3) == [one] * 3
+    with pytest.raises(ClientError, match="sendResult is illegal"):
+        split_result(SendResult("A,B", "a,b", QUEUE, 7), 3)

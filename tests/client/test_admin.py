@@ -1,0 +1,300 @@
+"""AdminClient against a server in the test's loop: what it changes shows, what it is refused says why."""
+
+import asyncio
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.admin import AdminClient
+from pocketmq.client.admin_topics import parse_attributes
+from pocketmq.client.errors import (
+    ClientClosed,
+    ClientError,
+    NotOnline,
+    NotReachable,
+    RequestRefused,
+    RouteNotFound,
+)
+from pocketmq.client.producer import Producer
+from pocketmq.protocol.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.topic_config import TopicConfig
+
+from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member, send
+
+# -- life and errors
+
+
+async def test_a_client_that_is_not_started_says_so(namesrv_addr: str) -> None:
+    client = AdminClient(namesrv_addr=namesrv_addr)
+    with pytest.raises(ClientClosed):
+        await client.topics()
+    await client.start()
+    await client.shutdown()
+    with pytest.raises(ClientClosed):
+        await client.cluster_info()
+    with pytest.raises(ClientClosed):
+        await client.start()
+
+
+async def test_shutdown_leaves_no_task_behind(namesrv_addr: str) -> None:
+    before = asyncio.all_tasks()
+    async with AdminClient(namesrv_addr=namesrv_addr) as client:
+        await client.topics()
+    assert asyncio.all_tasks() == before
+
+
+def test_wrong_settings_are_refused_at_once() -> None:
+    with pytest.raises(ClientError, match="timeout_ms"):
+        AdminClient(timeout_ms=0)
+    with pytest.raises(ClientError, match="no setting colour"):
+        AdminClient(colour="blue")
+
+
+async def test_no_name_server_is_not_reachable() -> None:
+    async with AdminClient(namesrv_addr="127.0.0.1:1") as client:
+        with pytest.raises(NotReachable):
+            await client.topics()
+
+
+async def test_the_second_name_server_is_asked_where_the_first_is_gone(namesrv_addr: str) -> None:
+    async with AdminClient(namesrv_addr=f"127.0.0.1:1;{namesrv_addr}") as client:
+        assert "TBW102" in await client.topics()
+        with pytest.raises(NotReachable):
+            await client.put_kv_config("space", "key", "value")
+        assert await client.kv_config("space", "key") == "value", "the one that is there was told"
+
+
+async def test_a_change_wants_one_place(admin: AdminClient, node: Node) -> None:
+    config = TopicConfig(topic_name=TOPIC)
+    with pytest.raises(ClientError, match="give either"):
+        await admin.update_topic(config)
+    with pytest.raises(ClientError, match="give either"):
+        await admin.update_topic(config, address=node.broker_address, cluster=CLUSTER)
+    with pytest.raises(ClientError, match="clusterName"):
+        await admin.update_topic(config, cluster="absent")
+
+
+# -- topics
+
+
+async def test_a_topic_is_made_changed_and_deleted(admin: AdminClient, node: Node) -> None:
+    config = TopicConfig(
+        topic_name=TOPIC, read_queue_nums=3, write_queue_nums=2, attributes={"+message.type": "FIFO"}
+    )
+    assert await admin.update_topic(config, cluster=CLUSTER) == [node.broker_address]
+    assert TOPIC in await admin.topics()
+    assert TOPIC in await admin.topics_of_cluster(CLUSTER)
+    assert await admin.clusters_of_topic(TOPIC) == [CLUSTER]
+    kept = await admin.topic_config(node.broker_address, TOPIC)
+    assert (kept.read_queue_nums, kept.write_queue_nums, kept.message_type) == (3, 2, "FIFO")
+    await admin.set_topic_perm(TOPIC, 4, address=node.broker_address)
+    changed = (await admin.topic_configs(node.broker_address))[TOPIC]
+    assert (changed.perm, changed.read_queue_nums, changed.write_queue_nums) == (4, 3, 2)
+    await admin.delete_topic(TOPIC, CLUSTER)
+    with pytest.raises(RouteNotFound):
+        await admin.topic_route(TOPIC)
+
+
+async def test_several_topics_at_once(admin: AdminClient) -> None:
+    await admin.update_topics([TopicConfig(topic_name=name) for name in ("A", "B")], cluster=CLUSTER)
+    assert {"A", "B"} <= set(await admin.topics())
+
+
+async def test_bad_topics_are_refused(admin: AdminClient) -> None:
+    with pytest.raises(RequestRefused, match="illegal characters") as caught:
+        await admin.update_topic(TopicConfig(topic_name="not*a*topic"), cluster=CLUSTER)
+    assert caught.value.code == 29
+    with pytest.raises(ClientError, match="topicPermission value: 9 is invalid"):
+        await admin.update_topic(TopicConfig(topic_name=TOPIC, perm=9), cluster=CLUSTER)
+    with pytest.raises(RouteNotFound):
+        await admin.topic_status("absent")
+
+
+async def test_status_counts_what_was_sent(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two")
+    table = (await admin.topic_status(TOPIC)).offset_table
+    assert {queue.queue_id: offset.max_offset for queue, offset in table.items()} == {0: 2, 1: 0}
+    assert await admin.max_offset(QUEUE) == 2
+    assert await admin.min_offset(QUEUE) == 0
+    assert await admin.search_offset(QUEUE, 0) == 0
+    assert 0 < await admin.earliest_store_time(QUEUE) <= table[QUEUE].last_update_timestamp
+
+
+async def test_order_configurations_are_merged_by_broker(admin: AdminClient) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        await admin.order_conf(TOPIC)
+    assert caught.value.code == 22
+    assert await admin.update_order_conf(TOPIC, "broker-a:4") == "broker-a:4"
+    assert await admin.update_order_conf(TOPIC, "broker-b:2") == "broker-a:4;broker-b:2"
+    assert await admin.update_order_conf(TOPIC, "broker-a:1") == "broker-a:1;broker-b:2"
+    await admin.set_order_conf(TOPIC, "broker-c:1")
+    assert await admin.order_conf(TOPIC) == "broker-c:1"
+    await admin.delete_order_conf(TOPIC)
+    with pytest.raises(RequestRefused):
+        await admin.order_conf(TOPIC)
+
+
+def test_attributes_are_read_as_changes() -> None:
+    assert parse_attributes("+a=b,-c") == {"+a": "b", "-c": ""}
+    assert parse_attributes("") == {}
+    for text in ("a=b", "+a", "-", "+=b", "+a=b,+a=c", ","):
+        with pytest.raises(ClientError):
+            parse_attributes(text)
+
+
+async def test_queues_are_shared_as_consumers_share_them(admin: AdminClient) -> None:
+    await make_topic(admin, queues=4)
+    shares = await admin.allocate_queues(TOPIC, ["a", "b", "c"])
+    assert [[queue.queue_id for queue in shares[one]] for one in "abc"] == [[0, 1], [2], [3]]
+
+
+# -- groups
+
+
+async def test_a_group_is_made_changed_and_deleted(admin: AdminClient, node: Node) -> None:
+    config = SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
+    assert await admin.update_group(config, cluster=CLUSTER) == [node.broker_address]
+    kept = await admin.group_config(node.broker_address, "billing")
+    assert kept is not None
+    assert kept.retry_max_times == 3
+    await admin.update_groups([SubscriptionGroupConfig(group_name="second")], address=node.broker_address)
+    assert {"billing", "second"} <= (await admin.group_configs(node.broker_address)).keys()
+    await admin.delete_group("billing", cluster=CLUSTER)
+    assert await admin.group_config(node.broker_address, "billing") is None
+
+
+async def test_who_is_online(admin: AdminClient, namesrv_addr: str, node: Node) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one")
+    with pytest.raises(RouteNotFound):
+        await admin.consumer_connections("billing")
+    async with (
+        member(namesrv_addr, "billing", count=1, tags="created || paid") as consumer,
+        Producer("online", namesrv_addr=namesrv_addr) as producer,
+    ):
+        connections = await admin.consumer_connections("billing")
+        assert [one.client_id for one in connections.connection_set] == [consumer.client_id]
+        assert connections.subscription_table[TOPIC].sub_string == "created || paid"
+        info = await admin.consumer_running_info("billing", consumer.client_id)
+        assert {queue.queue_id for queue in info.mq_table if queue.topic == TOPIC} == {0, 1}
+        status = await admin.consumer_status(TOPIC, "billing")
+        assert status[consumer.client_id][QUEUE] == 1
+        assert await admin.groups_of_topic(TOPIC) == ["billing"]
+        assert TOPIC in await admin.topics_of_group("billing")
+        await producer.send(TOPIC, b"hello")
+        producers = await admin.producer_connections("online", TOPIC)
+        assert [one.client_id for one in producers.connection_set] == [producer.client_id]
+        assert "online" in await admin.producers(node.broker_address)
+        with pytest.raises(RequestRefused):
+            await admin.producer_connections("absent", TOPIC)
+    with pytest.raises(NotOnline):
+        await admin.consumer_connections("billing")
+
+
+# -- offsets
+
+
+async def test_lag_is_what_is_still_to_consume(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two")
+    async with member(namesrv_addr, "billing", count=2):
+        assert await admin.lag("billing") == 0
+    await send(namesrv_addr, b"three")
+    stats = await admin.consume_stats("billing", TOPIC)
+    assert (stats.total_diff, stats.offset_table[QUEUE].consumer_offset) == (1, 2)
+
+
+async def test_a_group_is_moved_to_a_time_and_to_the_end(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two", b"three")
+    async with member(namesrv_addr, "billing", count=3):
+        pass
+    assert (await admin.reset_offsets("billing", TOPIC, 0))[QUEUE] == 0
+    assert (await admin.skip_accumulated("billing", TOPIC))[QUEUE] == 3
+    with pytest.raises(RouteNotFound):
+        await admin.reset_offsets("billing", "absent", 0)
+
+
+async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(
+    admin: AdminClient, namesrv_addr: str, node: Node
+) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two", b"three")
+    await make_groups(admin, "billing", "fresh")
+    await admin.set_offset("billing", QUEUE, 1)
+    rollbacks = await admin.reset_offsets_offline("billing", TOPIC, -1)
+    assert (rollbacks[0].queue_id, rollbacks[0].consumer_offset, rollbacks[0].rollback_offset) == (0, 1, 3)
+    back = await admin.reset_offsets_offline("billing", TOPIC, 0, is_force=False)
+    assert back[0].rollback_offset == 0
+    forward = await admin.reset_offsets_offline("billing", TOPIC, -1, is_force=False)
+    assert (forward[0].timestamp_offset, forward[0].rollback_offset) == (3, 0), "only backwards"
+    fresh = await admin.reset_offsets_offline("fresh", TOPIC, -1)
+    assert [(one.queue_id, one.consumer_offset, one.rollback_offset) for one in fresh] == [
+        (0, 0, 3),
+        (1, 0, 0),
+    ]
+
+
+async def test_a_group_stands_where_its_model_stands(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two", b"three")
+    async with member(namesrv_addr, "billing", count=3):
+        pass
+    await make_groups(admin, "copy")
+    cloned = await admin.clone_offsets("billing", "copy", TOPIC)
+    assert cloned[QUEUE] == 3
+    assert (await admin.consume_stats("copy", TOPIC)).offset_table[QUEUE].consumer_offset == 3
+    with pytest.raises(RouteNotFound):
+        await admin.clone_offsets("absent", "copy", TOPIC)
+
+
+# -- brokers and name servers
+
+
+async def test_brokers_tell_of_themselves_and_take_settings(admin: AdminClient, node: Node) -> None:
+    info = await admin.cluster_info()
+    assert info.cluster_addr_table == {CLUSTER: ["broker-a"]}
+    assert (
+        await admin.master_addresses(CLUSTER)
+        == await admin.broker_addresses(CLUSTER)
+        == [node.broker_address]
+    )
+    assert await admin.broker_name_at(node.broker_address) == "broker-a"
+    assert (await admin.broker_runtime(node.broker_address))["brokerActive"] == "true"
+    assert await admin.update_broker_config({"autoCreateTopicEnable": "false"}, cluster=CLUSTER)
+    assert (await admin.broker_config(node.broker_address))["autoCreateTopicEnable"] == "false"
+    with pytest.raises(ClientError):
+        await admin.broker_name_at("127.0.0.1:1")
+
+
+async def test_name_servers_tell_of_themselves_and_take_settings(
+    admin: AdminClient, namesrv_addr: str
+) -> None:
+    assert admin.name_servers == [namesrv_addr]
+    await admin.update_namesrv_config({"orderMessageEnable": "true"})
+    assert (await admin.namesrv_config())[namesrv_addr]["orderMessageEnable"] == "true"
+    await admin.put_kv_config("space", "key with = and ü", "value")
+    assert await admin.kv_config("space", "key with = and ü") == "value"
+    assert await admin.kv_configs("space") == {"key with = and ü": "value"}
+    await admin.delete_kv_config("space", "key with = and ü")
+    with pytest.raises(RequestRefused):
+        await admin.kv_config("space", "key with = and ü")
+
+
+async def test_a_broker_is_taken_out_of_the_routes_for_writing(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    changed = await admin.wipe_write_perm("broker-a")
+    assert changed[namesrv_addr] > 0
+    assert [queues.perm for queues in (await admin.topic_route(TOPIC)).queue_datas] == [4]
+    assert await admin.add_write_perm("broker-a") == changed
+    assert [queues.perm for queues in (await admin.topic_route(TOPIC)).queue_datas] == [6]
+
+
+async def test_rates_have_a_row_for_each_group(admin: AdminClient, namesrv_addr: str) -> None:
+    await make_topic(admin)
+    await send(namesrv_addr, b"one", b"two")
+    (alone,) = await admin.topic_rates(TOPIC)
+    assert (alone.group, alone.topic) == (None, TOPIC)
+    async with member(namesrv_addr, "billing", count=2):
+        (row,) = await admin.topic_rates(TOPIC)
+    assert (row.group, row.accumulation) == ("billing", 0)

@@ -1,0 +1,82 @@
+"""Isolation of slow and failing brokers."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.client.fault_tolerance import LatencyFaultTolerance
+
+from client_vectors import FakeClock, vectors
+
+
+@pytest.mark.parametrize(("latency_ms", "isolated_ms"), vectors("isolation"))
+def test_latency_isolates_as_long_as_in_java(latency_ms: str, isolated_ms: str):
+    assert LatencyFaultTolerance(FakeClock()).not_available_ms(int(latency_ms)) == int(isolated_ms)
+
+
+@pytest.mark.parametrize(("latency_ms", "isolated_ms"), vectors("isolation", "4.9.8"))
+def test_the_table_of_4_9_can_be_set(latency_ms: str, isolated_ms: str):
+    faults = LatencyFaultTolerance(
+        FakeClock(),
+        latency_max_ms=(50, 100, 550, 1000, 2000, 3000, 15000),
+        not_available_duration_ms=(0, 0, 30000, 60000, 120000, 180000, 600000),
+    )
+    assert faults.not_available_ms(int(latency_ms)) == int(isolated_ms)
+
+
+def test_a_broker_nobody_failed_at_is_good():
+    faults = LatencyFaultTolerance(FakeClock())
+    assert faults.is_available("b")
+    assert faults.is_reachable("b")
+
+
+def test_a_failure_isolates_for_ten_seconds():
+    clock = FakeClock()
+    faults = LatencyFaultTolerance(clock)
+    faults.update("b", 1, isolate=True, reachable=False)
+    clock.now_ms += 9_999
+    assert not faults.is_available("b")
+    clock.now_ms += 1
+    assert faults.is_available("b")
+    assert not faults.is_reachable("b")
+    faults.update("b", 1, isolate=False, reachable=True)
+    assert faults.is_reachable("b")
+
+
+@given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 5_000)), min_size=1))
+def test_an_isolation_is_never_shortened(sends: list[tuple[int, int]]):
+    clock = FakeClock()
+    faults = LatencyFaultTolerance(clock)
+    until = 0
+    for latency_ms, pause_ms in sends:
+        clock.now_ms += pause_ms
+        faults.update("b", latency_ms, isolate=False, reachable=True)
+        isolated_ms = faults.not_available_ms(latency_ms)
+        if isolated_ms:
+            until = max(until, clock.now_ms + isolated_ms)
+        assert faults.is_available("b") == (clock.now_ms >= until)
+
+
+def test_brokers_are_probed_once_an_interval_until_they_answer():
+    clock = FakeClock()
+    faults = LatencyFaultTolerance(clock)
+    faults.update("a", 1, isolate=True, reachable=False)
+    faults.update("b", 1, isolate=True, reachable=False)
+    assert faults.due_for_detection() == ["a", "b"]
+    assert faults.due_for_detection() == []
+    faults.note_detected("a")
+    faults.remove("b")
+    faults.note_detected("b")
+    assert faults.is_reachable("a")
+    clock.now_ms += 2_000
+    assert faults.due_for_detection() == ["a"]
+
+
+def test_one_reachable_broker_can_be_picked():
+    faults = LatencyFaultTolerance(FakeClock())
+    assert faults.pick_one_at_least(Random(1)) is None
+    faults.update("a", 1, isolate=False, reachable=False)
+    assert faults.pick_one_at_least(Random(1)) is None
+    faults.update("b", 1, isolate=False, reachable=True)
+    assert faults.pick_one_at_least(Random(1)) == "b"

@@ -1,0 +1,114 @@
+"""First positions: every case of the official decision, and how its time stamp is read."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.client.errors import ClientError
+from pocketmq.client.first_position import (
+    NO_OFFSET,
+    OFFSET_UNREADABLE,
+    AskMaxOffset,
+    FirstPositionUnknown,
+    SearchOffset,
+    UseOffset,
+    checked_position,
+    compute_pull_from_where,
+    format_timestamp,
+    parse_timestamp,
+    pop_init_mode,
+    stored_offset_of_refusal,
+)
+from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.protocol.response_codes import ResponseCode
+
+from client_vectors import plain, refusal, vectors
+
+MAX_OFFSET, FOUND_BY_TIME = 700, 300  # what the recording program's broker answered
+CONSUME_TIMESTAMP = "20240229123456"
+REFUSED_HERE = {" 20240131000000", "2024-01-31 00:00", "00010101000000", "99991231235959"}
+"""Java reads a shifted year or a negative month out of the first two; the others are the ends of Python's time."""
+
+
+@pytest.fixture(autouse=True)
+def _time_zone_of_the_recording() -> Iterator[None]:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "Europe/Berlin"
+    time.tzset()
+    yield
+    if before is None:
+        del os.environ["TZ"]
+    else:
+        os.environ["TZ"] = before
+    time.tzset()
+
+
+@pytest.mark.parametrize(("asked", "recorded"), vectors("first-position"))
+def test_every_case_is_decided_as_java_does(asked: str, recorded: str):
+    where, stored, topic = asked.split(";")
+    refused = refusal(recorded)
+    if refused is not None:
+        with pytest.raises(FirstPositionUnknown) as caught:
+            compute_pull_from_where(ConsumeFromWhere(where), int(stored), topic, CONSUME_TIMESTAMP)
+        assert (str(caught.value.code), str(caught.value)) == refused
+        return
+    match compute_pull_from_where(ConsumeFromWhere(where), int(stored), topic, CONSUME_TIMESTAMP):
+        case UseOffset(offset):
+            assert offset == int(recorded)
+        case AskMaxOffset():
+            assert int(recorded) == MAX_OFFSET
+        case SearchOffset(timestamp_ms):
+            assert int(recorded) == FOUND_BY_TIME
+            assert timestamp_ms == parse_timestamp(CONSUME_TIMESTAMP)
+
+
+def test_a_negative_answer_of_the_broker_is_no_position():
+    assert checked_position(0) == 0
+    with pytest.raises(FirstPositionUnknown, match="Found unexpected result -1") as caught:
+        checked_position(-1)
+    assert caught.value.code == ResponseCode.SYSTEM_ERROR
+
+
+def test_only_not_found_means_that_no_offset_is_stored():
+    assert stored_offset_of_refusal(ResponseCode.QUERY_NOT_FOUND) == NO_OFFSET
+    others = set(ResponseCode) - {ResponseCode.QUERY_NOT_FOUND}
+    assert {stored_offset_of_refusal(code) for code in others} == {OFFSET_UNREADABLE}
+
+
+def test_pop_starts_at_the_minimum_only_with_first():
+    assert {where for where in ConsumeFromWhere if pop_init_mode(where) == 0} == {
+        ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    }
+
+
+@pytest.mark.parametrize(("encoded", "moment_ms"), vectors("consume-timestamp"))
+def test_time_stamps_are_read_as_java_does(encoded: str, moment_ms: str):
+    text = plain(encoded)
+    if moment_ms and text not in REFUSED_HERE:
+        assert parse_timestamp(text) == int(moment_ms)
+    else:
+        with pytest.raises(ClientError, match="the valid format is yyyyMMddHHmmss,but received"):
+            parse_timestamp(text)
+
+
+@pytest.mark.parametrize(("moment_ms", "text"), vectors("consume-timestamp-text"))
+def test_time_stamps_are_written_as_java_does(moment_ms: str, text: str):
+    assert format_timestamp(int(moment_ms)) == text
+
+
+@given(st.text("0123456789 -:x", max_size=20))
+def test_texts_without_thirteen_digits_first_are_refused(text: str):
+    if re.match(r"\d{13}", text) is None:
+        with pytest.raises(ClientError, match=f"received {re.escape(text)}$"):
+            parse_timestamp(text)
+
+
+@given(st.integers(0, 4_000_000_000))
+def test_what_is_written_is_read_back(moment_s: int):
+    again_ms = parse_timestamp(format_timestamp(moment_s * 1000))
+    # Only in the hour that comes twice is the text not enough.
+    assert again_ms in (moment_s * 1000, moment_s * 1000 + 3_600_000)

@@ -1,0 +1,216 @@
+"""Servers that answer garbage: a producer gets a ClientError in time, a consumer waits until it is over.
+
+The servers are real; what they say is spoiled on the way (`client_between.py`).
+"""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client import puller
+from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.client.producer import Producer
+from pocketmq.client.pull_consumer import PullConsumer
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.client.sending import SendResult
+from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import encode_frame
+
+from client_between import Between, leading_to
+from client_waits import Seen, open_sockets, send, until
+
+LONG = 30.0
+
+
+def other(**changes: Any) -> Callable[[Command], bytes]:
+    def change(reply: Command) -> bytes:
+        for name, value in changes.items():
+            setattr(reply, name, value)
+        return encode_frame(reply)
+
+    return change
+
+
+def wrong_opaque(reply: Command) -> bytes:
+    reply.opaque = (reply.opaque + 100_000) & 0x7FFFFFFF
+    return encode_frame(reply)
+
+
+def nonsense_fields(reply: Command) -> bytes:
+    reply.fields = dict.fromkeys(reply.fields or {"offset": ""}, "nonsense")
+    return encode_frame(reply)
+
+
+GARBAGE: dict[str, Callable[[Command], bytes | None]] = {
+    "a closed connection": lambda reply: None,
+    "half a frame": lambda reply: encode_frame(reply)[:-3],
+    "another opaque": wrong_opaque,
+    "a huge length": lambda reply: struct.pack(">i", 0x7FFFFFFF) + encode_frame(reply)[4:],
+    "a negative length": lambda reply: struct.pack(">i", -9) + encode_frame(reply)[4:],
+    "a header longer than the frame": lambda reply: struct.pack(">iI", 12, 0xFFFFFF) + bytes(8),
+    "JSON without end": lambda reply: struct.pack(">iI", 14, 10) + b'{"code":0,',
+    "JSON that is no header": lambda reply: struct.pack(">iI", 14, 10) + b"[1,2,3,4] ",
+    "an unknown header form": lambda reply: struct.pack(">iI", 14, 7 << 24 | 10) + bytes(10),
+    "noise": lambda reply: bytes(range(255, 0, -1)),
+    "no fields": other(fields={}),
+    "nonsense in the fields": nonsense_fields,
+    "a body of noise": other(body=b"\xff{{[\x00" * 9),
+    "JSON of another kind as body": other(body=b'{"queueDatas":7,"consumerIdList":{},"lockOKMQSet":1}'),
+    "no body": other(body=None),
+    "an unknown code": other(code=9999),
+    "a request of an unknown code": other(flag=0, code=9999),
+    "a request for the consumer": other(flag=0, code=309, body=b"noise"),
+    "a transaction check": other(flag=0, code=39, fields={"tranStateTableOffset": "x"}, body=b"\x00" * 200),
+}
+GOOD: dict[str, Callable[[Command], bytes]] = {
+    "each reply twice": lambda reply: encode_frame(reply) * 2,
+    "a stray reply before": lambda reply: encode_frame(Command(0, 0x7FFFFF00, 1)) + encode_frame(reply),
+}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A held pull whose answer is lost is given up soon."""
+    monkeypatch.setattr(puller, "PULL_TIMEOUT_MS", 200)
+    monkeypatch.setattr(puller, "BROKER_SUSPEND_MAX_MS", 100)
+
+
+@contextlib.asynccontextmanager
+async def both(node: Node) -> AsyncIterator[tuple[Between, Between]]:
+    """Proxies before broker and name server."""
+    async with Between(node.broker_address) as broker, Between(node.namesrv_address) as name_server:
+        name_server.change = leading_to(broker, node)
+        yield broker, name_server
+
+
+@pytest.fixture
+async def loop_reports() -> list[dict[str, Any]]:
+    """What the event loop had to report because nobody caught it."""
+    found: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: found.append(context))
+    return found
+
+
+async def all_at_once(scenarios: dict[str, Coroutine[Any, Any, None]]) -> None:
+    """Every kind of garbage has proxies of its own, so they need not wait for each other."""
+    async with asyncio.timeout(LONG):
+        ends = await asyncio.gather(*scenarios.values(), return_exceptions=True)
+    failed = {name: end for name, end in zip(scenarios, ends, strict=True) if end is not None}
+    assert not failed, failed
+
+
+async def sends_through(garbage: Callable[[Command], bytes | None], node: Node, *, is_good: bool) -> None:
+    timeout_ms = 30_000 if is_good else 200
+    allowed = (SendResult, type(None)) if is_good else (SendResult, type(None), ClientError)
+    async with (
+        both(node) as (broker, name_server),
+        Producer("p", namesrv_addr=name_server.address, mq_client_api_timeout=300) as producer,
+    ):
+        await producer.send("T", b"before", timeout_ms=30_000)
+        broker.change = garbage
+        ends = await asyncio.gather(
+            producer.send("T", b"x", timeout_ms=timeout_ms),
+            producer.send_nowait("T", b"x", timeout_ms=timeout_ms),
+            producer.send("T", b"x", queue_id=1, timeout_ms=timeout_ms),
+            producer.send_oneway("T", b"x"),
+            return_exceptions=True,
+        )
+        assert all(isinstance(end, allowed) for end in ends), ends
+        broker.change = encode_frame
+        assert (await producer.send("T", b"after", timeout_ms=30_000)).queue_offset >= 0
+
+
+async def test_a_producer_gets_an_answer_or_an_error_in_time(
+    node: Node, loop_reports: list[dict[str, Any]]
+) -> None:
+    await send(node.namesrv_address, "T", 1)
+    sockets = open_sockets()
+    await all_at_once(
+        {
+            name: sends_through(garbage, node, is_good=name in GOOD)
+            for name, garbage in (GARBAGE | GOOD).items()
+        }
+    )
+    assert loop_reports == []
+    await until(lambda: open_sockets() <= sockets, LONG)
+
+
+async def consumes_after(
+    garbage: Callable[[Command], bytes | None], node: Node, topic: str, *, orderly: bool
+) -> None:
+    seen = Seen()
+    async with both(node) as (broker, name_server):
+        await send(node.namesrv_address, topic, 4)
+        async with PushConsumer(
+            topic,
+            seen,
+            orderly=orderly,
+            namesrv_addr=name_server.address,
+            subscription={topic: "*"},
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            pull_time_delay_mills_when_exception=20,
+            mq_client_api_timeout=300,
+            heartbeat_broker_interval=200,
+        ) as consumer:
+            await until(lambda: len(set(seen.bodies)) == 4, LONG)
+            broker.change = garbage
+            consumer._running.rebalance_now()
+            await send(node.namesrv_address, topic, 8)
+            await asyncio.sleep(0.2)  # long enough for some garbage to arrive: what then happens is the test
+            broker.change = encode_frame
+            await until(lambda: len({message.message_id for message in seen.messages}) == 12, LONG)
+
+
+async def test_a_consumer_goes_on_when_the_garbage_ends(
+    node: Node, quick: None, caplog: pytest.LogCaptureFixture, loop_reports: list[dict[str, Any]]
+) -> None:
+    kinds = [(name, garbage, False) for name, garbage in (GARBAGE | GOOD).items()]
+    kinds += [(name, GARBAGE[name], True) for name in ("half a frame", "no fields", "no body", "noise")]
+    await all_at_once(
+        {
+            f"{name}, {orderly=}": consumes_after(garbage, node, f"T{number}", orderly=orderly)
+            for number, (name, garbage, orderly) in enumerate(kinds)
+        }
+    )
+    assert loop_reports == []
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"brokerDatas":"x","queueDatas":[]}',
+        b'{"brokerDatas":[],"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":2147483647,"writeQueueNums":9}]}',
+    ],
+)
+async def test_a_name_server_that_talks_nonsense_is_passed_over(node: Node, body: bytes) -> None:
+    await send(node.namesrv_address, "T", 1)
+    async with Between(node.namesrv_address, other(body=body)) as liar:
+        async with Producer("p", namesrv_addr=f"{liar.address};{node.namesrv_address}") as producer:
+            await producer.send("T", b"x")
+        async with PullConsumer("g", namesrv_addr=liar.address) as consumer:
+            with pytest.raises(NotReachable, match="ROUTE"):
+                await consumer.queues("T")
+
+
+async def test_messages_that_cannot_be_read_are_no_messages(node: Node) -> None:
+    await send(node.namesrv_address, "T", 4)
+    async with (
+        both(node) as (broker, name_server),
+        PullConsumer("g", namesrv_addr=name_server.address) as consumer,
+    ):
+        queue = (await consumer.queues("T"))[0]
+        broker.change = other(body=b"\x00\x00\x00\x60" + b"no record" * 20)
+        with pytest.raises(ClientError, match="the messages of"):
+            await consumer.pull(queue, 0)
+        broker.change = encode_frame
+        assert (await consumer.pull(queue, 0)).messages

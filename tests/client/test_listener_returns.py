@@ -1,0 +1,80 @@
+"""What a listener's return stands for."""
+
+import pytest
+from pocketmq.client.listener_returns import (
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyStatus,
+    ConsumeReturnType,
+    concurrent_status,
+    direct_result,
+    is_nonsense,
+    orderly_status,
+    return_type,
+)
+from pocketmq.protocol.bodies_client_state import CMResult
+
+NONSENSE = [True, False, 0, "CONSUME_SUCCESS", object(), []]
+
+
+def test_a_listener_that_returns_nothing_has_succeeded():
+    assert concurrent_status(None) is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+    assert orderly_status(None) is ConsumeOrderlyStatus.SUCCESS
+    assert not is_nonsense(None)
+
+
+@pytest.mark.parametrize("returned", [*NONSENSE, ConsumeOrderlyStatus.SUCCESS])
+def test_anything_else_a_concurrent_listener_returns_has_failed(returned: object):
+    assert concurrent_status(returned) is ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+
+@pytest.mark.parametrize("returned", [*NONSENSE, ConsumeConcurrentlyStatus.CONSUME_SUCCESS])
+def test_anything_else_an_ordered_listener_returns_has_failed(returned: object):
+    assert orderly_status(returned) is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+
+@pytest.mark.parametrize("returned", NONSENSE)
+def test_nonsense_is_told_apart(returned: object):
+    assert is_nonsense(returned)
+    assert direct_result(returned, raised=False) is CMResult.CR_RETURN_NULL
+
+
+def test_statuses_are_themselves():
+    assert all(concurrent_status(status) is status for status in ConsumeConcurrentlyStatus)
+    assert all(orderly_status(status) is status for status in ConsumeOrderlyStatus)
+
+
+@pytest.mark.parametrize(
+    ("returned", "raised", "took_ms", "expected"),
+    [
+        (None, True, 0, ConsumeReturnType.EXCEPTION),
+        (7, False, 900_000, ConsumeReturnType.RETURNNULL),
+        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, False, 899_999, ConsumeReturnType.SUCCESS),
+        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, False, 900_000, ConsumeReturnType.TIME_OUT),
+        (ConsumeConcurrentlyStatus.RECONSUME_LATER, False, 900_000, ConsumeReturnType.TIME_OUT),
+        (ConsumeConcurrentlyStatus.RECONSUME_LATER, False, 0, ConsumeReturnType.FAILED),
+        (ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, False, 0, ConsumeReturnType.FAILED),
+        (ConsumeOrderlyStatus.ROLLBACK, False, 0, ConsumeReturnType.SUCCESS),
+        (None, False, 0, ConsumeReturnType.SUCCESS),
+    ],
+)
+def test_hooks_are_told_how_a_call_ended(
+    returned: object, raised: bool, took_ms: int, expected: ConsumeReturnType
+):
+    assert return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=900_000) is expected
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (None, CMResult.CR_SUCCESS),
+        (ConsumeConcurrentlyStatus.CONSUME_SUCCESS, CMResult.CR_SUCCESS),
+        (ConsumeConcurrentlyStatus.RECONSUME_LATER, CMResult.CR_LATER),
+        (ConsumeOrderlyStatus.SUCCESS, CMResult.CR_SUCCESS),
+        (ConsumeOrderlyStatus.COMMIT, CMResult.CR_COMMIT),
+        (ConsumeOrderlyStatus.ROLLBACK, CMResult.CR_ROLLBACK),
+        (ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, CMResult.CR_LATER),
+    ],
+)
+def test_a_direct_call_is_answered_with_its_result(returned: object, expected: CMResult):
+    assert direct_result(returned, raised=False) is expected
+    assert direct_result(returned, raised=True) is CMResult.CR_THROW_EXCEPTION

@@ -1,0 +1,73 @@
+"""What an answer to a pull does to the position (the push consumer's pull callback)."""
+
+import pytest
+from pocketmq.client.offset_correction import (
+    NextPull,
+    PullStatus,
+    after_pull,
+    commit_with_pull,
+    delay_after_refusal,
+    pull_status,
+)
+from pocketmq.client.process_queue import ProcessQueue
+from pocketmq.protocol.response_codes import ResponseCode
+
+from client_vectors import FakeClock, PulledMessage
+
+
+@pytest.fixture
+def queue() -> ProcessQueue[PulledMessage]:
+    return ProcessQueue[PulledMessage](FakeClock())
+
+
+def test_four_codes_are_answers_and_all_others_refusals():
+    assert {code: pull_status(code) for code in ResponseCode if pull_status(code)} == {
+        ResponseCode.SUCCESS: PullStatus.FOUND,
+        ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
+        ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+        ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+    }
+
+
+def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue[PulledMessage]):
+    assert after_pull(PullStatus.FOUND, 8, queue, found=3, pull_interval_ms=70) == NextPull(8, 70)
+    assert after_pull(PullStatus.FOUND, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0)
+
+
+@pytest.mark.parametrize("status", [PullStatus.NO_NEW_MSG, PullStatus.NO_MATCHED_MSG])
+def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue[PulledMessage]):
+    assert after_pull(status, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0, raise_to=8)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_progress_is_not_noted_past_unfinished_messages(taken: int, queue: ProcessQueue[PulledMessage]):
+    queue.put([PulledMessage(5)])
+    queue.take(taken)
+    assert after_pull(PullStatus.NO_NEW_MSG, 8, queue, found=0, pull_interval_ms=0) == NextPull(8)
+
+
+def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue[PulledMessage]):
+    queue.put([PulledMessage(5)])
+    assert after_pull(PullStatus.OFFSET_ILLEGAL, 3, queue, found=0, pull_interval_ms=70) == NextPull(3, None)
+
+
+def test_a_broker_that_asks_for_patience_is_asked_again_soon():
+    assert delay_after_refusal(ResponseCode.FLOW_CONTROL, 1000) == 20
+    assert delay_after_refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, 1000) == 1000
+    assert delay_after_refusal(None, 1000) == 1000
+
+
+@pytest.mark.parametrize(
+    ("memory_offset", "clustering", "to_slave", "carried"),
+    [
+        (7, True, False, 7),
+        (0, True, False, None),
+        (-1, True, False, None),
+        (7, False, False, None),
+        (7, True, True, None),
+    ],
+)
+def test_pulls_carry_the_offset_to_the_master_of_a_cluster(
+    memory_offset: int, clustering: bool, to_slave: bool, carried: int | None
+):
+    assert commit_with_pull(memory_offset, clustering=clustering, to_slave=to_slave) == carried

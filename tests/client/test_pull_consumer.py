@@ -1,0 +1,76 @@
+"""The consumer that reads by offset: positions, waiting, tags, and life beside others in one instance."""
+
+import asyncio
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import ClientClosed, ClientError, RouteNotFound
+from pocketmq.client.pull_consumer import PullConsumer
+from pocketmq.protocol.message_queue import MessageQueue
+
+from client_waits import send
+
+LONG = 30.0
+
+
+async def test_every_position_is_the_callers(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 5, queue_id=0)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as reader:
+        queue = (await reader.queues("T"))[0]
+        assert (await reader.min_offset(queue), await reader.max_offset(queue)) == (0, 5)
+        result = await reader.pull(queue, 1, max_count=2)
+        assert [message.body for message in result.messages] == [b"1", b"2"]
+        assert (result.next_offset, result.min_offset, result.max_offset) == (3, 0, 5)
+        beyond = await reader.pull(queue, 99)
+        assert (beyond.messages, beyond.next_offset) == ([], 5)
+        stored_ms = result.messages[0].store_timestamp
+        assert await reader.search_offset(queue, stored_ms - 60_000) == 0
+        assert await reader.search_offset(queue, stored_ms + 60_000) == 5
+        assert await reader.earliest_store_time(queue) <= stored_ms
+
+
+async def test_committed_offsets_are_the_groups(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 5, queue_id=0)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as reader:
+        empty = (await reader.queues("T"))[1]
+        assert await reader.committed(empty) is None
+        queue = (await reader.queues("T"))[0]
+        await reader.pull(queue, 0)  # makes the group
+        await reader.commit(queue, 3)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as other:
+        assert await other.committed(queue) == 3
+
+
+async def test_a_pull_may_wait_for_its_message_and_for_its_tag(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1, queue_id=0, tags="a")
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as reader:
+        queue = (await reader.queues("T"))[0]
+        waiting = asyncio.create_task(reader.pull(queue, 1, expression="b", wait_ms=20_000))
+        await asyncio.sleep(0.05)
+        await send(namesrv_addr, "T", 1, queue_id=0, tags="b")
+        async with asyncio.timeout(LONG):
+            assert [message.tags for message in (await waiting).messages] == ["b"]
+        with pytest.raises(ClientError, match="subscription exception"):
+            await reader.pull(queue, 0, expression="||")
+
+
+async def test_what_is_not_there_and_what_is_over_say_so(node: Node, namesrv_addr: str) -> None:
+    reader = PullConsumer("g", namesrv_addr=namesrv_addr)
+    with pytest.raises(ClientClosed):
+        await reader.queues("T")
+    async with reader:
+        with pytest.raises(RouteNotFound):
+            await reader.queues("T")
+        with pytest.raises(RouteNotFound):
+            await reader.max_offset(MessageQueue("T", "no-such-broker", 0))
+    with pytest.raises(ClientClosed):
+        await reader.queues("T")
+    assert node.broker.consumers.find("g", "anybody") is None
+
+
+async def test_two_of_one_instance_name_do_not_end_each_other(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr, instance_name="one") as first:
+        async with PullConsumer("g", namesrv_addr=namesrv_addr, instance_name="one") as second:
+            assert await second.queues("T")
+        assert await first.queues("T")

@@ -1,0 +1,126 @@
+"""The life of a push consumer: servers that come back, broadcasting, questions of tools, shutdown, wrong use."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import ClientError
+from pocketmq.client.message import MessageExt
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.protocol.bodies_client import ConsumeFromWhere, MessageModel
+from pocketmq.protocol.client_requests import ConsumeMessageDirectly
+
+from client_waits import Seen, make_node, open_sockets, port_of, send, until
+
+
+async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "store")
+    await node.start()
+    ports = port_of(node.broker_address), port_of(node.namesrv_address)
+    namesrv_addr = node.namesrv_address
+    await send(namesrv_addr, "T", 4)
+    seen = Seen()
+    reconnected: list[str] = []
+    async with PushConsumer(
+        "g",
+        seen,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        on_reconnect=reconnected.append,
+        pull_time_delay_mills_when_exception=50,
+    ):
+        await until(lambda: len(seen.messages) == 4)
+        await node.stop()
+        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+        await node.start()
+        await send(namesrv_addr, "T", 8)
+        await until(lambda: len({message.message_id for message in seen.messages}) == 12)
+    await node.stop()
+    assert reconnected
+
+
+async def test_broadcasting_members_get_everything_and_keep_their_offsets_in_a_file(
+    namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
+    await send(namesrv_addr, "T", 1)
+
+    def member(name: str, seen: Seen) -> PushConsumer:
+        return PushConsumer(
+            "g",
+            seen,
+            namesrv_addr=namesrv_addr,
+            subscription={"T": "*"},
+            message_model=MessageModel.BROADCASTING,
+            instance_name=name,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+
+    first, second, again = Seen(), Seen(), Seen()
+    async with member("one", first) as one, member("two", second) as two:
+        await one.wait_assigned()
+        await two.wait_assigned()
+        await send(namesrv_addr, "T", 20)
+        await until(lambda: len(first.messages) == 21 and len(second.messages) == 21)
+        client_id = one.client_id
+    assert (tmp_path / "offsets" / client_id / "g" / "offsets.json").exists()
+    async with member("one", again):
+        await send(namesrv_addr, "T", 2)
+        await until(lambda: len(again.messages) == 2)
+        await asyncio.sleep(0.05)
+    assert len(again.messages) == 2
+
+
+async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
+    node: Node, namesrv_addr: str
+) -> None:
+    seen = Seen()
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await until(lambda: seen.messages)
+        member = node.broker.consumers.find("g", consumer.client_id)
+        assert member is not None
+        question = ConsumeMessageDirectly(
+            consumer_group="g", client_id=consumer.client_id, msg_id=seen.messages[0].offset_message_id
+        )
+        result = await consumer._running.connections.call_for_body(node.broker_address, question)
+        assert b'"consumeResult":"CR_SUCCESS"' in result
+        info = await consumer.running_info()
+    assert len(seen.messages) == 2
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert {queue.topic for queue in info.mq_table} == {"T", "%RETRY%g"}
+    assert info.status_table["T"].consume_ok_tps > 0
+
+
+async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 4)
+    before, sockets = asyncio.all_tasks(), open_sockets()
+
+    async def hang(message: MessageExt) -> None:
+        await asyncio.Event().wait()
+
+    async def consume() -> None:
+        async with PushConsumer("g", hang, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+            await consumer.wait_assigned()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.05)
+    assert asyncio.all_tasks() == before
+    assert open_sockets() <= sockets
+
+
+async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> None:
+    with pytest.raises(ClientError, match="has no setting pull_bacth_size"):
+        PushConsumer("g", namesrv_addr=namesrv_addr, pull_bacth_size=3)
+    with pytest.raises(ClientError, match="pull_batch_size"):
+        PushConsumer("g", namesrv_addr=namesrv_addr, pull_batch_size=0)
+    with pytest.raises(ClientError, match="batch_listener"):
+        PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, consume_message_batch_max_size=3)
+    with pytest.raises(ClientError, match="str is no hook"):
+        PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, hooks=["trace"])  # type: ignore[list-item]

@@ -1,0 +1,55 @@
+"""Taking timed messages back: handles, and what is refused before anything leaves."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.client.producer import Producer
+from pocketmq.client.recall import RecallHandle, decode_recall_handle
+from pocketmq.client.validators import ValidationFailed
+
+from client_vectors import feature_vectors
+
+
+def test_handles_are_read_as_by_the_official_client() -> None:
+    ((handle,), expected) = feature_vectors("handle")[0]
+    assert decode_recall_handle(handle or "") == RecallHandle(*(expected or "").split(" "))
+    assert decode_recall_handle((handle or "").rstrip("=")).topic == "T"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nonsense",
+        "v1",
+        *(base64.b64encode(one).decode() for one in (b"v2 T b 1 A", b"v1 T b 1", b"\xff")),
+    ],
+)
+def test_texts_that_are_no_handles_are_refused(text: str) -> None:
+    with pytest.raises(ClientError, match="recall handle is invalid"):
+        decode_recall_handle(text)
+
+
+@given(st.text())
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        decode_recall_handle(text)
+    except ClientError:
+        pass
+
+
+async def test_what_cannot_be_recalled_is_refused(namesrv_addr: str) -> None:
+    ((handle,), _) = feature_vectors("handle")[0]
+    assert handle is not None
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x")
+        for topic in ("%RETRY%g", "%DLQ%g"):
+            with pytest.raises(ClientError, match="topic is not supported"):
+                await producer.recall(topic, handle)
+        with pytest.raises(ValidationFailed):
+            await producer.recall("not a topic", handle)
+        with pytest.raises(RequestRefused):  # no broker has such a message
+            await producer.recall("T", handle)

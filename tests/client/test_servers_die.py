@@ -1,0 +1,215 @@
+"""Servers that die, and clocks that jump: nothing acknowledged is lost, order holds, traffic goes on.
+
+The broker is a process of its own here, killed as a crash kills it and started again on the same ports.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.client.message import MessageExt
+from pocketmq.client.producer import Producer
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.protocol.bodies_client import ConsumeFromWhere
+
+from client_between import Between
+from client_waits import Seen, send, until
+
+LONG = 30.0
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Mortal:
+    """A server process that can be killed, and comes back with the same store and ports."""
+
+    def __init__(self, folder: Path) -> None:
+        ports = free_ports(2)
+        self.namesrv_addr = f"127.0.0.1:{ports[1]}"
+        words = ["--port", str(ports[0]), "--namesrv-port", str(ports[1]), "--log-level", "error"]
+        self._command = (sys.executable, "-m", "pocketmq.broker", "--store", str(folder / "store"), *words)
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        process = await asyncio.create_subprocess_exec(*self._command, stdout=asyncio.subprocess.PIPE)
+        self._process = process
+        assert process.stdout is not None
+        async with asyncio.timeout(LONG):
+            assert (await process.stdout.readline()).startswith(b"NAMESRV_ADDR=")
+
+    async def kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+@pytest.fixture
+async def mortal(tmp_path: Path) -> AsyncIterator[Mortal]:
+    server = Mortal(tmp_path)
+    await server.start()
+    yield server
+    await server.kill()
+
+
+class Load:
+    """Tasks that send numbered messages, each to its own queue; a failed one is sent again until it is taken."""
+
+    def __init__(self, producer: Producer, tasks: int) -> None:
+        self._producer = producer
+        self.acknowledged: list[bytes] = []
+        self._stop = False
+        self._tasks = [asyncio.create_task(self._run(number)) for number in range(tasks)]
+
+    async def _run(self, number: int) -> None:
+        count = 0
+        while not self._stop:
+            body = b"%d:%06d" % (number, count)
+            try:
+                await self._producer.send("T", body, queue_id=number, timeout_ms=1000)
+            except ClientError:
+                await asyncio.sleep(0.02)
+                continue
+            self.acknowledged.append(body)
+            count += 1
+            await asyncio.sleep(0.002)
+
+    async def finish(self) -> None:
+        self._stop = True
+        await asyncio.gather(*self._tasks)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(12, marks=[pytest.mark.soak, pytest.mark.timeout(300)])])
+async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
+    mortal: Mortal, kills: int
+) -> None:
+    anyhow, in_order = Seen(), Seen()
+    await send(mortal.namesrv_addr, "T", 1, queue_id=3)
+    options: dict[str, Any] = {
+        "namesrv_addr": mortal.namesrv_addr,
+        "subscription": {"T": "*"},
+        "consume_from_where": FIRST,
+        "pull_time_delay_mills_when_exception": 50,
+        "persist_consumer_offset_interval": 200,
+    }
+    async with (
+        Producer("p", namesrv_addr=mortal.namesrv_addr) as producer,
+        PushConsumer("g", anyhow, **options),
+        PushConsumer("o", in_order, orderly=True, **options),
+    ):
+        await until(lambda: anyhow.messages and in_order.messages, LONG)
+        load = Load(producer, 3)
+        for _ in range(kills):
+            before = len(load.acknowledged)
+            await until(lambda before=before: len(load.acknowledged) > before + 60, LONG)
+            await mortal.kill()
+            await asyncio.sleep(0.1)
+            await mortal.start()
+        before = len(load.acknowledged)
+        await until(lambda: len(load.acknowledged) > before + 60, LONG)
+        await load.finish()
+        wanted = set(load.acknowledged)
+        await until(lambda: wanted <= set(anyhow.bodies), LONG)
+        await until(lambda: wanted <= set(in_order.bodies), LONG)
+    for number in range(3):
+        check_order([message for message in in_order.messages if message.queue_id == number])
+
+
+def check_order(messages: list[MessageExt]) -> None:
+    """Offsets may come again, but none is passed over, and each stands for one body; so do the numbers in them."""
+    highest = -1
+    bodies: dict[int, bytes] = {}
+    first_seen: list[bytes] = []
+    for message in messages:
+        assert message.queue_offset <= highest + 1, "a message was passed over"
+        highest = max(highest, message.queue_offset)
+        assert bodies.setdefault(message.queue_offset, message.body) == message.body
+        if message.body not in first_seen[-50:]:
+            first_seen.append(message.body)
+    assert first_seen == sorted(first_seen)
+
+
+async def test_without_name_servers_traffic_goes_on(node: Node) -> None:
+    """Three route refreshes of 30 s pass in 0.3 s here: a minute and a half without an answer."""
+    seen = Seen()
+    await send(node.namesrv_address, "T", 4)
+    options: dict[str, Any] = {"poll_name_server_interval": 100, "heartbeat_broker_interval": 100}
+    async with (
+        Between(node.namesrv_address) as name_server,
+        Producer("p", namesrv_addr=name_server.address, **options) as producer,
+        PushConsumer(
+            "g",
+            seen,
+            namesrv_addr=name_server.address,
+            subscription={"T": "*"},
+            consume_from_where=FIRST,
+            **options,
+        ) as consumer,
+    ):
+        await producer.send("T", b"before")
+        await until(lambda: len(seen.messages) == 5, LONG)
+        await name_server.down()
+        refused = producer._running.name_servers
+        for number in range(30):
+            await producer.send("T", b"during %d" % number)
+            await asyncio.sleep(0.01)
+        await until(lambda: len(seen.messages) == 35, LONG)
+        with pytest.raises(NotReachable):
+            await producer.send("Unknown", b"x", timeout_ms=300)
+        assert refused.servers == [name_server.address]
+        assert len(consumer.assignment()) == 4
+        await name_server.up()
+        await producer.send("Unknown", b"x", timeout_ms=30_000)
+        await producer.send("T", b"after")
+        await until(lambda: b"after" in seen.bodies, LONG)
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+async def test_a_clock_that_jumps_disturbs_nothing(
+    mortal: Mortal, hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, ordered = Seen(), Seen()
+    options: dict[str, Any] = {
+        "namesrv_addr": mortal.namesrv_addr,
+        "subscription": {"T": "*"},
+        "consume_from_where": FIRST,
+        "poll_name_server_interval": 100,
+    }
+    await send(mortal.namesrv_addr, "T", 4)
+    async with (
+        Producer("p", namesrv_addr=mortal.namesrv_addr, send_latency_fault_enable=True) as producer,
+        PushConsumer("g", seen, **options) as consumer,
+        PushConsumer("o", ordered, orderly=True, **options) as in_order,
+    ):
+        await until(lambda: len(seen.messages) == len(ordered.messages) == 4, LONG)
+        true_ns, true_s = time.time_ns, time.time
+        monkeypatch.setattr(time, "time_ns", lambda: true_ns() + hours * 3_600_000_000_000)
+        monkeypatch.setattr(time, "time", lambda: true_s() + hours * 3600)
+        results = [await producer.send("T", b"%d" % number) for number in range(20)]
+        results += await asyncio.gather(*(producer.send_nowait("T", b"f") for _ in range(20)))
+        assert len({result.message_id for result in results}) == 40
+        for one in (consumer, in_order):
+            one.subscribe("Later")  # told to the brokers as a newer version, though the clock says older
+            one._running.rebalance_now()
+        await producer.send("Later", b"later")
+        for listener in (seen, ordered):
+            await until(lambda listener=listener: len(listener.messages) == 45, LONG)
+        for state in in_order._queues.table.values():
+            assert not state.is_lock_expired
+        monkeypatch.undo()
+        await producer.send("T", b"the clock is right again")
+        await until(lambda: len(seen.messages) == len(ordered.messages) == 46, LONG)

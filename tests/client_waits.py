@@ -1,0 +1,105 @@
+"""What tests of the client share: servers, listeners that remember, and waiting no longer than needed."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.node import Node
+from pocketmq.client.message import MessageExt
+from pocketmq.client.producer import Producer
+from pocketmq.client.pull_consumer import PullConsumer
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.protocol.record import Record
+from pocketmq.store.config import StoreConfig
+
+WAIT_SECONDS = 10.0
+"""Longer than anything a test waits for takes, on a busy machine."""
+
+
+async def until(condition: Callable[[], object], timeout: float = WAIT_SECONDS) -> None:
+    """Return when the condition holds; TimeoutError if it never does."""
+    async with asyncio.timeout(timeout):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.005)
+
+
+async def until_it_says(
+    question: Callable[[], Awaitable[object]], wanted: object, timeout: float = WAIT_SECONDS
+) -> None:
+    """Return when the question is answered with `wanted`; TimeoutError if it never is."""
+    async with asyncio.timeout(timeout):
+        while True:
+            if await question() == wanted:
+                return
+            await asyncio.sleep(0.01)
+
+
+def make_node(folder: Path, *, port: int = 0, namesrv_port: int = 0) -> Node:
+    """A name server and broker on the running loop, not started yet."""
+    config = BrokerConfig(listen_port=port, store=StoreConfig(store_path_root_dir=str(folder)))
+    return Node(config, NameServerConfig(listen_port=namesrv_port))
+
+
+def port_of(address: str) -> int:
+    """The port of `host:port`."""
+    return int(address.rpartition(":")[2])
+
+
+def open_sockets() -> set[str]:
+    """The sockets this process has open, by their inode names."""
+    found = set()
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            name = os.readlink(f"/proc/self/fd/{descriptor}")
+        except OSError:
+            continue
+        if name.startswith("socket:"):
+            found.add(name)
+    return found
+
+
+class Seen:
+    """A listener that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.messages: list[MessageExt] = []
+
+    async def __call__(self, message: MessageExt) -> None:
+        self.messages.append(message)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message.body for message in self.messages]
+
+
+async def send(namesrv_addr: str, topic: str, count: int, **options: Any) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        for number in range(count):
+            await producer.send(topic, b"%d" % number, **options)
+
+
+async def committed(namesrv_addr: str, group: str, topic: str) -> dict[int, int | None]:
+    async with PullConsumer(group, namesrv_addr=namesrv_addr) as puller:
+        return {queue.queue_id: await puller.committed(queue) for queue in await puller.queues(topic)}
+
+
+async def stored(namesrv_addr: str, topic: str) -> list[Record]:
+    """Every message of a topic."""
+    records: list[Record] = []
+    async with PullConsumer("reader", namesrv_addr=namesrv_addr) as puller:
+        for queue in await puller.queues(topic):
+            offset = await puller.min_offset(queue)
+            while offset < await puller.max_offset(queue):
+                result = await puller.pull(queue, offset)
+                records += [message.record for message in result.messages]
+                offset = result.next_offset
+    return records
+
+
+async def total_lag(consumer: PushConsumer) -> int:
+    return sum((await consumer.lag()).values())

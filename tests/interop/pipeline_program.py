@@ -1,0 +1,98 @@
+"""The pipeline's wire inside a server's namespace: batches out, ranges in, without Spark. Findings as JSON.
+
+    python pipeline_program.py TOPIC COUNT
+
+Not a test: `test_pipeline.py` runs it.
+"""
+
+import json
+import sys
+import time
+from typing import Any, Final
+
+import pyarrow as pa
+from pocketmq.pipeline.batch_sender import BatchSender
+from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.pipeline.offsets import Offsets, Queue
+from pocketmq.pipeline.options import read_source_options
+from pocketmq.pipeline.planner import Planner
+from pocketmq.pipeline.range_reader import RangeReader
+from pocketmq.pipeline.wire import wire
+
+NAMESRV_ADDR: Final = "127.0.0.1:9876"
+GROUP: Final = "pipeline-interop"
+TIMEOUT_MS: Final = 60_000
+
+
+def send(topic: str, count: int) -> None:
+    """`count` messages in batches of 50, each acknowledged; one delayed by two hours, which is not seen."""
+    broker = wire(NAMESRV_ADDR)
+    sender = BatchSender(broker, group=GROUP, in_flight=4, timeout_ms=10_000, retry_timeout_ms=TIMEOUT_MS)
+    for first in range(0, count, 50):
+        numbers = range(first, min(first + 50, count))
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "body": pa.array([f"body {number}".encode() for number in numbers], pa.binary()),
+                "keys": pa.array([f"k{number}" for number in numbers]),
+                "tags": pa.array(["AB"[number % 2] for number in numbers]),
+            }
+        )
+        texts = property_texts(batch, row_ids("interop", first, batch.num_rows))
+        packed = elements(bodies_of(batch), texts)
+        sender.send_batch(topic, b"".join(packed.to_pylist()), batch.num_rows)
+    sender.finish()
+
+
+def read(topic: str, **options: str) -> list[dict[str, Any]]:
+    """The messages of a batch read as rows."""
+    chosen = read_source_options({"nameServer": NAMESRV_ADDR, "subscribe": topic, **options}, is_stream=False)
+    planner = Planner(wire(NAMESRV_ADDR), chosen)
+    names = ("body", "keys", "tags", "queueId", "queueOffset", "msgId", "brokerName", "properties")
+    rows: list[dict[str, Any]] = []
+    for one in planner.split(planner.batch()):
+        for records in RangeReader(planner.wire, one, chosen).batches():
+            columns = [column.to_pylist() for column in records.columns(names)]
+            rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return rows
+
+
+def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
+    """Queues and their ends, once so many messages can be read: official brokers fill queues after they answer."""
+    end = time.monotonic() + TIMEOUT_MS / 1000
+    while True:
+        queues = planner.queues()
+        ends = {queue: high for queue, (_, high) in planner.bounds(queues).items()}
+        if sum(ends.values()) >= count or time.monotonic() > end:
+            return queues, ends
+        time.sleep(0.05)
+
+
+def found(topic: str, count: int) -> dict[str, Any]:
+    send(topic, count)
+    rows = read(topic)
+    places = {(row["queueId"], row["queueOffset"]) for row in rows}
+    planner = Planner(
+        wire(NAMESRV_ADDR),
+        read_source_options({"nameServer": NAMESRV_ADDR, "subscribe": topic}, is_stream=False),
+    )
+    queues = planner.queues()
+    ends = {queue: high for queue, (_, high) in planner.bounds(queues).items()}
+    planner.wire.commit(GROUP, ends, TIMEOUT_MS)
+    committed = planner.wire.committed(GROUP, queues, TIMEOUT_MS)
+    return {
+        "bodies": sorted(row["body"].decode() for row in rows),
+        "ids": len({row["msgId"] for row in rows}),
+        "places": len(places),
+        "keys": sum(row["body"] == f"body {row['keys'][1:]}".encode() for row in rows),
+        "tagged": len(read(topic, subExpression="A")),
+        "split": len(read(topic, maxRecordsPerPartition="7")),
+        "large_pulls": len(read(topic, pullBatchSize="1000")),
+        "committed": committed == ends,
+        "later": len(
+            read(topic, startingTimestamp="4000000000000", startingOffsetsByTimestampStrategy="latest")
+        ),
+    }
+
+
+if __name__ == "__main__":
+    print("FOUND " + json.dumps(found(sys.argv[1], int(sys.argv[2]))), flush=True)

@@ -1,0 +1,328 @@
+"""The Python client inside a server's namespace: one scenario a run, its findings as JSON on the last line.
+
+    python python_client_program.py SCENARIO PREFIX [ARGUMENT ...]
+
+`PREFIX` makes topics and groups unique. Names that begin with it are the scenario's own. Not a test: the tests that
+run it are `test_python_client.py`.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from pocketmq.client.errors import ClientError, RequestTimeout
+from pocketmq.client.listeners import RetryLater, SuspendQueue
+from pocketmq.client.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.message import Message, MessageExt
+from pocketmq.client.producer import Producer
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.client.queue_choice import select_by_hash
+from pocketmq.client.request_reply import Requester, send_reply
+from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.protocol.bodies_client import ConsumeFromWhere
+
+NAMESRV_ADDR = "127.0.0.1:9876"
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+WAIT_SECONDS = 60.0
+
+Found = dict[str, Any]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WAIT_SECONDS):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def create(topic: str) -> None:
+    """Make the topic by sending one message to it, and wait until its own route is known."""
+    async with Producer(f"{topic}_maker", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=30_000) as producer:
+        async with asyncio.timeout(WAIT_SECONDS):
+            await until_it_works(lambda: producer.send(topic, b"first"))
+            await until_it_works(lambda: producer.queues(topic))
+
+
+async def until_it_works(call: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        try:
+            await call()
+            return
+        except ClientError:
+            await asyncio.sleep(0.2)
+
+
+async def every_way_of_sending(prefix: str) -> Found:
+    """Each message sent in another way; a consumer gets each once."""
+    topic = f"{prefix}_ways"
+    await create(topic)
+    bodies: list[bytes] = []
+
+    async def listener(message: MessageExt) -> None:
+        bodies.append(message.body)
+
+    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+        statuses = [(await producer.send(topic, b"sync-%d" % n)).status.value for n in range(20)]
+        results = await asyncio.gather(*(producer.send_nowait(topic, b"future-%d" % n) for n in range(200)))
+        statuses += [result.status.value for result in results]
+        for number in range(10):
+            await producer.send_oneway(topic, b"oneway-%d" % number)
+        batches = await producer.send_batch([Message(topic, b"batch-%d" % n) for n in range(30)])
+        statuses += [result.status.value for result in batches]
+        ordered = [
+            (await producer.send(topic, b"hash-%d" % n, selector=select_by_hash, arg="x")).queue.queue_id
+            for n in range(5)
+        ]
+        await producer.send(topic, b"long" * 5000)
+        async with PushConsumer(
+            f"{prefix}_g",
+            listener,
+            namesrv_addr=NAMESRV_ADDR,
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ):
+            await until(lambda: len(set(bodies)) >= 267)
+            await asyncio.sleep(0.5)
+    return {
+        "statuses": sorted(set(statuses)),
+        "distinct": len(set(bodies) - {b"first"}),
+        "repeated": len([body for body in bodies if body != b"first"]) - len(set(bodies) - {b"first"}),
+        "queues_of_one_hash": len(set(ordered)),
+        "long": b"long" * 5000 in bodies,
+    }
+
+
+async def order(prefix: str) -> Found:
+    """200 messages in four queues, one of them refused twice: gaps and swaps within a queue."""
+    topic = f"{prefix}_order"
+    await create(topic)
+    seen: list[tuple[int, int]] = []
+    busy: set[int] = set()
+    overlaps = 0
+
+    async def listener(message: MessageExt) -> None:
+        nonlocal overlaps
+        overlaps += message.queue_id in busy
+        busy.add(message.queue_id)
+        try:
+            await asyncio.sleep(0.001)
+            if message.queue_offset == 7 and message.reconsume_times < 2:
+                raise SuspendQueue(50)
+            seen.append((message.queue_id, message.queue_offset))
+        finally:
+            busy.discard(message.queue_id)
+
+    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+        for number in range(200):
+            await producer.send(topic, b"%d" % number, queue_id=number % 4)
+        async with PushConsumer(
+            f"{prefix}_g",
+            listener,
+            orderly=True,
+            namesrv_addr=NAMESRV_ADDR,
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ):
+            await until(lambda: len(seen) >= 201)
+    by_queue: dict[int, list[int]] = {}
+    for queue_id, offset in seen:
+        by_queue.setdefault(queue_id, []).append(offset)
+    in_order = all(offsets == list(range(len(offsets))) for offsets in by_queue.values())
+    return {"in_order": in_order, "count": len(seen), "overlaps": overlaps}
+
+
+async def retry(prefix: str) -> Found:
+    """A message refused once comes again through the retry topic; one given up goes to the dead letters."""
+    topic = f"{prefix}_retry"
+    await create(topic)
+    tries: list[tuple[str, int]] = []
+
+    async def listener(message: MessageExt) -> None:
+        if message.body == b"again":
+            tries.append((message.topic, message.reconsume_times))
+            if message.reconsume_times == 0:
+                raise RetryLater(1)
+        if message.body == b"never":
+            raise RetryLater(-1)
+
+    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+        await producer.send(topic, b"again")
+        await producer.send(topic, b"never")
+        async with PushConsumer(
+            f"{prefix}_g",
+            listener,
+            namesrv_addr=NAMESRV_ADDR,
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ) as consumer:
+            await until(lambda: len(tries) == 2)
+            retry_queues = [
+                queue.topic for queue in consumer._queues.table if queue.topic.startswith("%RETRY%")
+            ]
+    async with LitePullConsumer(
+        f"{prefix}_dead", namesrv_addr=NAMESRV_ADDR, consume_from_where=FIRST
+    ) as reader:
+        await reader.assign(await reader.fetch_message_queues(f"%DLQ%{prefix}_g"))
+        dead = [message.body.decode() for message in await reader.poll(20_000)]
+    return {
+        "tries": [(name == topic, times) for name, times in tries],
+        "dead": dead,
+        "retry": len(retry_queues),
+    }
+
+
+async def lite_pull(prefix: str) -> Found:
+    """Poll, commit, and go on elsewhere."""
+    topic = f"{prefix}_lite"
+    await create(topic)
+    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+        for number in range(39):
+            await producer.send(topic, b"%d" % number)
+        counts = []
+        for more in (0, 8):
+            for number in range(more):
+                await producer.send(topic, b"%d" % number)
+            async with LitePullConsumer(
+                f"{prefix}_g", namesrv_addr=NAMESRV_ADDR, consume_from_where=FIRST
+            ) as consumer:
+                await consumer.subscribe(topic)
+                found: list[MessageExt] = []
+                expected = more or 40
+                async with asyncio.timeout(WAIT_SECONDS):
+                    while len(found) < expected:
+                        found += await consumer.poll(1000)
+                found += await consumer.poll(300)
+                counts.append(len(found))
+                await consumer.commit()
+    return {"counts": counts}
+
+
+async def transactions(prefix: str) -> Found:
+    """Commit at once, roll back, and leave one open until the broker asks."""
+    topic = f"{prefix}_tx"
+    await create(topic)
+    bodies: list[str] = []
+    checked: list[str] = []
+    verdicts = {
+        b"commit": LocalTransactionState.COMMIT_MESSAGE,
+        b"drop": LocalTransactionState.ROLLBACK_MESSAGE,
+    }
+
+    async def execute(message: Message, arg: object) -> LocalTransactionState:
+        if message.body == b"fails":
+            raise ValueError(arg)
+        return verdicts.get(message.body, LocalTransactionState.UNKNOW)
+
+    def checker(message: MessageExt) -> LocalTransactionState:
+        checked.append(message.body.decode())
+        return LocalTransactionState.COMMIT_MESSAGE
+
+    async def listener(message: MessageExt) -> None:
+        bodies.append(message.body.decode())
+
+    async with (
+        TransactionProducer(
+            f"{prefix}_p", checker, namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000
+        ) as producer,
+        PushConsumer(
+            f"{prefix}_g",
+            listener,
+            namesrv_addr=NAMESRV_ADDR,
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ),
+    ):
+        states = [
+            (await producer.send_in_transaction(topic, body, execute, "why")).state.name
+            for body in (b"commit", b"drop", b"open", b"fails")
+        ]
+        await until(lambda: {"commit", "open", "fails"} <= set(bodies))
+    return {"states": states, "checked": sorted(set(checked)), "seen": sorted(set(bodies) - {"first"})}
+
+
+async def request_reply(prefix: str) -> Found:
+    """A question and its answer; one that nobody answers."""
+    topic = f"{prefix}_questions"
+    await create(topic)
+    async with Producer(f"{prefix}_answers", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+
+        async def listener(message: MessageExt) -> None:
+            if message.body == b"ask":
+                await send_reply(producer, message, b"answer")
+
+        async with (
+            PushConsumer(
+                f"{prefix}_g",
+                listener,
+                namesrv_addr=NAMESRV_ADDR,
+                subscription={topic: "*"},
+                consume_from_where=FIRST,
+            ) as consumer,
+            Requester(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR) as requester,
+        ):
+            await consumer.wait_assigned()
+            reply = (await requester.request(topic, b"ask", timeout_ms=10_000)).body.decode()
+            try:
+                await requester.request(topic, b"silence", timeout_ms=500)
+                timed_out = False
+            except RequestTimeout:
+                timed_out = True
+    return {"reply": reply, "timed_out": timed_out}
+
+
+async def member(prefix: str, topic: str, group: str, orderly: str) -> Found:
+    """Be a member of a group that others belong to, until told to leave."""
+    seen: list[tuple[int, int]] = []
+
+    async def listener(message: MessageExt) -> None:
+        seen.append((message.queue_id, message.queue_offset))
+
+    async with PushConsumer(
+        group,
+        listener,
+        orderly=orderly == "orderly",
+        namesrv_addr=NAMESRV_ADDR,
+        subscription={topic: "*"},
+        consume_from_where=FIRST,
+    ) as consumer:
+        await consumer.wait_assigned()
+        await asyncio.sleep(2)  # the other member gives up its share within a second of being told
+        print("JOINED", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        queues = [queue.queue_id for queue in consumer.assignment()]
+    return {"seen": seen, "queues": queues}
+
+
+async def send(prefix: str, topic: str, count: str) -> Found:
+    """Send so many messages to a topic."""
+    await create(topic)
+    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
+        results = [await producer.send(topic, b"%d" % n) for n in range(int(count))]
+    return {"sent": [(result.queue.queue_id, result.queue_offset) for result in results]}
+
+
+SCENARIOS: dict[str, Callable[..., Awaitable[Found]]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        every_way_of_sending,
+        order,
+        retry,
+        lite_pull,
+        transactions,
+        request_reply,
+        member,
+        send,
+    )
+}
+
+
+async def main() -> None:
+    name, *arguments = sys.argv[1:]
+    print("FOUND " + json.dumps(await SCENARIOS[name](*arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,97 @@
+"""A disk that forgets on a power loss what was not forced, as real ones may: pages lost, or torn at 512 bytes.
+
+`LosingDisk` stands in front of the calls that force files and folders, and remembers what each file and folder held
+then. `lose_power` makes the directory what the disk could hold afterwards:
+
+    a page changed since it was forced    the new one, the old one, or a mixture sector by sector
+    a file whose entry was never forced   there, there without length, or not there; of several the later ones go first
+    a removal that was never forced       undone, or not (all of them alike: file systems keep their order)
+
+It can also refuse to force (EIO). The store runs on real files all the while. Reads nothing but the directory it was
+given; used by `test_power_loss.py`.
+"""
+
+import errno
+import os
+import random
+from pathlib import Path
+
+import pytest
+from pocketmq.store import checkpoint, mapped_file, recovery, store_lock
+
+PAGE_BYTES = 4096
+SECTOR_BYTES = 512
+
+
+class LosingDisk:
+    """`forced` and `entries` are what a power loss cannot take."""
+
+    def __init__(self, root: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._root = root
+        self._chance = chance
+        self.forced: dict[Path, tuple[int, bytes]] = {}
+        """Inode and content: a file made anew under an old name has nothing of the old one."""
+        self.entries: set[Path] = set()
+        self.broken = False
+        monkeypatch.setattr(mapped_file, "sync_descriptor", self.sync)
+        monkeypatch.setattr(checkpoint, "sync_descriptor", self.sync)
+        monkeypatch.setattr(mapped_file, "sync_directory", self.sync_directory)
+        monkeypatch.setattr(store_lock, "sync_directory", self.sync_directory)
+        monkeypatch.setattr(recovery, "sync_directory", self.sync_directory)
+        monkeypatch.setattr(os, "fsync", self.sync)
+
+    def sync(self, descriptor: int) -> None:
+        """fdatasync and fsync of a file."""
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if not path.is_relative_to(self._root) or not path.is_file():
+            return
+        if self.broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self.forced[path] = os.fstat(descriptor).st_ino, path.read_bytes()
+
+    def sync_directory(self, path: Path) -> None:
+        self.entries = {entry for entry in self.entries if entry.parent != path}
+        self.entries.update(entry for entry in path.iterdir() if entry.is_file())
+
+    def lose_power(self) -> None:
+        """Rewrite the directory; the store that had it open must not write any more."""
+        present = [path for path in sorted(self._root.rglob("*")) if path.is_file()]
+        undo_removals = self._chance.random() < 0.5
+        for path in sorted(self.entries):
+            if path not in present and path in self.forced and undo_removals:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(self.forced[path][1])
+        for path in present:
+            inode, forced = self.forced.get(path, (0, b""))
+            path.write_bytes(self._torn(path.read_bytes(), forced if inode == path.stat().st_ino else b""))
+        self._lose_entries([path for path in present if path not in self.entries])
+        self.forced.clear()
+        self.entries.clear()
+        for path in sorted(self._root.rglob("*")):
+            if path.is_file():  # what the next start reads is what the disk holds
+                self.forced[path] = path.stat().st_ino, path.read_bytes()
+                self.entries.add(path)
+
+    def _lose_entries(self, unforced: list[Path]) -> None:
+        for folder in sorted({path.parent for path in unforced}):
+            names = sorted(path for path in unforced if path.parent == folder)
+            keep = self._chance.randint(0, len(names))
+            for path in names[keep:]:
+                path.unlink()
+            if keep and names[keep - 1].parent.name != "index" and self._chance.random() < 0.3:
+                names[keep - 1].write_bytes(b"")
+
+    def _torn(self, new: bytes, old: bytes) -> bytes:
+        old = old.ljust(len(new), b"\0")[: len(new)]
+        pieces = []
+        for at in range(0, len(new), PAGE_BYTES):
+            fresh, stale = new[at : at + PAGE_BYTES], old[at : at + PAGE_BYTES]
+            fate = self._chance.random()
+            if fresh == stale or fate < 0.4:
+                pieces.append(fresh)
+            elif fate < 0.7:
+                pieces.append(stale)
+            else:
+                sectors = range(0, len(fresh), SECTOR_BYTES)
+                pieces += [self._chance.choice((fresh, stale))[one : one + SECTOR_BYTES] for one in sectors]
+        return b"".join(pieces)

@@ -1,0 +1,48 @@
+"""A name server on a port of its own, for tests: real sockets, virtual clock.
+
+`RunningNameServer` serves it; `stop` and `start` again play the part of one that was restarted. Used by the tests of
+the name server and of the broker's registration.
+"""
+
+from pocketmq.broker import name_server_config_handlers, name_server_handlers
+from pocketmq.broker.config import NameServerConfig
+from pocketmq.broker.dispatch import NAME_SERVER
+from pocketmq.broker.name_server import NameServer
+from pocketmq.broker.server import Server
+from pocketmq.protocol.languages import V4_9_7, V5_5_0
+from pocketmq.store.clock import VirtualClock
+
+SERVED = (name_server_handlers, name_server_config_handlers)
+"""Imported to fill NAME_SERVER."""
+
+
+class RunningNameServer:
+    """A name server of line 4 or 5, listening between `start` and `stop`."""
+
+    def __init__(self, line: int = 5, config: NameServerConfig | None = None) -> None:
+        self.line = line
+        self.clock = VirtualClock()
+        self.config = config or NameServerConfig()
+        self.port = 0
+        self.state: NameServer
+        self.server: Server
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        """Serve, on the same port as before; what was registered is forgotten, as after a restart."""
+        self.state = NameServer(self.config, self.clock, emulate=self.line)
+        self.server = Server(
+            NAME_SERVER,
+            self.state,
+            version=V5_5_0 if self.line == 5 else V4_9_7,
+            on_close=self.state.connection_closed,
+        )
+        self.port = await self.server.listen("127.0.0.1", self.port)
+        self.state.start(self.server)
+
+    async def stop(self) -> None:
+        await self.server.close()
+        self.state.stop()

@@ -1,0 +1,46 @@
+"""Rows of the recorded vectors in `protocol/vectors/` (see its README)."""
+
+import importlib
+from pathlib import Path
+
+import msgspec
+
+FOLDER = Path(__file__).parent / "protocol" / "vectors"
+_MODULES = (
+    "bodies_broker",
+    "bodies_client",
+    "bodies_client_state",
+    "bodies_offset",
+    "bodies_pop",
+    "bodies_registration",
+    "bodies_route",
+    "topic_config",
+    "group_config",
+    "data_version",
+)
+CLIENT_SIDE_ONLY = {
+    "ConsumeByWho",
+    "RollbackStats",
+    "RoleChangeNotifyEntry",
+    "ClusterAclVersionInfo",
+    "MessageQueue",
+}
+"""Recorded classes that never are a body between the programs this project talks to."""
+
+
+def rows(file_name: str) -> list[list[str]]:
+    lines = (FOLDER / file_name).read_text(encoding="utf-8").split("\n")
+    return [line.split("\t") for line in lines if line]
+
+
+def rules(version: str, rule: str) -> list[tuple[str, str]]:
+    """(input, result) of one rule of one version."""
+    return [(row[1], row[2]) for row in rows(f"rules-{version}.tsv") if row[0] == rule]
+
+
+def body_class(name: str) -> type[msgspec.Struct]:
+    for module in _MODULES:
+        found = getattr(importlib.import_module(f"pocketmq.protocol.{module}"), name, None)
+        if found is not None:
+            return found
+    raise LookupError(f"no body class {name}")

@@ -1,0 +1,60 @@
+"""Records of every form for the codec's tests: both versions, IPv4 and IPv6, bodies and properties or none."""
+
+from hypothesis import strategies as st
+from pocketmq.protocol.record import MAGIC_V1, MAGIC_V2, Record, encode_record
+
+LONGS = st.integers(0, (1 << 62) - 1)
+INTS = st.integers(-(1 << 31), (1 << 31) - 1)
+TIMES = st.integers(0, 4_000_000_000_000)
+HOSTS = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20))
+WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=12)
+NAMES = st.one_of(st.sampled_from(["KEYS", "TAGS", "UNIQ_KEY", "TRAN_MSG", "a"]), WORDS)
+PROPERTY_TEXTS = st.one_of(
+    st.builds(
+        lambda pairs, ends: ("".join(f"{name}\x01{value}\x02" for name, value in pairs))[
+            : None if ends else -1
+        ],
+        st.lists(st.tuples(NAMES, st.one_of(WORDS, st.just("true"))), max_size=6),
+        st.booleans(),
+    ),
+    st.text(st.sampled_from("ab\x01\x02é"), max_size=12),
+).map(lambda text: text.encode())
+RECORDS = st.builds(
+    Record,
+    topic=st.one_of(st.just("Orders"), WORDS),
+    queue_id=st.integers(0, 1000),
+    queue_offset=LONGS,
+    physical_offset=LONGS,
+    body=st.binary(max_size=40),
+    properties=st.one_of(PROPERTY_TEXTS, st.binary(max_size=10)),
+    flag=INTS,
+    sys_flag=st.sampled_from([0, 2, 4, 8]),
+    born_timestamp=TIMES,
+    born_host=HOSTS,
+    store_timestamp=TIMES,
+    store_host=HOSTS,
+    reconsume_times=st.integers(0, 20),
+    prepared_transaction_offset=LONGS,
+    magic=st.sampled_from([MAGIC_V1, MAGIC_V2]),
+)
+
+
+def stored(
+    count: int, *, base: int = 0, body_bytes: int = 20, topic: str = "Orders", queues: int = 2
+) -> bytes:
+    """`count` records as a log file holds them from position `base` on: each knows its own position."""
+    pieces, position = [], base
+    for number in range(count):
+        record = Record(
+            topic=topic,
+            queue_id=number % queues,
+            queue_offset=number // queues,
+            physical_offset=position,
+            body=f"{number:06}".encode().ljust(body_bytes, b"."),
+            properties=f"KEYS\x01k{number}\x02TAGS\x01{'AB'[number % 2]}\x02UNIQ_KEY\x01{number:032X}\x02".encode(),
+            store_timestamp=1_700_000_000_000 + number,
+        )
+        raw = encode_record(record)
+        pieces.append(raw)
+        position += len(raw)
+    return b"".join(pieces)

@@ -1,0 +1,90 @@
+"""Options: what is wrong is said in one line that names the option and what it may be."""
+
+import pytest
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.options import read_source_options, wanted_topics
+from pocketmq.pipeline.sink_options import check_columns, read_sink_options
+
+GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"subscribe": "T"}, "rocketmq.namesrv.addr"),
+        ({**GOOD, "subscribePattern": "T"}, "subscribe, subscribePattern, assign"),
+        ({"rocketmq.namesrv.addr": "x"}, "exactly one"),
+        ({**GOOD, "startingOffset": "latest"}, "startingOffset: there is none"),
+        ({**GOOD, "topic": "T"}, "twice"),
+        ({**GOOD, "startingOffsets": "latest"}, "latest is for streams"),
+        ({**GOOD, "startingOffsets": "newest"}, "earliest, latest, committed or JSON"),
+        ({**GOOD, "startingOffsets": "committed"}, "groupId"),
+        ({**GOOD, "endingOffsets": "earliest"}, "endingOffsets"),
+        ({**GOOD, "minPartitions": "0"}, "minPartitions: a whole number, 1 or more"),
+        ({**GOOD, "pullInFlight": "5000"}, "pullInFlight: a whole number, 1 to 1024"),
+        ({**GOOD, "failOnDataLoss": "maybe"}, "failOnDataLoss: true or false"),
+        ({**GOOD, "filterType": "LIKE"}, "filterType: one of TAG, SQL92"),
+        ({**GOOD, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+        ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
+        ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[1]}'}, "assign"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        read_source_options(options, is_stream=False)
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(OptionError, match="a stream has no end"):
+        read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
+
+
+def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
+    read = read_source_options(
+        {"nameserver": "h:1", "TOPIC": "A, B", "MAXOFFSETSPERTRIGGER": "7"}, is_stream=True
+    )
+    assert (read.namesrv_addr, read.topics, read.max_offsets_per_trigger) == ("h:1", ("A", "B"), 7)
+
+
+def test_a_group_turns_commits_on_and_a_prefix_does_not() -> None:
+    assert read_source_options({**GOOD, "groupId": "g"}, is_stream=True).commits_offsets
+    quiet = read_source_options({**GOOD, "groupIdPrefix": "g"}, is_stream=True)
+    assert (quiet.commits_offsets, quiet.group) == (False, "g")
+
+
+def test_a_timestamp_wins_over_offsets() -> None:
+    options = {**GOOD, "startingTimestamp": "17", "startingOffsets": "earliest"}
+    assert read_source_options(options, is_stream=False).start.timestamp_ms == 17
+
+
+def test_system_topics_come_only_when_named() -> None:
+    there = ["Orders", "%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_x", "TBW102"]
+    assert wanted_topics(".*", there) == ["Orders"]
+    assert read_source_options({**GOOD, "subscribe": "%DLQ%g"}, is_stream=False).topics == ("%DLQ%g",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "named"),
+    [
+        ([("topic", "string")], {}, "body: is required"),
+        ([("body", "int")], {"topic": "T"}, "body: is int"),
+        ([("body", "string")], {}, "topic"),
+        ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "bodyCRC: the sink knows"),
+        (
+            [("body", "string"), ("delayTimeLevel", "int")],
+            {"topic": "T", "guarantee": "transactional"},
+            "delayed",
+        ),
+        (
+            [("body", "string"), ("delayTimeLevel", "int"), ("deliverTimestamp", "timestamp")],
+            {"topic": "T"},
+            "only one of them",
+        ),
+    ],
+)
+def test_a_wrong_sink_column_is_named(
+    fields: list[tuple[str, str]], options: dict[str, str], named: str
+) -> None:
+    with pytest.raises(OptionError, match=named):
+        check_columns(fields, read_sink_options({"nameServer": "x:1", **options}))

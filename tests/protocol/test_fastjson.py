@@ -1,0 +1,224 @@
+"""fastjson, both ways, against what the official programs read and write."""
+
+from base64 import b64decode
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.protocol import fastjson
+from pocketmq.protocol.bodies_client import HeartbeatData
+from pocketmq.protocol.bodies_route import BrokerData
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message_queue import MessageQueue
+
+from official_vectors import rows
+
+NOT_READ = ('/*c*/{"a":1}', '{"a":1/*c*/}', "")
+"""Comments and the empty text: fastjson reads them, no peer writes them."""
+
+
+def quirks(version: str) -> list[tuple[str, str]]:
+    return [
+        (text, result)
+        for encoded, result in rows(f"quirks-{version}.tsv")
+        if (text := b64decode(encoded).decode()) not in NOT_READ
+    ]
+
+
+def with_text_keys(value: Any) -> Any:
+    """Untyped, Java 4.9 writes every key back as text; here only the text of keys differs by that."""
+    if isinstance(value, dict):
+        return {
+            orjson.dumps(key).decode() if isinstance(key, MessageQueue) else str(key): with_text_keys(member)
+            for key, member in value.items()
+            if member is not None
+        }
+    return [with_text_keys(member) for member in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("version", ["4.9.8", "5.5.0"])
+def test_whatever_an_official_reader_accepts_is_read_alike(version: str):
+    for text, result in quirks(version):
+        if result.startswith("!") or text.startswith("{{") or '{"m":{{' in text:
+            continue  # object keys: the untyped official reader makes text of them, see the next test
+        assert with_text_keys(fastjson.loads(text)) == with_text_keys(fastjson.loads(result)), text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", '{"a"}', '{"a":}', '{"a":1', '{"a":1} x', '{"a":"x', '{"a" 1}', '{"a":tru}']
+)
+def test_broken_text_is_refused_with_its_place(text: str):
+    with pytest.raises(BodyError, match=r"JSON: .* at character \d+"):
+        fastjson.loads(text)
+
+
+def test_object_keys_are_message_queues():
+    text = '{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:12}}'
+    assert fastjson.loads(text) == {"offsetTable": {MessageQueue("t", "b", 0): 12}}
+
+
+def test_other_object_keys_are_canonical_text():
+    assert fastjson.loads("{{y:1,x:[2]}:3}") == {'{"x":[2],"y":1}': 3}
+
+
+@pytest.mark.parametrize("form", ['{"queueId":"x"}', '{"queueId":1,"topic":[]}'])
+def test_a_bad_object_key_is_refused(form: str):
+    with pytest.raises(BodyError, match="object key"):
+        fastjson.loads("{" + form + ":1}")
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("$.a[0]", {"x": 1}),
+        ("$.a[1]", None),
+        ("$.none.x", None),
+        ("$.c\\\\.d", {"y": 2}),
+        ("$['c.d']", {"y": 2}),
+    ],
+)
+def test_references_by_path(path: str, meant: Any):
+    text = '{"a":[{"x":1}],"c.d":{"y":2},"b":{"$ref":"' + path + '"}}'
+    assert fastjson.loads(text)["b"] == meant
+
+
+def test_relative_references():
+    tree = fastjson.loads('{"d":{"e":{"$ref":".."},"f":{"$ref":"@"},"g":{"$ref":"$"}}}')
+    assert tree["d"]["e"] is tree
+    assert tree["d"]["f"] is tree["d"]
+    assert tree["d"]["g"] is tree
+
+
+def test_references_reach_typed_values():
+    text = '{"consumerDataSet":[{"groupName":"g"},{"$ref":"$.consumerDataSet[0]"}]}'
+    assert [data.group_name for data in fastjson.decode(text, HeartbeatData).consumer_data_set] == ["g", "g"]
+
+
+@pytest.mark.parametrize("text", ["[" * 5000 + "]" * 5000, "{a:" * 5000 + "1" + "}" * 5000])
+def test_deep_nesting_is_refused(text: str):
+    with pytest.raises(BodyError, match="levels"):
+        fastjson.loads(text)
+
+
+def test_deep_nesting_with_references_is_refused():
+    with pytest.raises(BodyError, match="deep"):
+        fastjson.loads('{"$ref":1,"a":' * 1000 + "1" + "}" * 1000)
+
+
+def test_too_long_text_is_refused_before_it_is_read():
+    with pytest.raises(BodyError, match="limit is 10"):
+        fastjson.loads(b'{"a":"0123456789"}', max_bytes=10)
+
+
+def test_an_endless_number_is_refused():
+    with pytest.raises(BodyError, match="number too long"):
+        fastjson.loads("{a:" + "9" * 100_000 + "}")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"brokerAddrs":{"0":"a"}}', "{brokerAddrs:{0:'a'}}", '{"brokerAddrs":{0:"a",},"x":{1:2}}']
+)
+def test_typed_integer_keys_may_be_quoted_or_not(text: str):
+    assert fastjson.decode(text, BrokerData).broker_addrs == {0: "a"}
+
+
+def test_null_members_take_the_default():
+    data = fastjson.decode(
+        '{"clientID":null,"consumerDataSet":null,"heartbeatFingerprint":"7"}', HeartbeatData
+    )
+    assert data == HeartbeatData(heartbeat_fingerprint=7)
+
+
+def test_a_member_of_the_wrong_kind_is_named():
+    with pytest.raises(BodyError, match=r"HeartbeatData: .*consumerDataSet"):
+        fastjson.decode('{"consumerDataSet":5}', HeartbeatData)
+
+
+def test_bytes_that_are_no_utf8_do_not_stop_the_reader():
+    assert fastjson.loads(b'{"a":"\xff"}') == {"a": "\ufffd"}
+
+
+# --- writing
+
+
+def test_default_form():
+    value = {"b": 1, "a": {1: "x", 0: "y"}, "n": None, "l": [None, True], "e": {}, "el": []}
+    assert fastjson.dumps(value) == b'{"a":{0:"y",1:"x"},"b":1,"e":{},"el":[],"l":[null,true]}'
+
+
+def test_message_queue_stands_as_object_in_key_position():
+    written = fastjson.dumps({"offsetTable": {MessageQueue("t", "b", 0): 12}})
+    assert written == b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"t"}:12}}'
+
+
+def test_text_is_raw_utf8_with_only_control_characters_escaped():
+    # Recorded: what 5.5.0 writes for this string.
+    text = 'q"b\\s/\x01\x02\n\t\x7f\u2028é中😀'
+    assert fastjson.dumps(text).decode() == '"q\\"b\\\\s/\\u0001\\u0002\\n\\t\x7f\u2028é中😀"'
+
+
+def test_browser_compatible_quotes_keys_and_escapes():
+    written = fastjson.dumps({"brokerAddrs": {0: "é😀"}}, browser_compatible=True)
+    assert written == b'{"brokerAddrs":{"0":"\\u00e9\\ud83d\\ude00"}}'
+
+
+def test_pretty_form_is_indented_with_tabs():
+    # Recorded: 5.5.0's file form, but for the quotes of integer keys.
+    value = {"m": {0: 5, 1: 7}, "l": ["x", None], "e": {}}
+    expected = '{\n\t"e":{},\n\t"l":[\n\t\t"x",\n\t\tnull\n\t],\n\t"m":{\n\t\t0:5,\n\t\t1:7\n\t}\n}'
+    assert fastjson.dumps(value, pretty=True).decode() == expected
+    assert b'"0":5' in fastjson.dumps(value, pretty=True, quote_integer_keys=True)
+
+
+def test_numbers_without_json_form_become_null():
+    assert fastjson.dumps([0.0, 1.5, float("nan"), float("inf")]) == b"[0.0,1.5,null,null]"
+
+
+def test_a_lone_surrogate_is_written_as_java_does():
+    assert fastjson.dumps("a\ud800b") == b'"a?b"'
+
+
+def test_what_has_no_form_is_our_bug():
+    with pytest.raises(TypeError, match="complex"):
+        fastjson.dumps(1j)
+
+
+trees = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(st.text(), inner)
+        | st.dictionaries(st.integers(-(2**31), 2**31 - 1), inner)
+        | st.dictionaries(st.builds(MessageQueue, st.text(), st.text(), st.integers(0, 99)), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(trees, st.booleans())
+def test_what_is_written_is_read_back_but_for_null_members(tree: Any, pretty: bool):
+    def without_nulls(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without_nulls(member) for key, member in value.items() if member is not None}
+        return [without_nulls(member) for member in value] if isinstance(value, list) else value
+
+    assert fastjson.loads(fastjson.dumps(tree, pretty=pretty)) == without_nulls(tree)
+
+
+@given(st.text(alphabet="{}[],:'\"0123ab\\$u \t-.e", max_size=40))
+def test_no_text_makes_the_reader_fail_otherwise_than_by_refusing(text: str):
+    try:
+        fastjson.loads(text)
+    except BodyError:
+        pass
+
+
+@given(st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1) | st.text()))
+def test_browser_compatible_output_is_standard_json(value: dict[str, Any]):
+    assert orjson.loads(fastjson.dumps(value, browser_compatible=True)) == value

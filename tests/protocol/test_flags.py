@@ -1,0 +1,21 @@
+"""Permission text and the two-bit transaction number."""
+
+import pytest
+from pocketmq.protocol import flags
+
+
+@pytest.mark.parametrize(("perm", "text"), [(7, "RWX"), (6, "RW-"), (4, "R--"), (2, "-W-"), (0, "---")])
+def test_permission_is_written_as_official_tools_print_it(perm: int, text: str):
+    assert flags.perm_text(perm) == text
+    assert flags.is_readable(perm) == ("R" in text)
+    assert flags.is_writeable(perm) == ("W" in text)
+    assert flags.is_inherited(perm) == ("X" in text)
+
+
+def test_transaction_type_is_replaced_whole():
+    rolled_back = flags.with_transaction_type(
+        flags.COMPRESSED | flags.TRANSACTION_PREPARED, flags.TRANSACTION_ROLLBACK
+    )
+    assert rolled_back == 0xD
+    assert flags.transaction_type(rolled_back) == flags.TRANSACTION_ROLLBACK
+    assert flags.with_transaction_type(rolled_back, flags.TRANSACTION_NONE) == flags.COMPRESSED

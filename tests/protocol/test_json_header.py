@@ -1,0 +1,139 @@
+"""The JSON header: the exact text the official writer gives, and texts only the lenient reader takes.
+
+What the official readers make of odd headers is compared in `test_frame.py`.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.protocol.command import JSON, Command
+from pocketmq.protocol.errors import FrameError
+from pocketmq.protocol.json_header import decode_json_header, encode_json_header
+
+
+def read(text: str | bytes, body: bytes | None = None) -> Command:
+    data = text.encode() if isinstance(text, str) else text
+    return decode_json_header(memoryview(data), None if body is None else memoryview(body))
+
+
+def test_a_request_is_written_as_the_official_writer_writes_it() -> None:
+    command = Command(30, 7, 0, None, {"queueId": "0", "topic": "T"}, None, "JAVA", 513)
+    assert encode_json_header(command) == (
+        b'{"code":30,"extFields":{"queueId":"0","topic":"T"},"flag":0,"language":"JAVA","opaque":7,'
+        b'"serializeTypeCurrentRPC":"JSON","version":513}'
+    )
+
+
+def test_what_is_none_is_left_out_and_zero_and_empty_are_not() -> None:
+    assert encode_json_header(Command(0, 0, 0, "", None, None, "JAVA", 0)) == (
+        b'{"code":0,"flag":0,"language":"JAVA","opaque":0,"remark":"","serializeTypeCurrentRPC":"JSON","version":0}'
+    )
+    assert b'"extFields":{}' in encode_json_header(Command(0, fields={}))
+
+
+def test_separators_of_properties_are_escaped_and_other_text_is_raw() -> None:
+    written = encode_json_header(Command(310, fields={"i": "KEYS\x01käse\x02"}))
+    assert b'"i":"KEYS\\u0001k\xc3\xa4se\\u0002"' in written
+    assert read(written).fields == {"i": "KEYS\x01käse\x02"}
+
+
+def test_the_body_is_passed_through() -> None:
+    assert read('{"code":1}', b"hello").body == b"hello"
+    assert read('{"code":1}').body is None
+
+
+def test_absent_members_take_the_values_of_a_new_command() -> None:
+    assert read('{"code":3}') == Command(3, 0, 0, None, None, None, "JAVA", 0, JSON)
+
+
+@pytest.mark.parametrize("number", [-1, -(1 << 31), (1 << 31) - 1, 200050])
+def test_numbers_of_32_bits_are_read(number: int) -> None:
+    assert read(json.dumps({"code": number, "opaque": 1})).code == number
+
+
+@pytest.mark.parametrize("key", ["code", "opaque", "flag", "version"])
+@pytest.mark.parametrize("value", [1 << 31, -(1 << 31) - 1, "2147483648", 1e300])
+def test_numbers_beyond_32_bits_are_refused(key: str, value: object) -> None:
+    with pytest.raises(FrameError, match=key):
+        read(json.dumps({"code": 1} | {key: value}))
+
+
+@pytest.mark.parametrize("value", ["x", [1], {"a": 1}, ""])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(FrameError, match="opaque"):
+        read(json.dumps({"code": 1, "opaque": value}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "7", '"x"', "{", '{"code":1}x', '{"code":1,,"opaque"}', "\x00"]
+)
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(FrameError):
+        read(text)
+
+
+@pytest.mark.parametrize("value", ["x", [1], 7])
+def test_fields_that_are_no_object_are_refused(value: object) -> None:
+    with pytest.raises(FrameError, match="extFields"):
+        read(json.dumps({"code": 1, "extFields": value}))
+
+
+def test_endless_nesting_is_refused() -> None:
+    with pytest.raises(FrameError):
+        read('{"code":1,"extFields":' + '{"a":' * 5000 + "1" + "}" * 5001)
+
+
+def test_field_values_become_text() -> None:
+    seen = read(
+        '{"code":1,"extFields":{"n":7,"big":9007199254740993,"t":true,"f":false,"none":null,"s":"x"}}'
+    )
+    assert seen.fields == {"n": "7", "big": "9007199254740993", "t": "true", "f": "false", "s": "x"}
+
+
+@pytest.mark.parametrize(
+    ("language", "seen"),
+    [
+        ("GO", "GO"),
+        ("go", "GO"),
+        ("Node_js", "NODE_JS"),
+        (12, "RUST"),
+        ("12", "RUST"),
+        (99, "JAVA"),
+        ("", "JAVA"),
+    ],
+)
+def test_a_language_may_be_in_any_case_or_a_number(language: object, seen: str) -> None:
+    assert read(json.dumps({"code": 1, "language": language})).language == seen
+
+
+def lax(value: Any) -> str:
+    """The same object as a sloppy writer puts it: unquoted names, blanks, numbers as text."""
+    if isinstance(value, dict):
+        return "{ " + " , ".join(f"{key} : {lax(item)}" for key, item in value.items()) + " , }"
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,10}", fullmatch=True)
+
+
+@given(
+    st.integers(-(1 << 31), (1 << 31) - 1),
+    st.integers(0, (1 << 31) - 1),
+    st.dictionaries(names, st.text(max_size=20)),
+)
+def test_the_lenient_reader_sees_what_the_quick_one_sees(
+    code: int, opaque: int, fields: dict[str, str]
+) -> None:
+    members = {"opaque": opaque, "extFields": fields, "code": code, "language": "GO", "unknown": 1}
+    assert read(lax(members)) == read(json.dumps(members))
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_give_a_command_or_a_frame_error(data: bytes) -> None:
+    try:
+        assert isinstance(read(data), Command)
+    except FrameError:
+        pass

@@ -1,0 +1,32 @@
+"""Offset message ids and packed hosts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message_id import (
+    MessageId,
+    decode_message_id,
+    encode_message_id,
+    pack_host,
+    unpack_host,
+)
+
+
+def test_official_vector():
+    assert encode_message_id(pack_host("10.0.0.9", 10911), 1073741824) == "0A00000900002A9F0000000040000000"
+
+
+@given(st.ip_addresses(), st.integers(0, 65535), st.integers(0, 2**63 - 1))
+def test_round_trip_of_both_address_families(address, port, offset):
+    host = pack_host(str(address), port)
+    text = encode_message_id(host, offset)
+    assert len(text) == (32 if address.version == 4 else 56)
+    assert decode_message_id(text.lower()) == MessageId(host, offset)
+    assert unpack_host(host) == (str(address), port)
+
+
+@pytest.mark.parametrize("text", ["", "00", "Z" * 32, "0" * 31, "0" * 33, " 0" * 16])
+def test_other_text_is_refused(text):
+    with pytest.raises(BodyError, match="not an offset message id"):
+        decode_message_id(text)

@@ -1,0 +1,85 @@
+"""One Spark session for all tests of this folder; they are skipped, with one clear line, without Spark or Java.
+
+`local[2,3]`: two cores, and a task may fail twice before its job does.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pocketmq.testing import RocketMQ
+    from pyspark.sql import DataFrame, SparkSession
+
+HERE = Path(__file__).parent
+TEST_TIMEOUT_S = 180
+ADDRESS = "rocketmq.namesrv.addr"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("spark")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    pytest.importorskip("pyspark", reason="Spark suite skipped: the extra pocketmq[spark] is not installed")
+    from pocketmq.pipeline.errors import NoJavaError
+    from pocketmq.pipeline.session import find_java, pocketmq_session
+
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(f"Spark suite skipped: {error}")
+    session = pocketmq_session(
+        "pocketmq-tests",
+        master="local[2,3]",
+        is_quick_to_start=True,
+        settings={"spark.sql.shuffle.partitions": "2"},
+    )
+    yield session
+    session.stop()
+
+
+Reads = Callable[..., "DataFrame"]
+
+
+@pytest.fixture
+def read(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
+    """read(topic, schema=None, **options): a batch read from the session's server."""
+
+    def load(topic: str, schema: str | None = None, **options: Any) -> "DataFrame":
+        reader = (
+            spark.read.format("rocketmq").option(ADDRESS, rocketmq.namesrv_addr).option("subscribe", topic)
+        )
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.options(**options).load()
+
+    return load
+
+
+@pytest.fixture
+def stream(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
+    """stream(topic, **options): a streaming read, from the first message unless told otherwise."""
+
+    def load(topic: str, **options: Any) -> "DataFrame":
+        chosen = {
+            "startingOffsets": "earliest",
+            "subscribe": topic,
+            ADDRESS: rocketmq.namesrv_addr,
+            **options,
+        }
+        return spark.readStream.format("rocketmq").options(**chosen).load()
+
+    return load
+
+
+def bodies(frame: "DataFrame") -> list[str]:
+    """The bodies as text, sorted."""
+    return sorted(bytes(row.body).decode() for row in frame.select("body").collect())

@@ -1,0 +1,151 @@
+"""Each job on a fixture with planted faults finds exactly those, and nothing where there is none."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_store
+
+pytest.importorskip("pyspark")
+
+from pocketmq.client.connection import Connection
+from pocketmq.pipeline import (
+    audit_job,
+    behaviour_job,
+    duplicates_job,
+    export_job,
+    lag_job,
+    latency_job,
+    replay_job,
+)
+from pocketmq.pipeline.job_output import Outputs, Report, write
+from pocketmq.pipeline.messages_of import Place
+from pocketmq.protocol.bodies_client import ConsumerData, HeartbeatData
+from pocketmq.protocol.membership_requests import HeartBeat
+from pocketmq.protocol.pull_requests import PullMessage
+from pyspark.sql import SparkSession
+
+
+def rows(report: Report, name: str) -> list[tuple[object, ...]]:
+    (section,) = [one for one in report.sections if one.name == name]
+    return [tuple(row) for row in section.frame.collect()]
+
+
+def test_the_audit_finds_one_gap_and_one_bad_crc(spark: SparkSession, tmp_path: Path) -> None:
+    report = audit_job.build(spark, str(write_store(tmp_path / "store")))
+    (damaged,) = rows(report, "damaged")
+    assert damaged[2:] == ("bad crc", TOPIC, BAD_BODY % 2, BAD_BODY // 2)
+    assert rows(report, "gaps") == [(TOPIC, MISSING[0], "missing", MISSING[1], 1)]
+    assert rows(report, "order") == rows(report, "index") == []
+    assert report.findings is not None
+    assert len(report.findings) == 2
+    write(report, Outputs(str(tmp_path / "r.json"), None, str(tmp_path / "r.html"), is_quiet=True))
+    assert json.loads((tmp_path / "r.json").read_text())["gaps"][0]["first"] == MISSING[1]
+    assert "bad crc" in (tmp_path / "r.html").read_text()
+
+
+def test_the_audit_of_a_sound_store_finds_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    report = audit_job.build(spark, str(write_store(tmp_path / "store", is_faulty=False)))
+    assert report.findings == []
+    assert [row[2] for row in rows(report, "queues")] == [COUNT // 2] * 2
+
+
+def test_one_duplicate_is_found_with_its_places(spark: SparkSession, tmp_path: Path) -> None:
+    report = duplicates_job.build(spark, Place(store=str(write_store(tmp_path / "store"))))
+    ((unique, topic, level, copies, seconds, places),) = rows(report, "duplicates")
+    assert (unique, topic, level, copies, seconds) == (DOUBLE, TOPIC, "stored twice", 2, 31.0)
+    assert places == "0/11, 1/25"
+
+
+def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path: Path) -> None:
+    report = lag_job.build(spark, Place(store=str(write_store(tmp_path / "store", is_faulty=False))))
+    queues = rows(report, "queues")
+    assert [row[:6] for row in queues] == [
+        ("billing", TOPIC, 0, 10, 40, 30),
+        ("billing", TOPIC, 1, 40, 40, 0),
+    ]
+    assert isinstance(queues[0][6], float)
+    assert queues[1][6] is None
+
+
+def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path: Path) -> None:
+    store, folder = write_store(tmp_path / "store", is_faulty=False), tmp_path / "parquet"
+    export_job.build(spark, Place(store=str(store)), str(folder))
+    assert (folder / "date=2023-11-14" / f"topic={TOPIC}").is_dir()
+    assert spark.read.parquet(str(folder)).count() == COUNT
+
+
+def test_latency_joins_what_was_sent_with_what_was_received(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("trace", queues=1)
+
+    def record(*fields: object) -> str:
+        return "\x01".join(map(str, fields)) + "\x02"
+
+    for number in range(4):
+        unique, sent = f"ID{number}", 1_700_000_000_000 + number
+        pub = record("Pub", sent, "R", "pg", "T", unique, "", "", "h", 1, 5, 0, "O", "true", "c")
+        rocketmq.send(topic, pub)
+        if number < 3:
+            before = record("SubBefore", sent + 10 * (number - 1), "R", "cg", f"q{number}", unique, 0, "")
+            rocketmq.send(topic, before + record("SubAfter", f"q{number}", unique, 7, "true", "", 0))
+    report = latency_job.build(spark, Place(namesrv_addr=rocketmq.namesrv_addr, topics=topic))
+    assert rows(report, "groups") == [("T", "cg", 3, 0, 10, 10, 10, 7, 0)]
+    assert [row[1] for row in rows(report, "unmatched")] == [1, 0, 0, 1]
+
+
+def test_a_replay_sends_what_it_says_with_the_origin_in_each_copy(
+    spark: SparkSession, rocketmq: RocketMQ
+) -> None:
+    source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=2)
+    for number in range(10):
+        rocketmq.send(source, f"m{number}", tags="AB"[number % 2], keys=f"k{number}", queue_id=number % 2)
+    replay = replay_job.Replay(
+        namesrv_addr=rocketmq.namesrv_addr, topics=source, target=target, where="tags = 'A'"
+    )
+    import msgspec
+
+    replay_job.build(spark, msgspec.structs.replace(replay, is_dry=True))
+    assert rocketmq.messages(target) == []
+    replay_job.build(spark, replay)
+    copies = rocketmq.messages(target)
+    assert [(one.text, one.queue_id) for one in copies] == [(f"m{number}", 0) for number in range(0, 10, 2)]
+    origins = {one.text: one.message_id for one in rocketmq.messages(source)}
+    assert all(one.properties["replayOf"] == origins[one.text] for one in copies)
+
+
+async def _pull(connection: Connection, topic: str, queue_id: int) -> None:
+    request = PullMessage(
+        consumer_group="g", topic=topic, queue_id=queue_id, queue_offset=0, max_msg_nums=1, sys_flag=4,
+        commit_offset=0, suspend_timeout_millis=0, subscription="*", sub_version=0,
+    )  # fmt: skip
+    await connection.exchange(request, timeout_seconds=30)
+
+
+async def _two_owners(address: str, topic: str) -> None:
+    """Queue 0 is handed over from one client to another; queue 1 is read by both in turns."""
+    clients = [await Connection.connect(address) for _ in range(2)]
+    for number, connection in enumerate(clients):
+        beat = HeartbeatData(client_id=f"client-{number}", consumer_data_set=[ConsumerData(group_name="g")])
+        await connection.call(HeartBeat(), beat.encode())
+    for number in (0, 0, 1, 1):
+        await _pull(clients[number], topic, 0)
+    for number in (0, 1, 0, 1, 0, 1):
+        await _pull(clients[number], topic, 1)
+    for connection in clients:
+        connection.close()
+
+
+def test_the_behaviour_report_finds_the_one_double_owner(spark: SparkSession, tmp_path: Path) -> None:
+    with EmbeddedServer(journal=tmp_path / "journal") as server:
+        topic = RocketMQ(server).topic("shared", queues=2)
+        asyncio.run(_two_owners(server.broker_addr, topic))
+    report = behaviour_job.build(spark, [str(tmp_path / "journal")])
+    assert report.findings is not None
+    (finding,) = report.findings
+    assert "queue 1 was read by two clients at once, client-0 and client-1" in finding
+    clients = {row[2]: row[4] for row in rows(report, "clients")}
+    assert clients == {"client-0": 5, "client-1": 5}
+    assert any("<svg" in piece for piece in report.drawn)

@@ -1,0 +1,109 @@
+"""The sink: every row acknowledged, with the ids, order and delays it was given, over failures and repetitions."""
+
+from pathlib import Path
+
+import pytest
+from pocketmq.testing import RocketMQ
+
+from spark.conftest import ADDRESS, Reads
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+
+def write(frame: DataFrame, rocketmq: RocketMQ, **options: str) -> None:
+    writer = frame.write.format("rocketmq").mode("append").option(ADDRESS, rocketmq.namesrv_addr)
+    writer.options(**options).save()
+
+
+def test_rows_become_messages_with_all_their_columns(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("rows", queues=2)
+    frame = spark.range(50).selectExpr(
+        "cast(id as string) body",
+        "array(concat('k', id), concat('l', id)) keys",
+        "if(id % 2 = 0, 'even', null) tags",
+        "map('color', 'red') properties",
+        "cast(id % 2 as int) queueId",
+        "cast(7 as int) flag",
+    )
+    write(frame, rocketmq, topic=topic, batchRows="7")
+    messages = {message.text: message for message in rocketmq.messages(topic)}
+    assert sorted(messages, key=int) == [str(number) for number in range(50)]
+    for text, message in messages.items():
+        assert message.queue_id == int(text) % 2
+        assert message.tags == ("even" if int(text) % 2 == 0 else None)
+        assert message.keys == [f"k{text}", f"l{text}"]
+        assert message.properties["color"] == "red"
+    assert len({message.message_id for message in messages.values()}) == 50
+
+
+def test_rows_of_one_sharding_key_stay_in_order(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("ordered", queues=4)
+    frame = spark.range(0, 200, 1, 1).selectExpr(
+        "cast(id as string) body", "concat('order', id % 5) shardingKey"
+    )
+    write(frame, rocketmq, topic=topic, batchRows="3", inFlight="8")
+    by_key: dict[str, list[int]] = {}
+    for message in rocketmq.messages(topic):
+        by_key.setdefault(message.properties["__SHARDINGKEY"], []).append(int(message.text))
+    assert by_key == {f"order{key}": list(range(key, 200, 5)) for key in range(5)}
+
+
+def test_the_topic_may_stand_in_a_column_and_delays_wait(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    now, later = rocketmq.topic("now", queues=1), rocketmq.topic("later", queues=1)
+    frame = spark.createDataFrame(
+        [(now, "a", None), (later, "b", 18)], "topic string, body string, delayTimeLevel int"
+    )
+    write(frame, rocketmq)
+    assert [message.text for message in rocketmq.messages(now)] == ["a"]
+    assert rocketmq.messages(later) == [], "two hours from now"
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        (["'x' body", "1 color"], {"topic": "T"}, "color: the sink knows"),
+        (["'x' body"], {}, "no column topic and no option topic"),
+        (["'x' body", "map('UNIQ_KEY', 'y') properties"], {"topic": "T"}, "UNIQ_KEY is reserved"),
+        (["'x' body"], {"topic": "T", "batchrow": "5"}, "batchrow: there is none"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_sent(
+    spark: SparkSession, rocketmq: RocketMQ, columns: list[str], options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(Exception, match=said):
+        write(spark.range(1).selectExpr(*columns), rocketmq, **options)
+
+
+def test_overwrite_is_refused(spark: SparkSession, rocketmq: RocketMQ) -> None:
+    writer = spark.range(1).selectExpr("'x' body").write.format("rocketmq").mode("overwrite")
+    with pytest.raises(Exception, match="a topic can only be appended to"):
+        writer.option(ADDRESS, rocketmq.namesrv_addr).option("topic", "T").save()
+
+
+def test_a_repeated_batch_carries_the_same_ids(
+    spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
+) -> None:
+    """The commit of the last batch is taken away: it is written again, and every double can be told by its id."""
+    source, target = rocketmq.topic("in", queues=1), rocketmq.topic("out", queues=1)
+    for number in range(10):
+        rocketmq.send(source, f"m{number}")
+
+    def run() -> None:
+        rows = stream(source).select("body", F.lit("copied").alias("tags"))
+        writer = (
+            rows.writeStream.format("rocketmq").option(ADDRESS, rocketmq.namesrv_addr).option("topic", target)
+        )
+        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        assert query.awaitTermination(60)
+
+    run()
+    first = {message.text: message.message_id for message in rocketmq.messages(target)}
+    for path in ((tmp_path / "commits" / "0"), (tmp_path / "commits" / ".0.crc")):
+        path.unlink(missing_ok=True)
+    run()
+    copies = rocketmq.messages(target)
+    assert len(copies) == 20
+    assert {(message.text, message.message_id) for message in copies} == set(first.items())

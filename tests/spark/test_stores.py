@@ -1,0 +1,64 @@
+"""Store directories as data frames: every message, whatever the splits; queues and offset tables beside them."""
+
+from pathlib import Path
+
+import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 messages in 2 topics, as the broker left them."""
+    folder = tmp_path_factory.mktemp("store")
+    with EmbeddedServer(store=folder) as server:
+        one = RocketMQ(server)
+        for name in ("A", "B"):
+            topic = one.topic(name, queues=2)
+            for number in range(20):
+                one.send(topic, f"{name}{number:02}", keys=f"k{number}", queue_id=number % 2)
+    return folder
+
+
+ALL = [f"{name}{number:02}" for name in "AB" for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"splitBytes": "1000"}, {"minPartitions": "50"}, {"driver": "consumequeue"}, {"decodeRows": "3"}],
+)
+def test_every_message_is_read_once_whatever_the_cuts(
+    spark: SparkSession, store: Path, options: dict[str, str]
+) -> None:
+    frame = spark.read.format("rocketmq-store").options(**options).load(str(store))
+    rows = frame.where("topic in ('A', 'B')").select("body", "status").collect()
+    assert sorted(bytes(row.body).decode() for row in rows) == ALL
+    assert {row.status for row in rows} == {"ok"}
+
+
+def test_topics_and_columns_can_be_chosen(spark: SparkSession, store: Path) -> None:
+    frame = (
+        spark.read.format("rocketmq-store").schema("keys string, queueOffset bigint").option("topics", "A")
+    )
+    rows = frame.load(str(store)).collect()
+    assert sorted(rows) == sorted((f"k{number}", number // 2) for number in range(20))
+
+
+def test_queues_point_at_the_messages(spark: SparkSession, store: Path) -> None:
+    messages = spark.read.format("rocketmq-store").load(str(store)).where("topic = 'B'")
+    entries = (
+        spark.read.format("rocketmq-store")
+        .option("table", "consumequeue")
+        .option("topics", "B")
+        .load(str(store))
+    )
+    wanted = messages.selectExpr("topic", "queueId", "queueOffset", "physicalOffset", "storeSize as size")
+    assert sorted(entries.drop("tagsCode").collect()) == sorted(wanted.collect())
+
+
+def test_a_folder_that_is_no_store_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="a store has commitlog and consumequeue in it"):
+        spark.read.format("rocketmq-store").load(str(tmp_path)).collect()

@@ -1,0 +1,151 @@
+"""Topics as data frames, batch: every row once, columns as stored, ranges as asked, losses said."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pocketmq.testing import RocketMQ
+
+from spark.conftest import ADDRESS, Reads, bodies
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+
+@pytest.fixture
+def topic(rocketmq: RocketMQ) -> str:
+    """12 messages in 3 queues; every other one has tag A, the others B."""
+    made = rocketmq.topic("orders", queues=3)
+    for number in range(12):
+        rocketmq.send(made, f"m{number:02}", tags="AB"[number % 2], keys=f"k{number}", queue_id=number % 3)
+    return made
+
+
+ALL = [f"m{number:02}" for number in range(12)]
+
+
+def test_every_message_is_one_row_with_what_is_stored(read: Reads, topic: str, rocketmq: RocketMQ) -> None:
+    rows = {bytes(row.body).decode(): row for row in read(topic).collect()}
+    assert sorted(rows) == ALL
+    for message in rocketmq.messages(topic):
+        row = rows[message.text]
+        assert (row.topic, row.queueId, row.queueOffset) == (topic, message.queue_id, message.queue_offset)
+        assert (row.tags, row.keys, row.msgId) == (message.tags, " ".join(message.keys), message.message_id)
+        assert row.properties["TAGS"] == row.tags
+        assert row.brokerName == "broker-a"
+
+
+def test_a_schema_of_the_user_is_all_that_is_read(read: Reads, topic: str) -> None:
+    rows = read(topic, "queueOffset bigint, body binary").collect()
+    assert rows[0].__fields__ == ["queueOffset", "body"]
+    assert sorted(bytes(row.body).decode() for row in rows) == ALL
+
+
+def test_offsets_begin_and_end_where_they_say(read: Reads, topic: str) -> None:
+    start = json.dumps({topic: {"0": 1, "1": -2, "2": 4}})
+    end = json.dumps({topic: {"broker-a": {"0": 3, "1": 1, "2": -1}}})
+    frame = read(topic, startingOffsets=start, endingOffsets=end)
+    assert bodies(frame) == ["m01", "m03", "m06"]
+
+
+def test_timestamps_are_store_times(read: Reads, rocketmq: RocketMQ, topic: str) -> None:
+    times = sorted(row.storeTimestamp for row in read(topic, "storeTimestamp timestamp").collect())
+    first_ms = int(times[0].replace(tzinfo=UTC).timestamp() * 1000)
+    assert bodies(read(topic, startingTimestamp=str(first_ms))) == ALL
+    late = str(first_ms + 3_600_000)
+    options = {"startingTimestamp": late, "startingOffsetsByTimestampStrategy": "latest"}
+    assert bodies(read(topic, **options)) == []
+    with pytest.raises(Exception, match="has no message at or after"):
+        read(topic, startingTimestamp=late).collect()
+
+
+def test_committed_offsets_of_a_group_are_a_start(read: Reads, rocketmq: RocketMQ, topic: str) -> None:
+    from pocketmq.protocol.offset_requests import UpdateConsumerOffset
+
+    group = rocketmq.group("spark")
+    rocketmq.server.request(
+        UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=1, commit_offset=3)
+    )
+    frame = read(topic, startingOffsets="committed", groupId=group)
+    assert bodies(frame) == sorted(set(ALL) - {"m01", "m04", "m07"})
+
+
+def test_large_queues_are_split_and_nothing_is_read_twice(read: Reads, topic: str) -> None:
+    assert read(topic).rdd.getNumPartitions() == 3
+    for options, count in (({"minPartitions": "6"}, 6), ({"maxRecordsPerPartition": "1"}, 12)):
+        frame = read(topic, **options)
+        assert frame.rdd.getNumPartitions() == count
+        assert bodies(frame) == ALL
+
+
+def test_a_tag_filter_leaves_gaps_in_the_offsets_and_no_error(read: Reads, topic: str) -> None:
+    assert bodies(read(topic, subExpression="A")) == ALL[::2]
+    assert bodies(read(topic, subExpression="A || B")) == ALL
+    assert bodies(read(topic, subExpression="none")) == []
+
+
+def test_two_tags_of_one_hash_are_told_apart(read: Reads, rocketmq: RocketMQ) -> None:
+    """`Aa` and `BB` have the same Java hash: the broker sends both."""
+    topic = rocketmq.topic("hash", queues=1)
+    rocketmq.send(topic, "wanted", tags="Aa")
+    rocketmq.send(topic, "other", tags="BB")
+    assert bodies(read(topic, subExpression="Aa")) == ["wanted"]
+
+
+def test_filters_narrow_what_is_read(read: Reads, topic: str) -> None:
+    frame = read(topic, pushdown="true")
+    assert bodies(frame.where("queueId = 1 and queueOffset >= 2")) == ["m07", "m10"]
+    assert frame.where("queueId = 1 and queueOffset >= 2").rdd.getNumPartitions() == 1
+    assert bodies(frame.where("tags = 'B' and queueId in (0, 2)")) == ["m03", "m05", "m09", "m11"]
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    assert bodies(frame.where(F.col("storeTimestamp") > F.lit(soon))) == []
+    assert bodies(frame.where(F.col("storeTimestamp") <= F.lit(soon))) == ALL
+
+
+def test_a_session_without_pushdown_reads_all_the_same(spark: SparkSession, read: Reads, topic: str) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert bodies(read(topic).where("queueId = 1")) == ["m01", "m04", "m07", "m10"]
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_sql_finds_the_format(spark: SparkSession, rocketmq: RocketMQ, topic: str) -> None:
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW v USING rocketmq "
+        f"OPTIONS (`{ADDRESS}` '{rocketmq.namesrv_addr}', subscribe '{topic}')"
+    )
+    assert spark.sql("SELECT count(*) FROM v WHERE tags = 'A'").collect()[0][0] == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name: no broker has it"),
+        ({"startingOffsets": "latest"}, "latest is for streams"),
+        ({"pullBatchsize": "0"}, "pullBatchSize: a whole number"),
+        ({"minPartition": "2"}, "minpartition: there is none"),
+        ({"schema": "color string"}, "column color: there is none"),
+        ({"schema": "queueId string"}, "column queueId: is int"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(read: Reads, topic: str, options: dict[str, Any], said: str) -> None:
+    schema = options.pop("schema", None)
+    with pytest.raises(Exception, match=said):
+        read(options.pop("subscribe", topic), schema, retryTimeoutMs="500", **options).collect()
+
+
+def test_a_broker_that_is_not_there_is_an_error_after_the_retries(spark: SparkSession) -> None:
+    frame = spark.read.format("rocketmq").option(ADDRESS, "127.0.0.1:1").option("subscribe", "T")
+    with pytest.raises(Exception, match="given up after 300 ms"):
+        frame.option("retryTimeoutMs", "300").load().collect()
+
+
+def test_offsets_that_are_not_there_are_a_loss_or_left_out(read: Reads, topic: str) -> None:
+    end = json.dumps({topic: {"0": 99, "1": -1, "2": -1}})
+    with pytest.raises(Exception, match=r"queue 0: 95 messages, offsets \[4, 99\)"):
+        read(topic, endingOffsets=end).collect()
+    assert bodies(read(topic, endingOffsets=end, failOnDataLoss="false")) == ALL

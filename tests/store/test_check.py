@@ -1,0 +1,214 @@
+"""`check_store` finds each kind of damage, names its place, and changes nothing; a store of ours is whole."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pocketmq.store import StoreError, StoreLockedError
+from pocketmq.store.check import Report, check_store
+from pocketmq.store.contents import StoreContents
+from pocketmq.store.offset_table import OffsetTable
+
+LOOK = """
+import sys
+from pathlib import Path
+from pocketmq.store.check import check_store
+check_store(Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def root(open_store, put, clock, tmp_path: Path) -> Path:
+    """A store of several files of each kind, stopped in order."""
+    store = open_store(mapped_file_size_commit_log=2048, max_hash_slot_num=8, max_index_num=32)
+    for number in range(60):
+        put(store, queue_id=number % 2, body=b"%d" % number, KEYS=f"k{number}")
+        clock.advance(10)
+    table = OffsetTable(tmp_path / "store" / "config", clock.now_ms)
+    table.commit("orders", "readers", 0, 30)
+    table.persist()
+    store.close()
+    return tmp_path / "store"
+
+
+def content(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def change(path: Path, at: int, data: bytes) -> None:
+    old = path.read_bytes()
+    path.write_bytes(old[:at] + data + old[at + len(data) :])
+
+
+def damages(report: Report) -> list[str]:
+    return [
+        f"{Path(finding.place).name}: {finding.what}"
+        for finding in report.findings
+        if finding.severity == "damage"
+    ]
+
+
+def test_store_after_a_stop_in_order_is_whole_and_stays_as_it_is(root):
+    before = content(root)
+    report = check_store(root)
+    assert content(root) == before
+    assert (report.damaged, report.findings, report.clean) == (False, [], True)
+    assert (report.records, report.queues, report.units) == (60, 2, 60)
+    assert report.log_files >= 4
+    assert report.index_files >= 2
+    assert report.index_entries == 60
+    assert report.last_store_time_ms - report.first_store_time_ms == 590
+
+
+def test_killed_store_is_whole_but_not_in_order(open_store, put, crash, tmp_path):
+    store = open_store()
+    for _ in range(10):
+        put(store)
+    crash(store)
+    report = check_store(tmp_path / "store")
+    assert (report.damaged, report.clean) == (False, False)
+    assert ["not in order" in finding.what for finding in report.findings] == [True]
+
+
+def flip_a_body(root: Path) -> str:
+    log = sorted((root / "commitlog").iterdir())
+    change(log[-1], 88, b"\xff")
+    return "no valid record at position"
+
+
+def flip_a_body_in_an_older_file(root: Path) -> str:
+    change(min((root / "commitlog").iterdir()), 88, b"\xff")
+    return "yet later files hold some"
+
+
+def take_a_log_file(root: Path) -> str:
+    sorted((root / "commitlog").iterdir())[1].unlink()
+    return "is missing"
+
+
+def shorten_a_log_file(root: Path) -> str:
+    path = max((root / "commitlog").iterdir())
+    path.write_bytes(path.read_bytes()[:-1])
+    return "is 2047 bytes long, its neighbours 2048"
+
+
+def misplace_a_unit(root: Path) -> str:
+    change(min((root / "consumequeue" / "orders" / "0").iterdir()), 20, (7).to_bytes(8, "big"))
+    return "unit 1 points to position 7, where its message is not"
+
+
+def empty_a_unit(root: Path) -> str:
+    change(max((root / "consumequeue" / "orders" / "1").iterdir()), 180, bytes(20))
+    return "has no unit 29"
+
+
+def take_a_queue(root: Path) -> str:
+    for path in (root / "consumequeue" / "orders" / "1").iterdir():
+        path.unlink()
+    (root / "consumequeue" / "orders" / "1").rmdir()
+    return "is missing; the log holds 30 messages of it"
+
+
+def break_an_index_head(root: Path) -> str:
+    change(min((root / "index").iterdir()), 36, (1 << 30).to_bytes(4, "big"))
+    return "its head is impossible"
+
+
+def break_an_index_entry(root: Path) -> str:
+    change(min((root / "index").iterdir()), 40 + 8 * 4 + 20 * 3 + 4, (1 << 40).to_bytes(8, "big"))
+    return "entry 3 is impossible"
+
+
+def advance_the_checkpoint(root: Path) -> str:
+    change(root / "checkpoint", 40, (1 << 40).to_bytes(8, "big"))
+    return "logicsPhysicalOffset 1099511627776 is behind the log's end"
+
+
+def tear_a_table(root: Path) -> str:
+    change(root / "config" / "consumerOffset.json", 0, b"]")
+    return "is no JSON"
+
+
+def advance_an_offset(root: Path) -> str:
+    path = root / "config" / "consumerOffset.json"
+    text = path.read_text()
+    assert ":30" in text.replace(" ", "")
+    path.write_text(text.replace("30", "31"))
+    return "group readers stands at 31 of orders-0, which ends at 30"
+
+
+DAMAGES: list[Callable[[Path], str]] = [
+    flip_a_body,
+    flip_a_body_in_an_older_file,
+    take_a_log_file,
+    shorten_a_log_file,
+    misplace_a_unit,
+    empty_a_unit,
+    take_a_queue,
+    break_an_index_head,
+    break_an_index_entry,
+    advance_the_checkpoint,
+    tear_a_table,
+    advance_an_offset,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda function: function.__name__)
+def test_damage_is_found_and_named(root, damage, monkeypatch):
+    if "index" in damage.__name__:
+        monkeypatch.setattr("pocketmq.store.check._units_at", lambda _: 40 + 4 * 8)
+    expected = damage(root)
+    before = content(root)
+    found = damages(check_store(root))
+    assert content(root) == before
+    assert any(expected in line for line in found), found
+
+
+def test_open_store_is_not_looked_at(open_store, tmp_path):
+    """Record locks belong to a process: another one must hold it."""
+    open_store()
+    run = subprocess.run([sys.executable, "-c", LOOK, tmp_path / "store"], capture_output=True, text=True)
+    assert StoreLockedError.__name__ in run.stderr
+    assert "in use by another process" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "what"), [("nothing", "there is no"), ("file", "is not a directory"), ("folder", "is no store")]
+)
+def test_what_is_no_store_is_refused(tmp_path, place, what):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match=what):
+        check_store(tmp_path / place)
+
+
+def test_contents_are_queues_and_their_newest_messages(root, open_store, put):
+    contents = StoreContents(root)
+    queues = contents.queues()
+    assert [(queue.topic, queue.queue_id, queue.min_offset, queue.max_offset) for queue in queues] == [
+        ("orders", 0, 0, 30),
+        ("orders", 1, 0, 30),
+    ]
+    messages = contents.newest(queues[1], 3)
+    assert [(message.queue_offset, message.body) for message in messages] == [
+        (27, b"55"),
+        (28, b"57"),
+        (29, b"59"),
+    ]
+    assert messages[-1].properties["KEYS"] == "k59"
+    assert queues[1].newest_store_time_ms == messages[-1].store_time_ms
+    assert contents.queues("other") == []
+
+
+def test_contents_begin_where_the_log_does(open_store, put, tmp_path):
+    store = open_store()
+    for number in range(40):
+        put(store, body=b"x" * 500 + b"%d" % number)
+    store.delete_oldest_log_file()
+    minimum = store.min_offset("orders", 0)
+    store.close()
+    queue = StoreContents(tmp_path / "store").queues()[0]
+    assert (queue.min_offset, queue.max_offset) == (minimum, 40)
+    assert not check_store(tmp_path / "store").damaged

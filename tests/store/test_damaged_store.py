@@ -1,0 +1,85 @@
+"""Damage beyond a torn end: files missing, queues with holes, parts of newer brokers. Refused by name, or mended.
+
+Next: `test_recovery.py` for stops of every kind, `test_power_loss.py` for what a disk may forget.
+"""
+
+from pathlib import Path
+
+import pytest
+from pocketmq.store import StoreDamagedError, recovery
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store, put, root):
+    store = open_store()
+    for _ in range(20):
+        put(store, body=b"x" * 900)
+    store.close()
+    missing = sorted((root / "commitlog").iterdir())[2]
+    content = missing.read_bytes()
+    missing.unlink()
+    before = {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    with pytest.raises(StoreDamagedError, match=f"{missing.name} is missing: put it back"):
+        open_store()
+    assert {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()} == before
+    missing.write_bytes(content)
+    assert open_store().max_offset("orders", 0) == 20
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damage", ["gap", "hole"])
+def test_damaged_queue_is_filled_again_from_the_log(open_store, put, bodies, crash, root, clean, damage):
+    store = open_store(mapped_file_size_commit_log=1 << 20)
+    for number in range(45):
+        put(store, body=b"%d" % number)
+    store.close() if clean else crash(store)
+    files = sorted((root / "consumequeue" / "orders" / "0").iterdir())
+    if damage == "gap":
+        files[2].unlink()
+    else:
+        data = files[3].read_bytes()
+        files[3].write_bytes(data[:60] + bytes(40) + data[100:])
+    store = open_store(mapped_file_size_commit_log=1 << 20)
+    assert bodies(store) == [b"%d" % number for number in range(45)]
+    assert put(store).queue_offset == 45
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("consumequeue/CURRENT", "queues are kept in RocksDB"),
+        ("config/rdb/CURRENT", "tables are kept in RocksDB"),
+        ("compaction/compactionLog/orders/0", "compacted topics"),
+        ("batchconsumequeue/orders/0", "batch queues"),
+    ],
+)
+def test_parts_of_newer_brokers_that_cannot_be_read_are_named(open_store, root, place, reason):
+    (root / place).parent.mkdir(parents=True)
+    (root / place).write_text("")
+    before = sorted(root.rglob("*"))
+    with pytest.raises(StoreDamagedError, match=reason):
+        open_store()
+    assert sorted(root.rglob("*")) == before
+
+
+def test_directories_that_official_brokers_always_make_are_no_reason(open_store, root):
+    for place in ("rocksdbstore/default", "compaction/compactionLog", "compaction/compactionCq", "timerlog"):
+        (root / place).mkdir(parents=True)
+    (root / "rocksdbstore" / "CURRENT").write_text("MANIFEST-000004")
+    open_store()
+
+
+def test_recovery_of_a_large_log_tells_how_far_it_is(open_store, put, crash, caplog, monkeypatch):
+    store = open_store(mapped_file_size_commit_log=4 << 20)
+    for _ in range(9000):
+        put(store)
+    crash(store)
+    monkeypatch.setattr(recovery, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(recovery, "_RECORDS_BETWEEN_LOOKS", 0xFFF)
+    with caplog.at_level("INFO"):
+        open_store(mapped_file_size_commit_log=4 << 20)
+    assert "recovery has read 0 of at most 4 MiB of the log" in caplog.text

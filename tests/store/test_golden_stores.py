@@ -1,0 +1,130 @@
+"""Stores that official brokers left behind open here, and hold what those brokers showed of them.
+
+`golden/stores/` has one of each line, stopped and killed, with the broker's own words; `golden/record_stores.py`
+made them. Both emulated lines must read both. What needs a running broker (delivery, retries) is in
+`interop/test_cross_store.py`.
+"""
+
+import hashlib
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.record import decode_record, decode_records
+from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, WallClock
+from pocketmq.store.check import check_store
+from pocketmq.store.delay_table import DelayTable
+from pocketmq.store.group_table import GroupSettings, GroupTable
+from pocketmq.store.offset_table import OffsetTable
+from pocketmq.store.topic_table import TopicSettings, TopicTable
+
+STORES = Path(__file__).parent.parent / "golden" / "stores"
+NAMES = ("4.9-stop", "4.9-kill", "5.5-stop", "5.5-kill")
+
+
+class Golden:
+    """An unpacked store and what its broker said."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        with tarfile.open(STORES / f"{name}.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+        self.root = folder / "store"
+        self.expected: dict[str, Any] = json.loads((folder / "expected.json").read_text())
+        self.stopped = name.endswith("stop")
+
+    def open(self, emulate: int) -> MessageStore:
+        config = StoreConfig(
+            store_path_root_dir=str(self.root),
+            mapped_file_size_commit_log=1 << 17,
+            mapped_file_size_consume_queue=1200,
+            max_hash_slot_num=64,
+            max_index_num=300,
+            message_delay_level="1s 4s 1s 3600s",
+            emulate=4 if emulate == 4 else 5,
+        )
+        store = MessageStore(config, WallClock(), flush_in_background=False)
+        store.open()
+        return store
+
+
+@pytest.fixture(params=NAMES)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
+    return Golden(request.param, tmp_path)
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+def test_queues_and_messages_are_those_the_official_broker_showed(golden: Golden, emulate: int) -> None:
+    store = golden.open(emulate)
+    assert store.recovery_report is not None
+    assert store.recovery_report.clean == golden.stopped
+    for queue in golden.expected["queues"]:
+        topic, queue_id = queue["topic"], queue["queueId"]
+        place = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+        assert place == (queue["minOffset"], queue["maxOffset"]), topic
+        found = []
+        offset = place[0]
+        while offset < place[1]:
+            result = store.get_message(topic, queue_id, offset, 32)
+            for record in (record for view in result.views for record in decode_records(view)):
+                properties = decode_properties(bytes(record.properties))
+                digest = hashlib.sha256(record.body).hexdigest()[:16]
+                found.append(
+                    [
+                        record.queue_offset,
+                        record.physical_offset,
+                        properties.get("KEYS", ""),
+                        properties.get("TAGS", ""),
+                        digest,
+                    ]
+                )
+            offset = result.next_offset
+        assert found == queue["messages"], topic
+    store.close()
+
+
+def test_keys_find_their_messages(golden: Golden) -> None:
+    store = golden.open(5)
+    assert golden.expected["keys"]
+    for table in (golden.expected["keys"], golden.expected["uniqueKeys"]):
+        for name, positions in table.items():
+            topic, _, key = name.partition("#")
+            views = store.query(topic, key, 64, 0, 1 << 62).views
+            assert sorted(decode_record(view).physical_offset for view in views) == positions, name
+    store.close()
+
+
+def test_tables_are_read(golden: Golden) -> None:
+    folder, expected = golden.root / "config", golden.expected
+    clock = WallClock()
+    offsets, delays = OffsetTable(folder, clock.now_ms), DelayTable(folder, clock.now_ms, "1s 4s 1s 3600s")
+    topics = TopicTable(folder, clock.now_ms, TopicSettings(broker_cluster_name="c", broker_name="b"))
+    groups = GroupTable(folder, clock.now_ms, GroupSettings())
+    for table in (offsets, delays, topics, groups):
+        assert table.load()
+    for place, queues in expected["offsets"].items():
+        topic, _, group = place.partition("@")
+        for queue_id, offset in queues.items():
+            assert offsets.query(topic, group, int(queue_id)) == offset
+    for name, config in expected["topics"].items():
+        topic_config = topics.find(name)
+        assert topic_config is not None
+        assert (topic_config.read_queue_nums, topic_config.perm) == (config["readQueueNums"], config["perm"])
+    for level, offset in expected["delays"].items():
+        assert delays.offset(int(level)) == offset
+    for name, config in expected["groups"].items():
+        group_config = groups.find(name)
+        assert group_config is not None
+        assert group_config.retry_max_times == config["retryMaxTimes"]
+
+
+def test_store_goes_on_and_stays_whole(golden: Golden) -> None:
+    store = golden.open(5)
+    queue = next(one for one in golden.expected["queues"] if one["topic"] == "Plain")
+    for number in range(200):
+        result = store.append(NewMessage("Plain", queue["queueId"], b"x" * 900, b"", {}))
+        assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, queue["maxOffset"] + number)
+    store.close()
+    assert not check_store(golden.root).damaged

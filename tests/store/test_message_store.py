@@ -1,0 +1,253 @@
+"""The facade: results of appends, batches, transactions, delays, deletion, light queues, numbers."""
+
+import itertools
+
+import pytest
+from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.record import decode_record
+from pocketmq.protocol.tags import tags_code
+from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
+from pocketmq.store.statistics import PutStatistics
+
+
+def test_append_tells_where_the_message_is(open_store, put, clock):
+    store = open_store()
+    first = put(store)
+    clock.advance(5)
+    second = put(store)
+    other = put(store, queue_id=1)
+    assert (first.status, first.physical_offset, first.queue_offset) == (PutStatus.PUT_OK, 0, 0)
+    assert (second.physical_offset, second.queue_offset) == (first.size, 1)
+    assert second.store_timestamp == first.store_timestamp + 5 == clock.now_ms()
+    assert (other.queue_offset, store.log_max_offset) == (0, other.physical_offset + other.size)
+    assert store.entry("orders", 0, 1) == (second.physical_offset, second.size, 0)
+
+
+def test_arrival_is_told_after_the_message_is_visible(open_store, put):
+    seen = []
+
+    def on_arrival(topic, queue_id, offset, code, properties, stamp):
+        seen.append((topic, queue_id, offset, code, properties, store.max_offset(topic, queue_id)))
+
+    store = open_store(on_arrival=on_arrival)
+    put(store, queue_id=2, TAGS="red", colour="blue")
+    assert seen == [("orders", 2, 0, tags_code("red"), {"TAGS": "red", "colour": "blue"}, 1)]
+
+
+def test_recovery_tells_nobody(open_store, put, crash):
+    seen = []
+    store = open_store()
+    put(store)
+    crash(store)
+    (store.config.root / "abort").write_text("")
+    store = open_store(on_arrival=lambda *arrival: seen.append(arrival))
+    assert (store.recovery_report.dispatched_records, seen) == (1, [])
+    put(store)
+    assert len(seen) == 1
+
+
+def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, put, new_message):
+    store = open_store()
+    put(store, body=bytes(3700))
+    results = store.append_batch([new_message(body=b"%d" % number, KEYS=f"k{number}") for number in range(5)])
+    assert [result.queue_offset for result in results] == [1, 2, 3, 4, 5]
+    assert results[0].physical_offset == 4096, "the whole batch opens the next file"
+    for left, right in itertools.pairwise(results):
+        assert right.physical_offset == left.physical_offset + left.size
+    assert store.get_message("orders", 0, 1, 32).count == 5
+    assert len(store.query("orders", "k3", 9, 0, 1 << 62).views) == 1
+
+
+def test_batch_with_one_bad_message_stores_none(open_store, new_message):
+    store = open_store(max_message_size=100)
+    for bad in (new_message(body=bytes(101)), NewMessage("t" * 200, 0, b"", b"", {})):
+        results = store.append_batch([new_message(), bad])
+        assert [result.status for result in results] == [PutStatus.MESSAGE_ILLEGAL] * 2
+    too_large = store.append_batch([new_message(body=bytes(100)) for _ in range(30)])
+    assert {result.status for result in too_large} == {PutStatus.MESSAGE_ILLEGAL}
+    assert (store.log_max_offset, store.append_batch([])) == (0, [])
+
+
+def test_delay_message_has_its_delivery_time_as_tags_code(open_store, put):
+    store = open_store(message_delay_level="1s 5s")
+    for text, expected_ms in (("1", 1000), ("2", 5000), ("7", 5000)):
+        result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
+        entry = store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)
+        assert entry[2] == result.store_timestamp + expected_ms
+    for text in ("0", "soon"):
+        result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
+        assert store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)[2] == tags_code("red")
+    ordinary = put(store, DELAY="1", TAGS="red")
+    assert store.entry("orders", 0, ordinary.queue_offset)[2] == tags_code("red")
+
+
+def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
+    store = open_store()
+    put(store, topic="SCHEDULE_TOPIC_XXXX", DELAY="3")
+    entry = store.entry("SCHEDULE_TOPIC_XXXX", 0, 0)
+    crash(store)
+    (store.config.root / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020d}").unlink()
+    assert open_store().entry("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
+
+
+def test_prepared_and_rolled_back_messages_take_no_place_in_the_queue(open_store, new_message):
+    store = open_store()
+    for sys_flag, queue_offset in ((0x0, 0), (0x4, 0), (0xC, 0), (0x8, 1), (0x0, 2)):
+        message = new_message()
+        message.sys_flag = sys_flag
+        assert store.append(message).queue_offset == queue_offset
+    assert store.max_offset("orders", 0) == 3
+
+
+def test_deleted_topic_starts_again_at_zero(open_store, put, bodies, tmp_path):
+    store = open_store()
+    put(store, body=b"old")
+    assert [queue.queue_id for queue in store.queues_of("orders")] == [0]
+    assert store.delete_topic_queues("orders")
+    assert not store.delete_topic_queues("orders")
+    assert not (tmp_path / "store" / "consumequeue" / "orders").exists()
+    assert store.max_offset("orders", 0) == 0
+    assert put(store, body=b"new").queue_offset == 0
+    assert bodies(store) == [b"new"]
+
+
+def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_store, put, tmp_path):
+    store = open_store(max_index_num=10)
+    put(store, topic="only old")
+    for number in range(80):
+        put(store, KEYS=f"k{number}")
+    files = len(store.log.files.files)
+    index_files = len(list((tmp_path / "store" / "index").iterdir()))
+    while store.delete_oldest_log_file():
+        files -= 1
+        oldest = store.entry("orders", 0, store.min_offset("orders", 0))[0]
+        assert oldest == store.log_min_offset == store.log.files.files[0].base
+    assert files == len(store.log.files.files) == 1
+    assert (store.min_offset("only old", 0), store.max_offset("only old", 0)) == (1, 1)
+    assert len(list((tmp_path / "store" / "index").iterdir())) < index_files
+    assert store.query("orders", "k0", 9, 0, 1 << 62).views == []
+    assert store.store_time("orders", 0, 0) == -1
+
+
+def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_gone(open_store, put):
+    store = open_store(emulate=4)
+    put(store, topic="only old")
+    for _ in range(80):
+        put(store)
+    store.delete_oldest_log_file()
+    assert (store.min_offset("only old", 0), store.max_offset("only old", 0)) == (0, 1)
+    assert store.get_message("only old", 0, 0, 32).status.name == "MESSAGE_WAS_REMOVING"
+
+
+def test_slave_and_closed_stores_take_nothing(open_store, put, new_message):
+    store = open_store(broker_role="SLAVE")
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert store.append_batch([new_message()])[0].status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert not store.accepting
+    store.close()
+    store.close()
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    with pytest.raises(StoreClosedError):
+        store.when_flushed(0, lambda flushed: None)
+    with pytest.raises(StoreClosedError):
+        store.flush_pass()
+
+
+@pytest.mark.parametrize(("topic", "queue_id"), [("a/b", 0), ("..", 0), ("", 0), ("a\0b", 0), ("orders", -1)])
+def test_names_that_are_no_directory_are_illegal(open_store, put, topic, queue_id, tmp_path):
+    store = open_store()
+    assert put(store, topic=topic, queue_id=queue_id).status is PutStatus.MESSAGE_ILLEGAL
+    assert not (tmp_path / "store" / "consumequeue").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"mapped_file_size_commit_log": 10}, {"max_hash_slot_num": 0}, {"store_path_commit_log": "/a,/b"}],
+)
+def test_impossible_settings_are_named_by_their_official_key(open_store, settings):
+    with pytest.raises(StoreError, match=r"mappedFileSizeCommitLog|maxHashSlotNum|storePathCommitLog"):
+        open_store(**settings)
+
+
+def test_root_that_is_a_file_is_one_clear_error(open_store, tmp_path):
+    (tmp_path / "store").write_text("")
+    with pytest.raises(StoreError, match="cannot make"):
+        open_store()
+
+
+def test_log_may_lie_elsewhere(open_store, put, tmp_path):
+    store = open_store(store_path_commit_log=str(tmp_path / "elsewhere"))
+    put(store)
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == [f"{0:020d}"]
+    assert not (tmp_path / "store" / "commitlog").exists()
+
+
+def test_size_of_queue_files_is_rounded_up_to_whole_units(open_store, put, tmp_path):
+    store = open_store(mapped_file_size_consume_queue=81)
+    put(store)
+    assert (tmp_path / "store" / "consumequeue" / "orders" / "0" / f"{0:020d}").stat().st_size == 100
+
+
+LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}
+
+
+def test_record_stands_in_each_light_queue_it_names(open_store, put, bodies, crash):
+    store = open_store(**LIGHT)
+    put(store, body=b"1", INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b,plain", WAIT="true")
+    put(store, body=b"2", INNER_MULTI_DISPATCH="%LMQ%b")
+    record = decode_record(store.read_record(store.entry("orders", 0, 1)[0]))
+    assert decode_properties(record.properties) == {
+        "INNER_MULTI_DISPATCH": "%LMQ%b",
+        "INNER_MULTI_QUEUE_OFFSET": "1",
+    }
+    first = decode_properties(decode_record(store.read_record(0)).properties)
+    assert first == {"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b,plain", "INNER_MULTI_QUEUE_OFFSET": "0,0,"}
+    for _ in range(2):
+        assert bodies(store) == [b"1", b"2"]
+        assert bodies(store, "%LMQ%a") == [b"1"]
+        assert bodies(store, "%LMQ%b") == [b"1", b"2"]
+        assert store.consume_queue("plain", 0) is None
+        crash(store)
+        store = open_store(**LIGHT)
+    put(store, body=b"3", INNER_MULTI_DISPATCH="%LMQ%a")
+    assert bodies(store, "%LMQ%a") == [b"1", b"3"]
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%g", "%DLQ%g", "SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer"])
+def test_internal_topics_do_not_dispatch_to_light_queues(open_store, put, topic):
+    store = open_store(**LIGHT)
+    put(store, topic=topic, INNER_MULTI_DISPATCH="%LMQ%a")
+    assert store.consume_queue("%LMQ%a", 0) is None
+
+
+def test_number_of_light_queues_is_limited(open_store, put):
+    store = open_store(max_lmq_consume_queue_num=2, **LIGHT)
+    assert put(store, INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b").status is PutStatus.PUT_OK
+    assert put(store, INNER_MULTI_DISPATCH="%LMQ%c").status is PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
+    assert put(store, INNER_MULTI_DISPATCH="%LMQ%a").status is PutStatus.PUT_OK
+
+
+def test_statistics_count_messages_bytes_and_refusals(open_store, put):
+    store = open_store()
+    results = [put(store), put(store), put(store, topic="")]
+    statistics = store.statistics
+    assert (statistics.messages, statistics.failed) == (2, 1)
+    assert statistics.bytes == results[0].size + results[1].size
+    store.get_message("orders", 0, 0, 32)
+    store.get_message("orders", 0, 2, 32)
+    assert (store.reader.found_times, store.reader.missed_times, store.reader.transferred_messages) == (
+        1,
+        1,
+        2,
+    )
+
+
+def test_put_times_fall_into_the_official_classes():
+    statistics = PutStatistics()
+    statistics.messages = 5
+    for elapsed_ms in (1, 9, 150, 10_000):
+        statistics.record_slow(elapsed_ms)
+    counted = {name: count for name, count in statistics.distribution() if count}
+    assert counted == {"<=0ms": 1, "0~10ms": 2, "100~200ms": 1, "10s~": 1}
+    assert statistics.entire_time_max_ms == 10_000
+    assert len(statistics.distribution()) == 13

@@ -1,0 +1,199 @@
+"""Random lives of a store, compared with a list in memory: append, stop, crash, cut, flip, flush, delete."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.properties import encode_properties
+from pocketmq.protocol.record import decode_record, decode_records
+from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+
+FILE_BYTES = 2048
+QUEUES = 3
+
+queue_ids = st.integers(0, QUEUES - 1)
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), queue_ids, st.integers(0, 700)),
+        st.tuples(st.just("append"), queue_ids, st.integers(0, 50)),
+        st.tuples(st.just("batch"), queue_ids, st.integers(1, 5)),
+        st.tuples(st.just("reopen"), st.sampled_from(["clean", "crash", "power loss"])),
+        st.tuples(st.just("cut"), st.floats(0, 1)),
+        st.tuples(st.just("flip"), st.floats(0, 1), st.integers(0, 10**6)),
+        st.tuples(st.just("flush")),
+        st.tuples(st.just("delete")),
+        st.tuples(st.just("lose"), st.sampled_from(["index", "checkpoint", "consumequeue"])),
+    ),
+    max_size=40,
+)
+
+
+class Model:
+    """The store under test next to what it should hold: records in log order, as (position, size, queue, body)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.clock = VirtualClock()
+        self.records: list[tuple[int, int, int, int, bytes]] = []
+        self.numbers = [0] * QUEUES
+        self.made = 0
+        self.store = self.open()
+
+    def open(self) -> MessageStore:
+        config = StoreConfig(
+            store_path_root_dir=str(self.directory),
+            mapped_file_size_commit_log=FILE_BYTES,
+            mapped_file_size_consume_queue=100,
+            max_hash_slot_num=8,
+            max_index_num=10,
+            # Without it a cut inside the properties, which bodyCRC does not cover, is no damage at all.
+            enabled_append_prop_crc=True,
+            force_verify_prop_crc=True,
+        )
+        store = MessageStore(config, self.clock, flush_in_background=False)
+        store.open()
+        return store
+
+    def leave(self, *, clean: bool) -> None:
+        if clean:
+            self.store.close()
+        else:
+            self.store._flusher = None
+            self.store._lock.release()
+
+    def message(self, queue_id: int, size: int) -> NewMessage:
+        self.made += 1
+        properties = {"KEYS": f"key{self.made}", "TAGS": f"tag{self.made % 3}"}
+        body = (b"%d:" % self.made).ljust(size, b".")
+        return NewMessage("orders", queue_id, body, encode_properties(properties), properties)
+
+    def append(self, queue_id: int, size: int) -> None:
+        self.expect([self.message(queue_id, size)], batch=False)
+
+    def batch(self, queue_id: int, count: int) -> None:
+        self.expect([self.message(queue_id, 30) for _ in range(count)], batch=True)
+
+    def expect(self, messages: list[NewMessage], *, batch: bool) -> None:
+        results = self.store.append_batch(messages) if batch else [self.store.append(messages[0])]
+        for message, result in zip(messages, results, strict=True):
+            assert result.status is PutStatus.PUT_OK
+            assert result.queue_offset == self.numbers[message.queue_id]
+            if self.records:
+                assert result.physical_offset >= self.records[-1][0] + self.records[-1][1]
+            self.numbers[message.queue_id] += 1
+            self.records.append(
+                (
+                    result.physical_offset,
+                    result.size,
+                    message.queue_id,
+                    result.queue_offset,
+                    bytes(message.body),
+                )
+            )
+            self.clock.advance(7)
+
+    def reopen(self, how: str) -> None:
+        self.leave(clean=how == "clean")
+        if how == "power loss":
+            (self.directory / "abort").write_text("")
+        self.store = self.open()
+
+    def flush(self) -> None:
+        self.clock.advance(61_000)
+        self.store.flush_pass()
+        assert self.store.flushed_offset == self.store.log_max_offset
+
+    def delete(self) -> None:
+        if self.store.delete_oldest_log_file():
+            self.records = [record for record in self.records if record[0] >= self.store.log_min_offset]
+
+    def lose(self, name: str) -> None:
+        if name == "consumequeue" and self.store.log_min_offset > 0:
+            return  # queues whose messages are all gone cannot know their numbers again
+        self.leave(clean=False)
+        path = self.directory / name
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        self.store = self.open()
+
+    def cut(self, where: float) -> None:
+        self.damage(where, lambda data, at: data[:at].ljust(FILE_BYTES, b"\0"))
+
+    def flip(self, where: float, bit: int) -> None:
+        def flipped(data: bytes, at: int) -> bytes:
+            changed = bytearray(data)
+            changed[at] ^= 1 << bit % 8
+            return bytes(changed)
+
+        self.damage(where, flipped)
+
+    def damage(self, where: float, change) -> None:
+        """Damage a byte of a record in the newest file while the store is down; from that record on all is gone."""
+        newest = self.store.log.files.files[-1:]
+        in_newest = [record for record in self.records if newest and record[0] >= newest[0].base]
+        if not in_newest:
+            return
+        start, end = in_newest[0][0], in_newest[-1][0] + in_newest[-1][1]
+        position = min(start + int(where * (end - start)), end - 1)
+        self.leave(clean=False)
+        path, base = newest[0].path, newest[0].base
+        data = path.read_bytes()
+        damaged = change(data, position - base)
+        if damaged != data:
+            path.write_bytes(damaged)
+            gone = [record for record in self.records if record[0] + record[1] > position]
+            if damaged[position - base :].strip(b"\0") == data[position - base :].strip(b"\0"):
+                gone = []
+            self.records = self.records[: len(self.records) - len(gone)]
+            for _, _, queue_id, queue_offset, _ in reversed(gone):
+                self.numbers[queue_id] = queue_offset
+        self.store = self.open()
+
+    def check(self) -> None:
+        store = self.store
+        for queue_id in range(QUEUES):
+            held = [record for record in self.records if record[2] == queue_id]
+            maximum = store.max_offset("orders", queue_id)
+            assert maximum == self.numbers[queue_id]
+            minimum = held[0][3] if held else maximum
+            assert store.min_offset("orders", queue_id) == minimum
+            bodies, offset = [], minimum
+            while offset < maximum:
+                result = store.get_message("orders", queue_id, offset, 4)
+                found = [record for view in result.views for record in decode_records(view)]
+                assert len(found) == result.count
+                assert [record.queue_offset for record in found] == list(range(offset, result.next_offset))
+                bodies += [bytes(record.body) for record in found]
+                offset = result.next_offset
+            assert bodies == [record[4] for record in held]
+        for position, size, _, _, body in self.records[-5:]:
+            record = store.read_record(position)
+            assert record is not None
+            assert len(record) == size
+            decoded = decode_record(record)
+            key = bytes(decoded.properties).split(b"\x01")[1].split(b"\x02")[0].decode()
+            hits = store.query("orders", key, 64, 0, 1 << 62).views
+            assert body in [bytes(decode_record(view).body) for view in hits]
+
+
+@settings(max_examples=60, deadline=None)
+@example(
+    [("append", 0, 325), ("append", 1, 0), ("batch", 1, 4), ("append", 0, 635), ("delete",), ("append", 1, 0)]
+)
+@example(
+    [("append", 0, 325), ("append", 1, 0), ("batch", 1, 4), ("append", 1, 635), ("delete",), ("cut", 0.0)]
+)
+@given(operations)
+def test_store_holds_what_the_model_holds_through_any_life(steps: list[tuple]) -> None:
+    directory = Path(tempfile.mkdtemp(prefix="pocketmq-model-"))
+    try:
+        model = Model(directory)
+        for name, *arguments in steps:
+            getattr(model, name)(*arguments)
+            model.check()
+        model.reopen("clean")
+        model.check()
+        model.leave(clean=True)
+    finally:
+        shutil.rmtree(directory)

@@ -1,0 +1,326 @@
+"""Bytes, connections and peers that are not what they should be, against a server process on free ports.
+
+Nothing of this kills the server, fills its memory, or keeps it from serving others; what cannot be understood ends its
+own connection, unanswered, as with the official servers. Requests that can be understood, but not granted, are in
+`test_bad_requests.py`; the turns of one connection in `tests/broker/test_connection.py`.
+"""
+
+import contextlib
+import random
+import signal
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raw_peer import (
+    GET_MAX_OFFSET,
+    PULL_MESSAGE,
+    SEND_MESSAGE,
+    SUCCESS,
+    Peer,
+    ServedProcess,
+    frame,
+    pull_fields,
+    request,
+    send_fields,
+)
+
+MIB = 1 << 20
+MAX_FRAME_BYTES = 16 * MIB
+GET_BROKER_CONFIG = 26
+IDLE_SECONDS = 1
+QUESTION = request(GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}, opaque=7)
+BINARY_HEAD = struct.Struct(">hbhii")  # code, language, version, opaque, flag
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
+    with (
+        ServedProcess(
+            tmp_path_factory.mktemp("input"), ["--set", "mappedFileSizeCommitLog=33554432"]
+        ) as server,
+        server.no_surprise(),
+    ):
+        yield server
+        server.assert_serves()
+
+
+@pytest.fixture(params=["broker", "name server"])
+def port(request: pytest.FixtureRequest, served: ServedProcess) -> int:
+    return served.broker_port if request.param == "broker" else served.namesrv_port
+
+
+def eventually(is_so: object, seconds: float = 5) -> bool:
+    """Poll for what another process does in its own time."""
+    assert callable(is_so)
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# -- bytes that are no frames
+
+
+def binary(rest: bytes) -> bytes:
+    """A frame with a binary header: a good head, and whatever shall follow."""
+    return frame(BINARY_HEAD.pack(GET_MAX_OFFSET, 0, 0, 7, 0) + rest, header_type=1)
+
+
+TLS_ALERT, TLS_HANDSHAKE = 0x15, 0x16
+NO_FRAMES = {
+    "http": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "tls": bytes.fromhex("16030100a5010000a10303") + bytes(160),
+    "zeros": bytes(64),
+    "ones": b"\xff" * 64,
+    "length_3": struct.pack(">iI", 3, 0) + bytes(16),
+    "length_negative": struct.pack(">iI", -5, 0) + bytes(16),
+    "length_above_16_mib": struct.pack(">i", MAX_FRAME_BYTES + 1) + bytes(16),
+    "header_longer_than_the_frame": struct.pack(">iI", 20, 17) + bytes(16),
+    "header_of_16_mib_less_1": struct.pack(">iI", 20, 0xFFFFFF) + bytes(16),
+    "serialize_type_2": frame(b"{}", header_type=2),
+    "serialize_type_255": frame(b"{}", header_type=255),
+    "no_header": frame(b""),
+    "json_cut": frame(b'{"code":30,"fl'),
+    "json_list": frame(b"[30]"),
+    "json_of_no_end": frame(b"[" * 200_000),
+    "json_code_is_a_list": frame(b'{"code":[30]}'),
+    "json_code_beyond_int": frame(b'{"code":2147483648}'),
+    "json_opaque_beyond_int": frame(b'{"code":30,"opaque":1180591620717411303424}'),
+    "json_binary": frame(bytes(range(256))),
+    "fields_are_a_list": frame(b'{"code":30,"extFields":["topic"]}'),
+    "fields_hold_themselves": frame(b'{"code":30,"extFields":{"topic":{"$ref":"$"}}}'),
+    "binary_empty": frame(b"", header_type=1),
+    "binary_cut": frame(b"\0\x1e\0", header_type=1),
+    "binary_remark_too_long": binary(struct.pack(">i", 100)),
+    "binary_remark_negative": binary(struct.pack(">ii", -1, 0)),
+    "binary_fields_too_long": binary(struct.pack(">ii", 0, 1000) + b"\0\1a"),
+    "binary_key_too_long": binary(struct.pack(">iih", 0, 6, 500) + bytes(4)),
+    "binary_key_negative": binary(struct.pack(">iih", 0, 6, -1) + bytes(4)),
+    "binary_value_too_long": binary(struct.pack(">iihci", 0, 7, 1, b"a", 2**31 - 1)),
+    "binary_value_negative": binary(struct.pack(">iihci", 0, 7, 1, b"a", -1)),
+}
+
+
+@pytest.mark.parametrize("data", NO_FRAMES.values(), ids=NO_FRAMES)
+def test_what_is_no_frame_closes_the_connection_unanswered(port: int, data: bytes) -> None:
+    with Peer(port) as peer:
+        peer.say(data)
+        if data[0] == TLS_HANDSHAKE:  # a handshake that makes no sense is told so, in its own words
+            assert peer.socket.recv(1) == bytes([TLS_ALERT])
+            while peer.socket.recv(64):
+                pass
+            return
+        assert peer.is_closed_in_silence()
+
+
+@pytest.mark.parametrize("data", NO_FRAMES.values(), ids=NO_FRAMES)
+def test_request_before_it_is_answered_first(served: ServedProcess, data: bytes) -> None:
+    with served.broker() as peer:
+        peer.say(QUESTION + data + QUESTION)
+        reply = peer.hear()
+        assert reply is not None
+        assert (reply.code, reply.opaque) == (SUCCESS, 7)
+        assert peer.hear() is None
+
+
+def test_random_bytes_close_the_connection_or_wait_for_more(port: int) -> None:
+    chance = random.Random(7)
+    for _ in range(200):
+        with Peer(port) as peer:
+            peer.say(chance.randbytes(chance.randrange(1, 200)))
+            peer.socket.shutdown(socket.SHUT_WR)
+            assert peer.is_closed_in_silence()
+
+
+def test_random_header_in_a_good_frame_never_hangs(port: int) -> None:
+    chance = random.Random(8)
+    for number in range(300):
+        with Peer(port) as peer:
+            header = chance.randbytes(chance.randrange(21, 80))
+            peer.say(
+                frame(header if number % 2 else bytes(13) + header[:8] + bytes(8), header_type=number % 2)
+            )
+            peer.socket.shutdown(socket.SHUT_WR)
+            peer.hear()
+
+
+# -- frames that come slowly, late, or not at all
+
+
+def test_frame_may_come_byte_by_byte(port: int) -> None:
+    with Peer(port) as peer:
+        for byte in request(3333, opaque=9):
+            peer.say(bytes([byte]))
+        reply = peer.hear()
+        assert reply is not None
+        assert reply.opaque == 9
+
+
+def test_largest_frame_is_read_and_one_byte_more_is_not(served: ServedProcess) -> None:
+    empty = len(request(SEND_MESSAGE, send_fields("T", properties="")))
+    with served.broker() as peer:
+        peer.say(request(3333, {}, bytes(MAX_FRAME_BYTES - len(request(3333)))))
+        reply = peer.hear()
+        assert reply is not None
+        assert reply.code == 3
+        peer.say(request(3333, {}, bytes(MAX_FRAME_BYTES + 1 - len(request(3333))))[:empty])
+        assert peer.is_closed_in_silence()
+
+
+def test_message_above_the_limit_is_refused_and_the_connection_goes_on(served: ServedProcess) -> None:
+    with served.broker() as peer:
+        assert peer.call(SEND_MESSAGE, send_fields("T"), bytes(5 * MIB)).code == 13
+        assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
+
+
+@pytest.mark.parametrize("sent", [1, 3, 4, 7, 8, 20, len(QUESTION) - 1])
+def test_frame_that_ends_too_early_is_dropped_with_its_connection(port: int, sent: int) -> None:
+    with Peer(port) as peer:
+        peer.say(QUESTION[:sent])
+        peer.socket.shutdown(socket.SHUT_WR)
+        assert peer.is_closed_in_silence()
+
+
+def test_promised_bytes_take_no_memory_before_they_come(served: ServedProcess) -> None:
+    before = served.private_bytes
+    with contextlib.ExitStack() as peers:
+        for _ in range(100):
+            peer = peers.enter_context(served.broker())
+            peer.say(struct.pack(">iI", MAX_FRAME_BYTES, 100) + bytes(1000))
+        served.assert_serves()
+        assert served.private_bytes - before < 20 * MIB
+
+
+def test_reset_in_the_middle_of_a_frame_harms_nobody(served: ServedProcess, port: int) -> None:
+    files = served.open_files
+    for sent in range(0, len(QUESTION), 3):
+        peer = Peer(port)
+        peer.say(QUESTION + QUESTION[:sent])
+        peer.reset()
+    served.assert_serves()
+    assert eventually(lambda: served.open_files <= files)
+
+
+# -- many
+
+
+def test_500_connections_are_served_and_given_back(served: ServedProcess, port: int) -> None:
+    files = served.open_files
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(Peer(port)) for _ in range(500)]
+        for peer in peers:
+            peer.say(request(3333, opaque=5))
+        for peer in peers:
+            reply = peer.hear()
+            assert reply is not None
+            assert reply.opaque == 5
+    assert eventually(lambda: served.open_files <= files)
+
+
+def test_more_connections_than_files_leave_a_server_that_goes_on(tmp_path: Path) -> None:
+    few_files = ("sh", "-c", 'ulimit -n 64; exec "$@"', "sh")
+    with ServedProcess(tmp_path, command=few_files) as server:
+        with contextlib.ExitStack() as stack, server.broker() as old:
+            for _ in range(100):
+                stack.enter_context(server.broker())
+            assert old.call(GET_MAX_OFFSET, {"topic": "t", "queueId": 0}).code == SUCCESS
+        assert eventually(lambda: server.open_files < 40)
+        with server.broker() as peer:
+            assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
+
+
+def test_one_read_full_of_requests_is_answered_in_full(port: int) -> None:
+    with Peer(port) as peer:
+        peer.say(b"".join(request(3333, opaque=number) for number in range(3000)))
+        for number in range(3000):
+            reply = peer.hear()
+            assert reply is not None
+            assert reply.opaque == number
+
+
+# -- peers that do not read, or do not speak
+
+
+def fill(served: ServedProcess, topic: str) -> None:
+    """4 MB of messages in queue 0."""
+    with served.broker() as peer:
+        for _ in range(16):
+            assert peer.call(SEND_MESSAGE, send_fields(topic), bytes(MIB // 4)).code == SUCCESS
+
+
+@pytest.mark.parametrize("code", [PULL_MESSAGE, GET_BROKER_CONFIG])
+def test_peers_that_read_nothing_cost_bounded_memory_and_nobody_else(
+    served: ServedProcess, code: int
+) -> None:
+    fields = {name: str(value) for name, value in pull_fields("Slow").items()}
+    fill(served, "Slow")
+    before = served.private_bytes
+    question = request(code, fields if code == PULL_MESSAGE else {}, opaque=1)
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            peer = stack.enter_context(served.broker(receive_bytes=4096, timeout=0.1))
+            with contextlib.suppress(TimeoutError):
+                peer.socket.sendall(question * (2 * MIB // len(question)))
+        started = time.monotonic()
+        served.assert_serves()
+        assert time.monotonic() - started < 2
+        assert (
+            served.private_bytes - before < 10 * 10 * MIB
+        )  # 4 MiB and a little each, and what the allocator keeps
+
+
+def test_peer_that_reads_late_gets_everything(served: ServedProcess) -> None:
+    with served.broker(receive_bytes=4096, timeout=0.2) as peer:
+        question = request(GET_BROKER_CONFIG, opaque=1)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 4 * MIB:
+                sent += peer.socket.send(question * 100)
+        peer.socket.settimeout(10)
+        whole = sent // len(question)
+        assert all(
+            (reply := peer.hear()) is not None and reply.code == SUCCESS for _ in range(min(whole, 500))
+        )
+
+
+def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) -> None:
+    words = ["--set", f"serverChannelMaxIdleTimeSeconds={IDLE_SECONDS}"]
+    with ServedProcess(tmp_path, words) as server, contextlib.ExitStack() as stack:
+        fill(server, "Deaf")
+        files = server.open_files
+        for port in (server.broker_port, server.namesrv_port):
+            stack.enter_context(Peer(port))
+            stack.enter_context(Peer(port)).say(QUESTION[:10])
+        deaf = stack.enter_context(server.broker(receive_bytes=4096, timeout=0.1))
+        fields = {name: str(value) for name, value in pull_fields("Deaf").items()}
+        with contextlib.suppress(TimeoutError):
+            deaf.socket.sendall(request(PULL_MESSAGE, fields) * 5000)
+        talker = stack.enter_context(server.broker())
+        assert eventually(lambda: talker.call(3333).code == 3 and server.open_files <= files + 1, 10)
+
+
+def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:
+    with ServedProcess(tmp_path) as server, contextlib.ExitStack() as stack:
+        fill(server, "Deaf")
+        stack.enter_context(server.broker()).say(QUESTION[:10])
+        deaf = stack.enter_context(server.broker(receive_bytes=4096, timeout=0.1))
+        fields = {name: str(value) for name, value in pull_fields("Deaf").items()}
+        with contextlib.suppress(TimeoutError):
+            deaf.socket.sendall(request(PULL_MESSAGE, fields) * 5000)
+        waiting = stack.enter_context(server.broker())
+        waits = {**pull_fields("Deaf", 1), "sysFlag": 6, "suspendTimeoutMillis": 10**15}
+        waiting.say(request(PULL_MESSAGE, {name: str(value) for name, value in waits.items()}))
+        started = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+        assert time.monotonic() - started < 5
+        reply = waiting.hear()
+        assert reply is not None
+        assert reply.code != SUCCESS

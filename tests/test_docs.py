@@ -1,0 +1,365 @@
+"""What the documents say is so: their commands run, their links lead somewhere, their tables are those of the program.
+
+Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv`, and what it prints is compared
+with what stands below it, `...` for anything. The substitutions are these and no others:
+
+    make demo            is `.venv/bin/pocketmq demo`; `make test` is what runs this file, and is not run again
+    pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
+    127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
+"""
+
+import ast
+import asyncio
+import doctest
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pocketmq.broker import config_keys
+from pocketmq.broker.config import BrokerConfig
+from pocketmq.broker.dispatch import BROKER, NAME_SERVER, Handlers
+from pocketmq.broker.first_position import QueueFacts, Rule, decide
+from pocketmq.broker.served import ONLY_IN_5
+from pocketmq.cli.admin import command_rows
+from pocketmq.client.admin import AdminClient
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+DOCUMENTS = sorted([README, *ROOT.glob("docs/*.md"), *ROOT.glob("protocol/*.md"), *ROOT.glob("store/*.md")])
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
+ADDRESS = "127.0.0.1:9876"
+FREE_PORTS = "--port 0 --namesrv-port 0"
+ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+END_SECONDS = 10
+
+
+def blocks(document: Path, *languages: str) -> list[str]:
+    found = FENCE.findall(document.read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages]
+
+
+def commands(document: Path) -> Iterator[tuple[str, str]]:
+    """(command, what it prints) in order; the lines of `sh` blocks may print anything."""
+    for language, text in FENCE.findall(document.read_text(encoding="utf-8")):
+        if language == "sh":
+            yield from ((line, "...") for line in text.splitlines())
+        elif language == "console":
+            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                lines = part.splitlines(keepends=True)
+                more = [line for line in lines[1:] if line.startswith(">")]
+                printed = "".join(lines[1 + len(more) :])
+                yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
+
+
+def section(heading: str, document: Path = README) -> str:
+    """The text below a heading, up to the next one."""
+    text = document.read_text(encoding="utf-8")
+    matched = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert matched is not None, heading
+    return matched[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a table's rows, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+# -- commands
+
+
+class Terminal:
+    """Runs a document's commands; the server it started last is there for those that follow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = ADDRESS
+        self._server: subprocess.Popen[str] | None = None
+        (folder / ".venv").symlink_to(sys.prefix)
+        self._environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+
+    def run(self, command: str) -> str:
+        """What it printed; the exit code must be 0."""
+        if SERVE.match(command):
+            return self._serve(command.strip())
+        command = command.replace("make demo", ".venv/bin/pocketmq demo").replace(ADDRESS, self.address)
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env={**self._environment, "NAMESRV_ADDR": self.address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout.replace(self.address, ADDRESS)
+
+    def _serve(self, command: str) -> str:
+        self.end_server()
+        environment = {name: value for name, value in self._environment.items() if name != "NAMESRV_ADDR"}
+        with (self.folder / "server.log").open("w") as log:
+            self._server = subprocess.Popen(
+                ["bash", "-c", f"exec {command} {FREE_PORTS}"],
+                cwd=self.folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._server.stdout is not None
+        line = self._server.stdout.readline()
+        self.address = line.strip().partition("=")[2]
+        assert self.address, (self.folder / "server.log").read_text()
+        return line.replace(self.address, ADDRESS)
+
+    def end_server(self) -> None:
+        """SIGTERM, and it must end in order."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.communicate(timeout=END_SECONDS)
+        finally:
+            server.kill()
+        assert server.returncode == 0, (self.folder / "server.log").read_text()
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    one = Terminal(tmp_path)
+    yield one
+    one.end_server()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if list(commands(ROOT / name))])
+def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
+    checker = doctest.OutputChecker()
+    for command, expected in commands(ROOT / name):
+        if command.strip() == "make test":
+            continue
+        printed = terminal.run(command)
+        shown = f"$ {command}shown:\n{expected}printed:\n{printed}"
+        assert checker.check_output(expected, printed, ANYTHING), shown
+
+
+def test_worked_example_runs_and_prints_what_the_document_shows(terminal: Terminal) -> None:
+    document = ROOT / "docs" / "adding-a-request.md"
+    program = "\n".join(blocks(document, "python"))
+    (terminal.folder / "example.py").write_text(program, encoding="utf-8")
+    assert terminal.run(".venv/bin/python example.py") == blocks(document, "text")[0]
+
+
+def test_admin_example_runs_and_prints_what_the_document_shows(terminal: Terminal) -> None:
+    document = ROOT / "docs" / "admin.md"
+    terminal.run(".venv/bin/pocketmq serve --ephemeral")
+    program = blocks(document, "python")[0].replace(ADDRESS, terminal.address)
+    (terminal.folder / "example.py").write_text(program, encoding="utf-8")
+    printed = terminal.run(".venv/bin/python example.py")
+    assert doctest.OutputChecker().check_output(blocks(document, "text")[0], printed, ANYTHING), printed
+
+
+def test_no_command_hides_in_a_block_that_is_not_run() -> None:
+    hidden = [
+        line for path in DOCUMENTS for text in blocks(path, "", "text", "bash") for line in text.splitlines()
+    ]
+    assert [line for line in hidden if re.match(r"\s*(\$ |make |\.venv/bin/)", line)] == []
+
+
+# -- links and names
+
+
+def anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_links_lead_somewhere(document: Path) -> None:
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        name, _, anchor = target.partition("#")
+        assert "://" not in name, "documents stand on their own"
+        path = (document.parent / name).resolve() if name else document
+        assert path.is_file(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_files_named_with_their_folder_exist(document: Path) -> None:
+    named = re.findall(
+        r"`((?:protocol|store|broker|client|pipeline|cli|tests|bench|docs)/[\w/.-]+\.\w+)`",
+        document.read_text(),
+    )
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_functions_named_in_the_architecture_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    pairs = re.findall(r"`([\w/]+\.py)` `([\w.]+)`", text)
+    assert len(pairs) > 20
+    assert [pair for pair in pairs if pair[1] not in defined(ROOT / pair[0])] == []
+
+
+def defined(path: Path) -> set[str]:
+    """Functions, classes and methods of a file, methods as `Class.method`."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+            inner = (
+                child.name
+                for child in ast.walk(node)
+                if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            )
+            names |= {f"{node.name}.{name}" for name in inner}
+    return names
+
+
+@pytest.mark.parametrize("package", ["protocol", "store", "broker", "pipeline"])
+def test_map_of_a_package_names_each_of_its_files(package: str) -> None:
+    source = (ROOT / package / "__init__.py").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b\w+\.(?:py|md|tsv)\b", ast.get_docstring(ast.parse(source)) or ""))
+    files = {path.name for path in (ROOT / package).iterdir() if path.suffix in (".py", ".md", ".tsv")}
+    assert named - files == set(), "named, but not there"
+    assert files - named == {"__init__.py"}, "there, but not named"
+
+
+# -- tables
+
+
+@pytest.mark.parametrize("handlers", [BROKER, NAME_SERVER], ids=lambda handlers: handlers.name)
+def test_table_of_served_requests_is_what_is_served(handlers: Handlers) -> None:
+    listed = [
+        (int(code), name)
+        for server, _, requests in rows(section("Served requests"))
+        for code, name in re.findall(r"(\d+) ([A-Z0-9_]+)", requests)
+        if server == handlers.name
+    ]
+    assert len(listed) == len(set(listed))
+    assert sorted(listed) == sorted((code, one.request_type.name) for code, one in handlers.table.items())
+
+
+def test_requests_that_emulation_leaves_out_are_named() -> None:
+    sentence = re.search(r"With `emulate=4.9` the requests ([\d, and]+),", section("Served requests"))
+    assert sentence is not None
+    assert sorted(map(int, re.findall(r"\d+", sentence[1]))) == sorted(ONLY_IN_5)
+
+
+def test_table_of_admin_commands_names_each_command_and_calls_that_exist() -> None:
+    text = section("Commands and calls", ROOT / "docs" / "admin.md")
+    listed = [name for row in rows(text) for name in row[0].split(", ")]
+    assert sorted(listed) == sorted(command_rows())
+    calls = {name for cells in rows(text) for name in re.findall(r"`([a-z]\w+)`", cells[1])}
+    calls |= set(
+        re.findall(r"`([a-z]\w+)`", re.findall(r"Calls without.*?\.$", text, re.DOTALL | re.MULTILINE)[0])
+    )
+    own = {
+        name for name, _ in inspect.getmembers(AdminClient, inspect.isfunction) if not name.startswith("_")
+    }
+    assert calls <= own
+    assert own - calls - {"start", "shutdown", "cluster_brokers", "broker_name_at"} == set()
+
+
+async def ask(address: str, command: Command) -> Command:
+    host, _, port = address.partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(encode_frame(command))
+        cutter = FrameCutter()
+        async with asyncio.timeout(END_SECONDS):
+            while True:
+                replies = cutter.feed(await reader.read(65536))
+                if replies:
+                    return replies[0]
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_requests_not_served_are_answered_as_the_table_says(terminal: Terminal) -> None:
+    terminal.run(".venv/bin/pocketmq serve --ephemeral")
+    route = await ask(terminal.address, Command(105, fields={"topic": "TBW102"}))
+    broker = re.search(rb"127\.0\.0\.1:\d+", bytes(route.body or b""))
+    assert broker is not None
+    address = broker[0].decode()
+
+    asked = 0
+    for _, requests, answer in rows(section("Not served")):
+        expected = int(answer.split()[0])
+        for code in map(int, requests.split(", ")):
+            reply = await ask(address, Command(code))
+            assert (reply.code, reply.remark) == (expected, f" request type {code} not supported")
+            asked += 1
+    assert asked > 10
+    assert (await ask(terminal.address, Command(9999))).code == 3, "the name server says so too"
+
+
+def test_limits_are_those_of_the_program() -> None:
+    limits = dict(row for row in rows(section("Limits")) if len(row) == 2)
+    config = BrokerConfig()
+    assert limits["a frame, its length field included"] == f"{MAX_FRAME_BYTES >> 20} MiB"
+    assert limits["a message body, a batch"].startswith(f"{config.store.max_message_size >> 20} MiB ")
+    store = config.store
+    hot = store.max_transfer_count_on_message_in_memory, store.max_transfer_bytes_on_message_in_memory
+    cold = store.max_transfer_count_on_message_in_disk, store.max_transfer_bytes_on_message_in_disk
+    for row, (count, size) in (("data in memory", hot), ("cold data", cold)):
+        assert limits[f"one pull, {row}"].startswith(f"{count} messages or {size >> 10} KiB ")
+    assert limits["suspended pulls"].startswith(f"{config.pull_thread_pool_queue_capacity} ")
+    per_connection = (
+        f"{config.max_tasks_per_connection}, {config.write_buffer_high_water_mark >> 20} MiB, "
+        f"{config.server_channel_max_idle_time_seconds} s"
+    )
+    assert limits["a connection: requests that wait, unread bytes, silence"] == per_connection
+
+
+def test_defaults_that_are_not_official_are_named() -> None:
+    config, text = BrokerConfig(), section("Configuration")
+    for key in config_keys.keys("broker").values():
+        if key.verdict == "honoured" and key.default and key.name != "emulate":
+            is_official = config_keys.shown(config, key, config.emulate) == key.default
+            assert is_official or f"`{key.name}`" in text, key.name
+
+
+def test_keys_named_in_the_readme_are_honoured() -> None:
+    known = config_keys.keys("broker")
+    named = re.findall(r"`([a-z]+(?:[A-Z][A-Za-z0-9]*)+)`", section("Configuration") + section("Limits"))
+    assert len(named) > 10
+    assert [
+        name for name in named if name != "updateBrokerConfig" and known[name].verdict != "honoured"
+    ] == []
+
+
+FACTS = {
+    Rule.RESET_PENDING: QueueFacts(reset_offset=7, stored_offset=7),
+    Rule.STORED_OFFSET: QueueFacts(stored_offset=7, is_first_message_hot=True),
+    Rule.DEFAULT_FORBIDDEN: QueueFacts(set_zero_if_not_found=False, is_first_message_hot=True),
+    Rule.HISTORY_DELETED: QueueFacts(min_offset=3),
+    Rule.FIRST_MESSAGE_HOT: QueueFacts(is_first_message_hot=True),
+    Rule.FIRST_MESSAGE_COLD: QueueFacts(is_first_message_hot=False),
+    Rule.NO_FIRST_MESSAGE: QueueFacts(),
+}
+ANSWERS = {"that offset": 7, "not found": None, "**0**": 0}
+
+
+def test_table_of_first_positions_is_what_the_rules_decide() -> None:
+    listed = rows(section("What the broker answers", ROOT / "docs" / "first-position.md"))
+    assert [row[0] for row in listed] == [rule.value for rule in Rule]
+    for rule, (_, _, in_5, in_4) in zip(Rule, listed, strict=True):
+        for emulate, answer in ((5, in_5), (4, in_4)):
+            decision = decide(FACTS[rule], emulate)
+            if answer in ANSWERS:
+                assert (decision.rule, decision.offset) == (rule, ANSWERS[answer]), (rule, emulate)
+            else:
+                assert decision.rule is not rule, "the table says that this line has no such rule"

@@ -1,0 +1,105 @@
+"""Imports run one way, and the wire codecs touch nothing of the outside world.
+
+Reads the source with `ast`; imports nothing. Every import counts, also one inside a function or under
+TYPE_CHECKING.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "protocol": set(),
+    "store": {"protocol"},
+    "broker": {"store", "protocol"},
+    "client": {"protocol"},
+    "pipeline": {"client", "store", "protocol"},
+    "testing": {"client", "store", "protocol", "broker"},
+    "cli": {"testing", "pipeline", "client", "broker", "store", "protocol"},
+}
+PACKAGES = sorted(folder for folder in MAY_IMPORT if (ROOT / folder).is_dir())
+
+OUTSIDE_WORLD = {
+    *("asyncio", "uvloop", "select", "selectors", "signal", "socket", "socketserver", "ssl"),
+    *("fcntl", "glob", "io", "mmap", "os", "pathlib", "shutil", "tempfile"),
+    *("logging", "multiprocessing", "subprocess", "threading", "time"),
+}
+
+
+def sources(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, absolute module name) of every import; relative ones are resolved against pocketmq.<folder>."""
+    package = ["pocketmq", *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            if module in ("pocketmq", ""):
+                for alias in node.names:
+                    yield node.lineno, f"{module}.{alias.name}"
+            else:
+                yield node.lineno, module
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_imports_only_packages_below_it(package: str) -> None:
+    wrong = []
+    for path in sources(package):
+        for line, module in imported_modules(path):
+            parts = module.split(".")
+            if parts[0] == "pocketmq" and parts[1] != package and parts[1] not in MAY_IMPORT[package]:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_folders_are_never_imported_by_their_bare_name(package: str) -> None:
+    """`import store` works from the repository root by accident and fails once installed."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in sources(package)
+        for line, module in imported_modules(path)
+        if module.split(".")[0] in MAY_IMPORT
+    ]
+    assert wrong == []
+
+
+def test_protocol_has_no_input_or_output() -> None:
+    wrong = []
+    for path in sources("protocol"):
+        for line, module in imported_modules(path):
+            if module.split(".")[0] in OUTSIDE_WORLD:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+        wrong += [
+            f"{path.relative_to(ROOT)}:{node.lineno} calls {node.func.id}()"
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("open", "print", "input")
+        ]
+    assert wrong == []
+
+
+def test_store_starts_no_event_loop_and_opens_no_socket() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in sources("store")
+        for line, module in imported_modules(path)
+        if module.split(".")[0] in ("asyncio", "uvloop", "socket")
+    ]
+    assert wrong == []
+
+
+def test_every_package_has_a_rule() -> None:
+    folders = {init.parent.name for init in ROOT.glob("*/__init__.py")} - {"tests", "bench"}
+    assert folders <= MAY_IMPORT.keys()

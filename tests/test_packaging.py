@@ -1,0 +1,93 @@
+"""The package as it is installed: pyproject.toml, the folders and the type checkers' links tell one story.
+
+Not a build: making a wheel needs the network for its build tools. Read next: pyproject.toml.
+"""
+
+import importlib.metadata
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_PACKAGES = {"tests", "bench"}
+FOLDERS = sorted(
+    init.parent.name for init in ROOT.glob("*/__init__.py") if init.parent.name not in NOT_PACKAGES
+)
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_package_list_is_the_list_of_folders() -> None:
+    packages = PROJECT["tool"]["setuptools"]["packages"]
+    assert sorted(packages) == [f"pocketmq.{folder}" for folder in FOLDERS]
+
+
+def test_each_package_is_mapped_to_its_folder() -> None:
+    expected = {f"pocketmq.{folder}": folder for folder in FOLDERS} | {"": "pipeline/formats"}
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == expected
+
+
+def test_modules_that_spark_looks_for_are_listed() -> None:
+    """Spark finds formats by importable top-level modules named `pyspark_*`."""
+    modules = sorted(path.stem for path in (ROOT / "pipeline" / "formats").glob("*.py"))
+    assert modules == sorted(PROJECT["tool"]["setuptools"]["py-modules"])
+    assert all(module.startswith("pyspark_") for module in modules)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_package_says_that_it_is_typed(folder: str) -> None:
+    assert (ROOT / folder / "py.typed").is_file()
+
+
+def test_packages_are_flat() -> None:
+    """A folder with an __init__ below a package would be missing from the explicit package list."""
+    nested = [
+        str(init.relative_to(ROOT)) for folder in FOLDERS for init in (ROOT / folder).glob("*/**/__init__.py")
+    ]
+    declared = {
+        package.replace("pocketmq.", "", 1).replace(".", "/")
+        for package in PROJECT["tool"]["setuptools"]["packages"]
+    }
+    assert [init for init in nested if os.path.dirname(init) not in declared] == []
+
+
+def test_type_checkers_see_the_same_folders() -> None:
+    links = {link.name: os.readlink(link) for link in (ROOT / ".namespace" / "pocketmq").iterdir()}
+    assert links == {folder: f"../../{folder}" for folder in FOLDERS}
+
+
+def test_pocketmq_itself_stays_a_namespace() -> None:
+    assert not (ROOT / ".namespace" / "pocketmq" / "__init__.py").exists()
+    assert not (ROOT / "pocketmq").exists()
+
+
+def test_installed_version_is_the_version_of_the_source() -> None:
+    assert importlib.metadata.version("pocketmq") == PROJECT["project"]["version"]
+
+
+def test_every_declared_dependency_is_pinned_once() -> None:
+    pins = [
+        line.split("==")[0]
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line
+    ]
+    names = [re.sub(r"[-_.]+", "-", pin).lower() for pin in pins]
+    assert len(names) == len(set(names))
+    extras = PROJECT["project"]["optional-dependencies"]
+    wanted = PROJECT["project"]["dependencies"] + extras["dev"] + extras["spark"]
+    missing = [text for text in wanted if _requirement_name(text) not in names]
+    assert missing == []
+
+
+def test_pins_name_versions_and_no_address() -> None:
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
+
+
+def _requirement_name(text: str) -> str:
+    matched = re.match(r"[A-Za-z0-9._-]+", text)
+    assert matched, text
+    return re.sub(r"[-_.]+", "-", matched.group()).lower()

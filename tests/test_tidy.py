@@ -1,0 +1,124 @@
+"""House rules that a reader would otherwise have to enforce: sizes, names, first lines, nothing left behind.
+
+Looks at the files git would commit. Formatting and types are ruff's and mypy's business, not this file's.
+"""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LINES_AT_MOST = 450
+FUNCTION_LINES_AT_MOST = 70
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base", "impl"}
+TEXT = {
+    ".py",
+    ".md",
+    ".toml",
+    ".txt",
+    ".xml",
+    ".java",
+    ".yml",
+    ".yaml",
+    ".cfg",
+    ".conf",
+    ".sh",
+    ".json",
+    ".html",
+    ".js",
+    ".css",
+    "",
+}
+
+# Written in pieces so that this file passes its own test.
+LEFT_BEHIND = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}*/-])/(?:work|root|home/\w+|Users/\w+)/\w")
+SHARED_FOLDER = re.compile(r"\.\./sha" r"red\b")
+REGISTRY = re.compile(
+    r"pypi\.(?:org|io)|pythonhosted\.org|crates\.io|npmjs\.(?:org|com)|repo\d?\.maven|maven\.org/maven2|proxy\.golang\.org|deb\.debian\.org"
+)
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if listed.returncode != 0:
+        pytest.skip("not a git work tree: nothing to compare against")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [
+        path for path in paths if path.is_file() and not path.is_symlink() and ".namespace" not in path.parts
+    ]
+
+
+def python_files() -> list[Path]:
+    return [path for path in tracked() if path.suffix == ".py"]
+
+
+def text_files() -> list[Path]:
+    return [path for path in tracked() if path.suffix in TEXT and path.name != "LICENSE"]
+
+
+def findings(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
+    found = []
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if pattern.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    return found
+
+
+def test_no_python_file_is_too_long_to_read_at_once() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in python_files()}
+    assert {
+        str(path.relative_to(ROOT)): lines for path, lines in lengths.items() if lines > LINES_AT_MOST
+    } == {}
+
+
+def test_functions_fit_a_screen() -> None:
+    long = []
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
+                lines = node.end_lineno - node.lineno + 1
+                if lines > FUNCTION_LINES_AT_MOST:
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines} lines")
+    assert long == []
+
+
+def test_file_names_say_what_is_inside() -> None:
+    vague = [
+        str(path.relative_to(ROOT))
+        for path in python_files()
+        if {path.stem, *path.stem.split("_"), path.parent.name} & VAGUE_NAMES
+    ]
+    assert vague == []
+
+
+def test_every_python_file_begins_with_a_docstring() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in python_files()
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert silent == []
+
+
+def test_nothing_is_left_to_do() -> None:
+    assert findings(LEFT_BEHIND, text_files()) == []
+
+
+def test_no_path_of_one_machine() -> None:
+    assert findings(MACHINE_PATH, text_files()) == []
+
+
+def test_no_registry_address() -> None:
+    assert findings(REGISTRY, text_files()) == []
+
+
+def test_the_project_speaks_of_itself_only() -> None:
+    assert findings(SHARED_FOLDER, text_files()) == []

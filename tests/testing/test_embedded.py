@@ -1,0 +1,313 @@
+"""The embedded server: how quickly it is there, what it takes as settings, and that nothing is left of it.
+
+Real servers on free ports of the loopback interface; temporary folders go where a test can see them.
+"""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pocketmq.broker.errors import BrokerError, StartError
+from pocketmq.protocol.admin_requests import UpdateBrokerConfig
+from pocketmq.protocol.offset_requests import GetMaxOffset
+from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.store.clock import VirtualClock
+from pocketmq.store.errors import StoreError
+from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ, embedded
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary stores are made during the test."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # where it remembers what the variable said
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as running:
+        yield running
+
+
+def server_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pocketmq")]
+
+
+def connects(address: str) -> bool:
+    host, _, port = address.partition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+# -- start and stop
+
+
+def test_server_is_ready_within_30_ms() -> None:
+    took_ms: list[float] = []
+    while not took_ms or (min(took_ms) >= 30 and len(took_ms) < 20):  # a busy machine gets several tries
+        begun = time.perf_counter()
+        with EmbeddedServer():
+            took_ms.append((time.perf_counter() - begun) * 1000)
+    assert min(took_ms) < 30, took_ms
+
+
+def test_both_ports_serve_and_the_route_is_known_when_start_returns(server: EmbeddedServer) -> None:
+    assert connects(server.namesrv_addr)
+    assert connects(server.broker_addr)
+    name_server = server.node.name_server
+    assert name_server is not None
+    assert list(server.call(lambda: dict(name_server.routes.brokers))) == ["broker-a"]
+
+
+def test_nothing_is_left_after_stop(temporary: Path) -> None:
+    server = EmbeddedServer().start()
+    address, broker = server.namesrv_addr, server.broker_addr
+    assert len(list(temporary.iterdir())) == 1
+    assert server_threads()
+    server.stop()
+    assert not connects(address)
+    assert not connects(broker)
+    assert server_threads() == []
+    assert list(temporary.iterdir()) == []
+    server.stop()  # a second time does nothing
+
+
+def test_stopped_server_starts_again_empty(temporary: Path) -> None:
+    server = EmbeddedServer()
+    with server:
+        topic = RocketMQ(server).topic("orders")
+        RocketMQ(server).send(topic, "one")
+    with server:
+        assert RocketMQ(server).messages(topic) == []
+
+
+def test_kept_store_is_opened_again(tmp_path: Path) -> None:
+    server = EmbeddedServer(store=tmp_path / "store")
+    with server:
+        RocketMQ(server).send(RocketMQ(server).topic("orders"), "one")
+    assert (tmp_path / "store" / "commitlog" / f"{0:020d}").stat().st_size == 1 << 30, "as official brokers"
+    with server:
+        assert [message.text for message in RocketMQ(server).messages("orders")] == ["one"]
+        assert RocketMQ(server).lag("orders", "nobody") == 1
+
+
+def test_temporary_store_lies_in_memory_where_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, temporary: Path, tmp_path: Path
+) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(embedded, "IN_MEMORY", memory)
+    with EmbeddedServer():
+        assert len(list(temporary.iterdir())) == 1, "the environment names a place"
+    monkeypatch.delenv("TMPDIR")
+    with EmbeddedServer():
+        assert len(list(memory.iterdir())) == 1
+    assert list(memory.iterdir()) == []
+    monkeypatch.setattr(embedded, "IN_MEMORY_BYTES", 1 << 60)
+    with EmbeddedServer():
+        assert list(memory.iterdir()) == []
+
+
+def test_servers_stand_side_by_side() -> None:
+    with EmbeddedServer(brokerName="one") as one, EmbeddedServer(brokerName="two") as two:
+        assert one.namesrv_addr != two.namesrv_addr
+        RocketMQ(one).send("orders", "to one")
+        assert RocketMQ(two).messages("orders") == []
+
+
+def test_standard_event_loop_serves_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    with EmbeddedServer() as server:
+        assert server.call(lambda: type(asyncio.get_running_loop()).__module__).startswith("asyncio.")
+        RocketMQ(server).send("orders", "one")
+        assert len(RocketMQ(server).messages("orders")) == 1
+
+
+def test_server_nobody_stopped_is_gone_when_its_process_ends(temporary: Path) -> None:
+    script = (
+        "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
+        "server = EmbeddedServer().start()\n"
+        "RocketMQ(server).send('orders', 'one')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert list(temporary.iterdir()) == []
+
+
+# -- async with
+
+
+async def test_callers_loop_goes_on_while_the_server_starts_and_stops() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.001)
+
+    counting = asyncio.create_task(count())
+    async with EmbeddedServer() as server:
+        _, writer = await asyncio.open_connection(*server.namesrv_addr.split(":"))
+        writer.close()
+        during_start = turns
+    counting.cancel()
+    assert 1 < during_start < turns
+
+
+async def test_cancelled_start_leaves_nothing(temporary: Path) -> None:
+    async def enter() -> None:
+        async with EmbeddedServer():
+            pytest.fail("the start was cancelled")
+
+    entering = asyncio.create_task(enter())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    assert server_threads() == []
+    assert list(temporary.iterdir()) == []
+
+
+# -- errors of a start: raised in the caller, nothing left behind
+
+
+def test_taken_port_is_raised_in_the_caller(temporary: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = EmbeddedServer(listenPort=port)
+        with pytest.raises(StartError, match=rf"cannot listen on 127\.0\.0\.1:{port} \(broker\)"):
+            server.start()
+        with pytest.raises(NotRunningError):
+            _ = server.namesrv_addr
+        assert server_threads() == []
+        assert list(temporary.iterdir()) == []
+    with server:
+        assert server.broker_addr == f"127.0.0.1:{port}", "the same server starts when the port is free"
+
+
+def test_store_in_use_is_raised_in_the_caller(tmp_path: Path) -> None:
+    with EmbeddedServer(store=tmp_path), pytest.raises(StoreError, match="already open"):
+        EmbeddedServer(store=tmp_path).start()
+
+
+def test_started_server_refuses_a_second_start_and_lives_on(server: EmbeddedServer) -> None:
+    with pytest.raises(StartError, match="runs already"):
+        server.start()
+    assert connects(server.broker_addr)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (
+            {"defaultTopicQueueNum": 4},
+            "unknown key defaultTopicQueueNum, did you mean defaultTopicQueueNums?",
+        ),
+        ({"defaultTopicQueueNums": "x"}, "defaultTopicQueueNums=x is a bad value: it is a whole number"),
+        ({"autoCreateTopicEnable": 1}, "autoCreateTopicEnable=1 is a bad value: it is true or false"),
+        ({"storePathRootDir": "x"}, "storePathRootDir is given as the argument store"),
+    ],
+)
+def test_bad_setting_is_one_line(temporary: Path, settings: dict[str, str | int], complaint: str) -> None:
+    with pytest.raises(StartError) as raised:
+        EmbeddedServer(settings).start()
+    assert str(raised.value) == f"settings: {complaint}"
+    assert list(temporary.iterdir()) == []
+
+
+# -- settings
+
+
+def test_keywords_are_keys_of_broker_conf() -> None:
+    with EmbeddedServer(emulate="4.9", autoCreateTopicEnable=False, clusterTopicEnable=False) as server:
+        assert server.broker.is_emulating_4
+        with pytest.raises(BrokerError) as refused:
+            RocketMQ(server).send("orders", "one")
+        assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_key_of_the_name_server_reaches_it() -> None:
+    with EmbeddedServer(orderMessageEnable=True) as server:
+        assert server.node.name_server is not None
+        assert server.node.name_server.config.order_message_enable
+
+
+def test_file_is_read_keywords_win_and_nothing_is_written(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    text = "brokerName=from-file\ndefaultTopicQueueNums=3\norderMessageEnable=true\n"
+    conf.write_text(text)
+    with EmbeddedServer(conf=conf, brokerName="from-keyword") as server:
+        config = server.broker.config
+        assert (config.broker_name, config.default_topic_queue_nums) == ("from-keyword", 3)
+        assert server.node.name_server is not None
+        assert server.node.name_server.config.order_message_enable
+        server.request(UpdateBrokerConfig(), b"maxMessageSize=1000\n")
+        assert config.store.max_message_size == 1000
+    assert conf.read_text() == text
+    assert list(tmp_path.iterdir()) == [conf]
+
+
+def test_message_of_the_official_maximum_fits_a_temporary_store(server: EmbeddedServer) -> None:
+    # The body limit counts the body alone; properties come on top of it.
+    body = b"x" * 4_194_304
+    RocketMQ(server).send("large", body, properties={"p": "y" * 30_000})
+    assert RocketMQ(server).messages("large")[0].body == body
+
+
+def test_time_comes_from_the_clock_given() -> None:
+    clock = VirtualClock(start_ms=1_234_567_890_000)
+    with EmbeddedServer(clock=clock) as server:
+        RocketMQ(server).send("orders", "one")
+        server.call(clock.advance, 1000)
+        RocketMQ(server).send("orders", "two")
+        times = [message.store_timestamp for message in RocketMQ(server).messages("orders")]
+    assert times == [1_234_567_890_000, 1_234_567_891_000]
+
+
+# -- asking the running server
+
+
+def test_refused_request_raises_code_and_remark(server: EmbeddedServer) -> None:
+    with pytest.raises(BrokerError) as refused:
+        RocketMQ(server).send("no*topic", "one")
+    assert refused.value.code != 0
+    assert "illegal characters" in refused.value.remark
+    assert server.request(GetMaxOffset(topic="orders", queue_id=0)).offset == 0, (
+        "the connection is still good"
+    )
+
+
+def test_stopped_server_answers_nothing() -> None:
+    server = EmbeddedServer()
+    for ask in (lambda: server.call(int), server.mark, server.reset, lambda: server.broker):
+        with pytest.raises(NotRunningError, match="does not run"):
+            ask()
+
+
+def test_servers_own_thread_is_not_made_to_wait_for_itself(server: EmbeddedServer) -> None:
+    with pytest.raises(NotRunningError, match="cannot wait for itself"):
+        server.call(server.call, int)
+    with pytest.raises(NotRunningError, match="cannot wait for itself"):
+        server.call(server.stop)
+    assert connects(server.broker_addr)

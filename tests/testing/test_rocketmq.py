@@ -1,0 +1,134 @@
+"""What a test holds in its hand: names, messages in, messages and offsets out, and waiting for them."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+from pocketmq.protocol.compression import compress
+from pocketmq.protocol.offset_requests import UpdateConsumerOffset
+from pocketmq.protocol.send_requests import SendMessageV2
+from pocketmq.testing import (
+    EmbeddedServer,
+    MessagesMissingError,
+    RocketMQ,
+    TestingError,
+    WouldBlockError,
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer() as running:
+        yield running
+
+
+@pytest.fixture
+def mq(server: EmbeddedServer) -> Iterator[RocketMQ]:
+    yield RocketMQ(server, "p-")
+    server.reset()
+
+
+def commit(mq: RocketMQ, topic: str, group: str, queue_id: int, offset: int) -> None:
+    request = UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+    mq.server.request(request)
+
+
+def test_names_bear_the_prefix_and_exist(mq: RocketMQ) -> None:
+    assert (mq.topic("orders", queues=2, order=True), mq.group("billing")) == ("p-orders", "p-billing")
+    topic_config = mq.server.broker.topics.topics["p-orders"]
+    assert (topic_config.read_queue_nums, topic_config.write_queue_nums, topic_config.order) == (2, 2, True)
+    assert "p-billing" in mq.server.broker.groups
+
+
+@pytest.mark.parametrize("name", ["with blank", "x" * 127, "a/b"])
+def test_name_no_broker_takes_is_refused(mq: RocketMQ, name: str) -> None:
+    for make in (mq.topic, mq.group):
+        with pytest.raises(TestingError):
+            make(name)
+
+
+def test_messages_are_what_was_sent_in_the_order_it_came(mq: RocketMQ) -> None:
+    topic = mq.topic("orders", queues=3)
+    mq.send(topic, "größer", tags="created", keys="k1 k2", properties={"colour": "red"})
+    for number in range(5):
+        mq.send(topic, str(number))
+    first, *others = mq.messages(topic)
+    assert (first.topic, first.body, first.text) == (topic, "größer".encode(), "größer")
+    assert (first.tags, first.keys, first.properties["colour"]) == ("created", ["k1", "k2"], "red")
+    assert first.message_id is not None
+    assert [message.text for message in others] == ["0", "1", "2", "3", "4"]
+    assert [message.queue_id for message in (first, *others)] == [0, 1, 2, 0, 1, 2]
+    assert [message.queue_offset for message in (first, *others)] == [0, 0, 0, 1, 1, 1]
+    assert (others[0].tags, others[0].keys, others[0].reconsume_times) == (None, [], 0)
+
+
+def test_message_ids_differ(mq: RocketMQ) -> None:
+    for number in range(10):
+        mq.send("orders", str(number), queue_id=0)
+    assert len({message.message_id for message in mq.messages("orders")}) == 10
+
+
+def test_compressed_body_is_shown_as_it_was(mq: RocketMQ) -> None:
+    body, flags = compress(b"x" * 1000, "ZSTD")
+    mq.server.request(
+        SendMessageV2(
+            producer_group="p",
+            topic="packed",
+            default_topic="TBW102",
+            default_topic_queue_nums=1,
+            queue_id=0,
+            sys_flag=flags,
+            born_timestamp=1,
+            flag=0,
+        ),
+        body,
+    )
+    assert mq.messages("packed")[0].body == b"x" * 1000
+
+
+def test_lag_counts_what_is_not_committed(mq: RocketMQ) -> None:
+    topic, group = mq.topic("orders", queues=2), mq.group()
+    for number in range(6):
+        mq.send(topic, str(number))
+    assert (mq.offsets(topic, group), mq.lag(topic, group)) == ({}, 6)
+    commit(mq, topic, group, 0, 3)
+    assert (mq.offsets(topic, group), mq.lag(topic, group)) == ({0: 3}, 3)
+    commit(mq, topic, group, 1, 3)
+    assert mq.lag(topic, group) == 0
+    mq.wait_consumed(topic, group)
+
+
+def test_looking_changes_nothing(mq: RocketMQ) -> None:
+    mq.send("orders", "one")
+    groups = set(mq.server.broker.groups.groups)
+    assert mq.messages("not-there") == []
+    assert (mq.offsets("orders", "not-there"), mq.lag("orders", "not-there")) == ({}, 1)
+    assert len(mq.messages("orders")) == len(mq.messages("orders")) == 1
+    assert "not-there" not in mq.server.broker.topics
+    assert set(mq.server.broker.groups.groups) == groups
+
+
+def test_wait_ends_when_the_messages_are_there(mq: RocketMQ) -> None:
+    sending = threading.Thread(target=lambda: [mq.send("orders", str(number)) for number in range(3)])
+    sending.start()
+    assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
+    sending.join()
+
+
+def test_wait_says_what_is_missing(mq: RocketMQ) -> None:
+    mq.send("orders", "one", queue_id=0)
+    with pytest.raises(MessagesMissingError, match=r"^1 of 3 messages came to orders within 0\.01 s$"):
+        mq.wait_messages("orders", 3, timeout_seconds=0.01)
+    complaint = r"^billing has not consumed 1 of 1 messages of orders within 0\.01 s$"
+    with pytest.raises(AssertionError, match=complaint):
+        mq.wait_consumed("orders", "billing", timeout_seconds=0.01)
+
+
+async def test_wait_does_not_stop_a_running_loop(mq: RocketMQ) -> None:
+    with pytest.raises(WouldBlockError, match=r"await asyncio\.to_thread\(rocketmq\.wait_messages"):
+        mq.wait_messages("orders", 0)
+    waiting = asyncio.create_task(asyncio.to_thread(mq.wait_messages, "orders", 1))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(mq.send, "orders", "one")
+    assert [message.text for message in await waiting] == ["one"]

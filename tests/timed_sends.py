@@ -1,0 +1,46 @@
+"""A broker with a timer on a virtual clock, messages for it, and what has come of them, for timed messages."""
+
+import pocketmq.broker.send_handlers  # noqa: F401
+from pocketmq.broker.services import Broker
+from pocketmq.broker.timed_messages import TimedMessages
+from pocketmq.protocol.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.record import Record
+from pocketmq.protocol.send_requests import SendMessage
+
+from broker_fakes import Asked, FakeLoop, ask, close_broker
+from transaction_sends import records
+
+
+def with_timer(broker: Broker, loop: FakeLoop) -> Broker:
+    broker.timed = TimedMessages(broker, loop.call_later)
+    broker.timed.start()
+    return broker
+
+
+def stop(broker: Broker) -> None:
+    broker.rhythm.stop()
+    broker.timed.stop()
+    close_broker(broker)
+
+
+async def send(broker: Broker, body: bytes = b"x", topic: str = "T", **properties: str) -> Asked:
+    request = SendMessage(
+        producer_group="pg",
+        topic=topic,
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=1,
+        sys_flag=0,
+        born_timestamp=broker.clock.now_ms(),
+        flag=3,
+        properties=encode_properties_text(properties),
+    )
+    return await ask(broker, request, body)
+
+
+def bodies(broker: Broker, topic: str = "T", queue_id: int = 1) -> list[bytes]:
+    return [bytes(record.body) for record in records(broker, topic, queue_id)]
+
+
+def text(record: Record) -> dict[str, str]:
+    return decode_properties(record.properties)

@@ -1,0 +1,58 @@
+"""Half messages and their ends as requests, and what a topic holds, for the tests of transactions and their kin.
+
+No fixtures: those are in `broker/conftest.py`. Works on a broker of `broker_fakes.py`.
+"""
+
+import pocketmq.broker.send_handlers
+import pocketmq.broker.transaction_handlers  # noqa: F401
+from pocketmq.broker.services import Broker
+from pocketmq.protocol.properties import encode_properties_text
+from pocketmq.protocol.record import Record, decode_record
+from pocketmq.protocol.send_requests import SendMessage
+from pocketmq.protocol.transaction_requests import EndTransaction
+
+from broker_fakes import Asked, ask
+
+COMMIT, ROLLBACK, UNKNOWN = 8, 12, 0
+KEY = "7F000001000000000000000000000000"
+PREPARED = {"TRAN_MSG": "true", "PGROUP": "pg", "UNIQ_KEY": KEY, "WAIT": "true", "KEYS": "k1", "TAGS": "ta"}
+
+
+async def send_half(broker: Broker, sys_flag: int = 4, **properties: str) -> Asked:
+    request = SendMessage(
+        producer_group="pg",
+        topic="T",
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=2,
+        sys_flag=sys_flag,
+        born_timestamp=broker.clock.now_ms(),
+        flag=7,
+        properties=encode_properties_text({**PREPARED, **properties}),
+    )
+    answer = await ask(broker, request, b"half")
+    assert answer.code == 0
+    return answer
+
+
+def ending(half: Asked, how: int, **changes: object) -> EndTransaction:
+    values: dict[str, object] = {
+        "producer_group": "pg",
+        "tran_state_table_offset": int(half.fields["queueOffset"]),
+        "commit_log_offset": int(half.fields["msgId"][16:], 16),
+        "commit_or_rollback": how,
+        "msg_id": KEY,
+        **changes,
+    }
+    return EndTransaction(**values)  # type: ignore[arg-type]
+
+
+def records(broker: Broker, topic: str, queue_id: int = 0) -> list[Record]:
+    found = []
+    for offset in range(broker.store.max_offset(topic, queue_id)):
+        entry = broker.store.entry(topic, queue_id, offset)
+        assert entry is not None
+        data = broker.store.read_record(entry[0])
+        assert data is not None
+        found.append(decode_record(data))
+    return found
