@@ -1,0 +1,170 @@
+"""How fast is our client beside the official one, against the same broker in the same run?
+
+    python -m bench.client [--seconds 10] [--warm-up 6] [--version 5.5] [--broker ours|official] [--json FILE]
+
+The official benchmark programs (Producer, Consumer) and `pocketmq bench` take turns on one broker, a process of its own
+in a network namespace. A row gives messages a second of both, their ratio, and the client's CPU time for a message:
+where the machine does other work beside, that says more than the rates. Needs Java and Maven, as the interop tests do.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.interop.official.programs import example
+from tests.interop.official.servers import OfficialServer
+from tests.interop.our_server import OurServer
+from tests.interop.processes import Running
+from tests.interop.servers import NAMESRV_ADDR, Server
+
+from .java_ratio import FULL_SPEED, SETTINGS, cpu_seconds
+
+TOPIC = "BenchClient"
+POCKETMQ = (sys.executable, "-c", "from pocketmq.cli.main import main; main()", "bench")
+DRAIN_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """One row: words of `pocketmq bench`, and the official program with its words."""
+
+    name: str
+    python: tuple[str, ...]
+    java: tuple[str, ...]
+
+
+SENDS = (
+    Load("one after the other", ("producer", "-w", "1"), ("-w", "1")),
+    Load("64 at once", ("producer", "-w", "64"), ("-w", "64")),
+    Load("futures, 1000 under way", ("producer", "-w", "1", "-i", "1000"), ("-w", "1", "-y", "true")),
+)
+DRAIN = Load("backlog, trivial listener", ("consumer",), ("-w", "20"))
+
+
+@dataclass
+class Row:
+    """Messages a second, and CPU microseconds of the client a message."""
+
+    name: str
+    python_per_second: float
+    java_per_second: float
+    python_us: float
+    java_us: float
+
+
+def python(server: Server, words: tuple[str, ...], seconds: float, warm_up: float) -> dict[str, object]:
+    """One run of `pocketmq bench`; its result."""
+    timing = ("-d", str(seconds), "--warm-up", str(warm_up))
+    argv = [*POCKETMQ, *words, "-t", TOPIC, "-n", NAMESRV_ADDR, "--json", *timing]
+    log = server.home / "run" / f"bench-{time.monotonic_ns()}.json"
+    with Running(server.namespace, argv, log, name="pocketmq bench", separate_errors=True) as running:
+        if running.finish(seconds + warm_up + 60) != 0:
+            raise running.failed("failed")
+        found: dict[str, object] = json.loads(running.output)
+        return found
+
+
+def java_sends(
+    server: Server, version: str, words: tuple[str, ...], seconds: float, warm_up: float
+) -> tuple[float, float]:
+    """Messages a second of the official Producer after its warm-up, and CPU microseconds for each."""
+    pattern = r"Send TPS: (\d+)"
+    argv = (*words, "-s", "128", "-n", NAMESRV_ADDR, "-t", TOPIC, "-ri", "1000")
+    program = example(version, "benchmark.Producer")
+    with server.programs.start_java(program, *argv, java_opts=FULL_SPEED) as running:
+        running.wait_for(pattern, timeout=60)
+        time.sleep(warm_up)
+        before = len(re.findall(pattern, running.output))
+        began, cpu_began = time.monotonic(), cpu_seconds(running.process.pid)
+        time.sleep(seconds)
+        elapsed, cpu = time.monotonic() - began, cpu_seconds(running.process.pid) - cpu_began
+        rates = [int(text) for text in re.findall(pattern, running.output)[before:]]
+        running.kill()
+    rate = sum(rates) / max(len(rates), 1)
+    return rate, cpu / max(rate * elapsed, 1) * 1e6
+
+
+def java_drains(server: Server, version: str) -> tuple[float, float]:
+    """The same of the official Consumer, over the full seconds in which it reads the backlog."""
+    pattern = r"Consume TPS: (\d+)"
+    argv = (*DRAIN.java, "-n", NAMESRV_ADDR, "-t", TOPIC, "-ri", "1000")
+    program = example(version, "benchmark.Consumer")
+    with server.programs.start_java(program, *argv, java_opts=FULL_SPEED) as running:
+        deadline = time.monotonic() + DRAIN_SECONDS
+        rates: list[int] = []
+        while time.monotonic() < deadline and not (any(rates) and rates[-1] == 0):
+            time.sleep(0.2)
+            rates = [int(text) for text in re.findall(pattern, running.output)]
+        cpu = cpu_seconds(running.process.pid)
+        running.kill()
+    reading = [rate for rate in rates if rate]
+    full = reading[1:-1] or reading
+    return sum(full) / max(len(full), 1), cpu / max(sum(reading), 1) * 1e6
+
+
+def run(server: Server, seconds: float, warm_up: float, version: str) -> tuple[list[Row], dict[str, object]]:
+    """Every load with both clients, one after the other; and the result of the Python consumer."""
+    rows = []
+    for load in SENDS:
+        found = python(server, load.python, seconds, warm_up)
+        java_rate, java_us = java_sends(server, version, load.java, seconds, warm_up)
+        rows.append(_row(load, found, java_rate, java_us))
+    consumed = python(server, DRAIN.python, DRAIN_SECONDS, 0)
+    java_rate, java_us = java_drains(server, version)
+    rows.append(_row(DRAIN, consumed, java_rate, java_us))
+    return rows, consumed
+
+
+def _row(load: Load, found: dict[str, object], java_rate: float, java_us: float) -> Row:
+    rate, micro = found["perSecond"], found["cpuMicrosecondsPerMessage"]
+    assert isinstance(rate, float)
+    assert isinstance(micro, float)
+    row = Row(load.name, rate, java_rate, micro, java_us)
+    print(f"  {load.name:28} Python {rate:9.0f} /s   Java {java_rate:9.0f} /s", flush=True)
+    return row
+
+
+def table(rows: list[Row]) -> str:
+    lines = [
+        "| load, 128 B | Python /s | Java /s | ratio | Python CPU us | Java CPU us |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        ratio = row.python_per_second / row.java_per_second if row.java_per_second else 0.0
+        lines.append(
+            f"| {row.name} | {row.python_per_second:.0f} | {row.java_per_second:.0f} | {ratio:.2f} | "
+            f"{row.python_us:.1f} | {row.java_us:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--warm-up", type=float, default=6.0)
+    parser.add_argument("--version", choices=("4.9", "5.5"), default="5.5")
+    parser.add_argument("--broker", choices=("ours", "official"), default="ours")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / options.broker
+        server: Server = (
+            OurServer(home, broker_conf=SETTINGS, options=("--log-level", "error"))
+            if options.broker == "ours"
+            else OfficialServer(options.version, home, broker_conf=SETTINGS, java_opts=FULL_SPEED)
+        )
+        with server:
+            rows, consumed = run(server, options.seconds, options.warm_up, options.version)
+    print(table(rows))
+    print(f"\nconsumer: {json.dumps(consumed)}")
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What one broker takes from our own load program: throughput and latency, p50 to p99.9.
+
+    python -m bench.load [--seconds 5] [--namesrv HOST:PORT]
+
+Without a name server given, a server of its own is started on free ports with a temporary store. The load program and
+the server share the machine: the figures are those of a laptop, not of a server alone.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from pocketmq.broker.serving import loop_factory
+from pocketmq.cli.bench_runs import ensure_topic
+from pocketmq.client.connections import Connections
+from pocketmq.client.producer import Producer
+from pocketmq.client.routes import Routes
+
+from .raw_load import load
+
+TOPIC = "BenchLoad"
+ROWS = ((1, 1, 128), (64, 1, 128), (8, 16, 128), (64, 1, 4096))
+"""Connections, sends under way on each, body bytes."""
+
+
+@contextlib.contextmanager
+def own_server() -> Iterator[str]:
+    """The name server's address of a server that ends with the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--port", "0", "--namesrv-port", "0", "--store", folder, "--log-level", "error"]
+        server = subprocess.Popen(
+            [sys.executable, "-m", "pocketmq.broker", *words], stdout=subprocess.PIPE, text=True
+        )
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip().partition("=")[2]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+async def measure(namesrv: str, seconds: float) -> None:
+    """Run each row, one after the other."""
+    async with Producer("bench-load", namesrv_addr=namesrv) as producer:
+        await ensure_topic(producer, TOPIC)
+    connections = Connections()
+    route = await Routes(connections, namesrv).find(TOPIC)
+    connections.close()
+    queues = route.write_queues()
+    address = route.master(queues[0].broker_name)
+    for count, depth, size in ROWS:
+        result = await load(
+            address,
+            TOPIC,
+            queue_nums=len(queues),
+            connections=count,
+            depth=depth,
+            body_bytes=size,
+            seconds=seconds,
+        )
+        told = ", ".join(f"p{percent:g} {result.percentile_ms(percent):.3f} ms" for percent in (50, 99, 99.9))
+        print(
+            f"{count} connections x {depth}, {size} bytes: {result.per_second:.0f} messages/s, "
+            f"{result.failed} failed, {told}",
+            flush=True,
+        )
+
+
+def run(namesrv: str, seconds: float) -> None:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(measure(namesrv, seconds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--namesrv")
+    options = parser.parse_args()
+    if options.namesrv:
+        run(options.namesrv, options.seconds)
+        return
+    with own_server() as namesrv:
+        run(namesrv, options.seconds)
+
+
+if __name__ == "__main__":
+    main()

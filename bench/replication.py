@@ -1,0 +1,107 @@
+"""How fast does an empty slave catch up with a master's log?
+
+    python -m bench.replication [--mebibytes 900] [--size 4096]
+
+Both are PocketMQ processes on this machine; the log is written beforehand, straight into the master's store. Two times
+are printed: until the slave has every byte, and until every message is visible in its queue there.
+"""
+
+import argparse
+import contextlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pocketmq.protocol import fastjson
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
+
+RUNTIME_INFO = 28
+TOPIC = "SELF_TEST_TOPIC"
+
+
+def write_log(folder: Path, mebibytes: int, size: int) -> int:
+    """Fill one log file's worth of messages; returns where the log ends."""
+    store = MessageStore(StoreConfig(store_path_root_dir=str(folder)), WallClock())
+    store.open()
+    body = bytes(size)
+    while store.log_max_offset < mebibytes << 20:
+        store.append(NewMessage(TOPIC, 0, body, b"", {}))
+    end = store.log_max_offset
+    store.close()
+    return end
+
+
+@contextlib.contextmanager
+def broker(folder: Path, *words: str) -> Iterator[str]:
+    """A server; yields its name server's address."""
+    command = [
+        sys.executable,
+        "-m",
+        "pocketmq.broker",
+        "--store",
+        str(folder),
+        "--log-level",
+        "error",
+        *words,
+    ]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        yield server.stdout.readline().strip().partition("=")[2]
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def runtime_info(port: int) -> dict[str, str]:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(encode_frame(Command(RUNTIME_INFO, 1)))
+        cutter, replies = FrameCutter(), []
+        while not replies:
+            replies = cutter.feed(connection.recv(65536))
+        table: dict[str, str] = fastjson.loads(bytes(replies[0].body or b""))["table"]
+        return table
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--mebibytes", type=int, default=900)
+    parser.add_argument("--size", type=int, default=4096)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        end = write_log(root / "master", options.mebibytes, options.size)
+        port = free_port()
+        with broker(root / "master", "--port", "0", "--namesrv-port", "0") as names:
+            words = ("--port", str(port), "--no-namesrv", "--namesrv", names)
+            role = ("--set", "brokerRole=SLAVE", "--set", "brokerId=1")
+            with broker(root / "slave", *words, *role):
+                began, copied = time.monotonic(), 0.0
+                while True:
+                    info = runtime_info(port)
+                    at_end = int(info["commitLogMaxOffset"]) >= end
+                    copied = copied or (time.monotonic() - began if at_end else 0.0)
+                    if at_end and int(info["dispatchBehindBytes"]) == 0:
+                        break
+                    time.sleep(0.02)
+                visible = time.monotonic() - began
+    print(
+        f"{end / 2**20:.0f} MiB of {options.size}-byte messages: copied in {copied:.1f} s "
+        f"({end / 2**20 / copied:.0f} MiB/s), visible after {visible:.1f} s ({end / 2**20 / visible:.0f} MiB/s)"
+    )
+
+
+if __name__ == "__main__":
+    main()

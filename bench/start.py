@@ -1,0 +1,67 @@
+"""How long until a started server answers, and how much memory does it hold when idle?
+
+    python -m bench.start [--runs 10]
+
+The time runs from the start of the process to the first reply to GET_ROUTEINFO_BY_TOPIC (105) for a topic the broker
+registered. Memory is the resident set a second later, without mapped files of other processes (VmRSS).
+"""
+
+import argparse
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pocketmq.protocol.command import Command
+from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.route_requests import GetRouteInfoByTopic
+from pocketmq.protocol.schema import to_fields
+from pocketmq.protocol.topics import SELF_TEST_TOPIC
+
+
+def first_reply(folder: str) -> tuple[float, float]:
+    """Milliseconds to the first reply, and MiB resident when idle, of one server."""
+    began = time.perf_counter()
+    words = ["--port", "0", "--namesrv-port", "0", "--store", folder, "--log-level", "error"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "pocketmq.broker", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    try:
+        host, _, port = server.stdout.readline().strip().partition("=")[2].partition(":")
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            request = GetRouteInfoByTopic(topic=SELF_TEST_TOPIC)
+            connection.sendall(encode_frame(Command(request.code, 1, fields=to_fields(request))))
+            cutter, replies = FrameCutter(), []
+            while not replies:
+                replies = cutter.feed(connection.recv(65536))
+        elapsed_ms = (time.perf_counter() - began) * 1000
+        if replies[0].code != 0:
+            raise RuntimeError(f"the route was answered {replies[0].code}: {replies[0].remark}")
+        time.sleep(1)
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        resident_kib = int(status.partition("VmRSS:")[2].split()[0])
+        return elapsed_ms, resident_kib / 1024
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=10)
+    options = parser.parse_args()
+    results = []
+    for _ in range(options.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            results.append(first_reply(folder))
+    times, memory = zip(*results, strict=True)
+    print(f"start to first reply: median {statistics.median(times):.0f} ms, worst {max(times):.0f} ms")
+    print(f"idle memory: median {statistics.median(memory):.0f} MiB, worst {max(memory):.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

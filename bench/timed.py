@@ -1,0 +1,141 @@
+"""Timed messages: how fast they are taken, what a million that wait cost, and how late a crowd of one second comes.
+
+    python -m bench.timed [--count 1000000] [--crowd 20000]
+
+A server of its own on free ports with a temporary store; the load program shares the machine. Due times are spread over
+half an hour, an hour away. The crowd is due in one second: "late" is from that second until the last one was seen.
+"""
+
+import argparse
+import asyncio
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pocketmq.client.connection import Connection
+from pocketmq.protocol.offset_requests import GetMaxOffset
+from pocketmq.protocol.route_requests import GetRouteInfoByTopic
+
+from .raw_load import load
+
+TOPIC = "BenchmarkTest"
+QUEUES = 4
+CONNECTIONS, DEPTH, BODY_BYTES = 8, 16, 128
+SLICE_SECONDS = 0.5
+
+
+def resident_bytes(process_id: int) -> int:
+    """Private memory of a process: what it would not give back by closing its files."""
+    text = Path(f"/proc/{process_id}/status").read_text()
+    found = re.search(r"RssAnon:\s+(\d+) kB", text)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+async def schedule(address: str, count: int) -> tuple[int, float]:
+    """Send timed messages until there are `count`; how many, in how many seconds of sending."""
+    sent, seconds, number = 0, 0.0, 0
+    while sent < count:
+        delay_seconds = 3600 + number * 37 % 1800
+        number += 1
+        result = await load(
+            address,
+            TOPIC,
+            queue_nums=QUEUES,
+            connections=CONNECTIONS,
+            depth=DEPTH,
+            body_bytes=BODY_BYTES,
+            seconds=SLICE_SECONDS,
+            properties={"TIMER_DELAY_SEC": str(delay_seconds)},
+        )
+        assert result.failed == 0
+        sent += result.sent
+        seconds += result.seconds
+    return sent, seconds
+
+
+async def crowd(address: str, count: int) -> float:
+    """Seconds between the second for which at least `count` messages are due and the arrival of the last."""
+    connection = await Connection.connect(address)
+
+    async def arrived() -> int:
+        replies = [
+            await connection.call(GetMaxOffset(topic=TOPIC, queue_id=queue)) for queue in range(QUEUES)
+        ]
+        return sum(reply.offset for reply in replies)
+
+    before = await arrived()
+    due_seconds = int(time.time()) + 8
+    sent = 0
+    while sent < count:
+        result = await load(
+            address,
+            TOPIC,
+            queue_nums=QUEUES,
+            connections=CONNECTIONS,
+            depth=DEPTH,
+            body_bytes=BODY_BYTES,
+            seconds=0.1,
+            properties={"TIMER_DELIVER_MS": str(due_seconds * 1000)},
+        )
+        sent += result.sent
+    while await arrived() < before + sent:  # noqa: ASYNC110 - another process makes it come true
+        await asyncio.sleep(0.01)
+    late = time.time() - due_seconds
+    connection.close()
+    print(f"crowd: {sent} messages of one second, the last came {late:.2f} s after it")
+    return late
+
+
+async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
+    before = resident_bytes(process_id)
+    sent, seconds = await schedule(address, count)
+    after = resident_bytes(process_id)
+    print(
+        f"scheduled: {sent} messages in {seconds:.1f} s ({sent / seconds:.0f}/s), "
+        f"memory {before / 2**20:.0f} -> {after / 2**20:.0f} MiB"
+    )
+    await crowd(address, crowd_count)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--crowd", type=int, default=20_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--port", "0", "--namesrv-port", "0", "--store", folder]
+        log = Path(folder) / "log"
+        with log.open("w") as errors:
+            server = subprocess.Popen(
+                [sys.executable, "-m", "pocketmq.broker", *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        assert server.stdout is not None
+        try:
+            namesrv = server.stdout.readline().strip().partition("=")[2]
+            asyncio.run(
+                measure(asyncio.run(broker_address(namesrv)), server.pid, options.count, options.crowd)
+            )
+        finally:
+            server.terminate()
+            server.wait()
+
+
+async def broker_address(namesrv: str) -> str:
+    """The broker behind a name server."""
+    connection = await Connection.connect(namesrv)
+    body = await connection.call_for_body(GetRouteInfoByTopic(topic=TOPIC))
+    connection.close()
+    found = re.search(rb"127\.0\.0\.1:\d+", bytes(body))
+    assert found is not None
+    return found[0].decode()
+
+
+if __name__ == "__main__":
+    main()
