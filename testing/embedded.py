@@ -222,8 +222,7 @@ class EmbeddedServer:
     async def _request(self, request: Request[ReplyT], body: Body | None) -> ReplyT:
         node = self._running()
         if self._connection is None or self._connection.closed:
-            host, _, port = node.broker_address.rpartition(":")
-            self._connection = await node.broker.server.connect(host, int(port))
+            self._connection = await node.broker.server.connect(node.broker_address)
         _, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
         return reply
 
