@@ -10,7 +10,6 @@ Servers of a session are shared: a test takes topic and group names of its own (
 none of them.
 """
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,22 +20,23 @@ import pytest
 from . import namespaces
 from .official import jars
 from .official.servers import OfficialServer
+from .on_demand import ON_DEMAND, leave_out
 from .our_server import OurServer
 from .servers import Server
 
 HERE = Path(__file__).parent
 SIDES = ("ours", "official-4.9", "official-5.5")
-CHOSEN_SIDES = SIDES if "POCKETMQ_INTEROP_ALL" in os.environ else SIDES[:1]
-"""For the tests that take longest: they were played on the official brokers, and are again on demand."""
+CHOSEN_SIDES = ("ours", *(pytest.param(side, marks=ON_DEMAND) for side in SIDES[1:]))
 TEST_TIMEOUT_S = 180
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("interop")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+    config.hook.pytest_deselected(items=list(leave_out(items)))
 
 
 @pytest.fixture(scope="session")

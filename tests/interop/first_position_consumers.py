@@ -13,7 +13,6 @@ history to the other. The states themselves are explained in the `first_position
 """
 
 import math
-import os
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from types import TracebackType
 from .first_position_old_rows import GONE, TRIMMED
 from .first_position_rows import QUEUES
 from .official.programs import compile_java
+from .on_demand import EVERYTHING
 from .processes import Running
 from .raw_client import RawClient, wait_until
 from .servers import Server
@@ -90,7 +90,7 @@ def _is_slow(line: str, version: str, where: str, kind: str) -> bool:
 
     Confirmed on both official brokers; POCKETMQ_INTEROP_ALL=1 waits for them again.
     """
-    if version != "4.9" or "POCKETMQ_INTEROP_ALL" in os.environ:
+    if version != "4.9" or EVERYTHING:
         return False
     if kind == RESET:
         return line == "5.5"

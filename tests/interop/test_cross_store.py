@@ -5,13 +5,13 @@ messages by key and by position, and messages that wait. The chains are run once
 `store_chain.py`. POCKETMQ_INTEROP_ALL=1 adds those of CHAINS_ON_DEMAND.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from .on_demand import chosen
 from .store_chain import BULK, GROUP, LONGEST_LEVEL, Chain, Step, Turn
 from .store_snapshot import SCHEDULE_TOPIC, Snapshot
 
@@ -49,7 +49,7 @@ CHAINS_ON_DEMAND = {
         Turn("ours-4.9", "stop"),
     ),
 }
-CHOSEN = {**CHAINS, **(CHAINS_ON_DEMAND if os.environ.get("POCKETMQ_INTEROP_ALL") else {})}
+CHOSEN = dict(chosen(CHAINS.items(), CHAINS_ON_DEMAND.items()))
 CHAIN_SECONDS = 400
 STEPS = [(name, number) for name, turns in CHOSEN.items() for number in range(len(turns))]
 OPENINGS = [(name, number) for name, number in STEPS if number]

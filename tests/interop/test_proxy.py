@@ -4,13 +4,13 @@ Only with POCKETMQ_INTEROP_ALL=1: the proxy alone is 140 jars, fetched by Maven 
 """
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .official import jars
+from .on_demand import ON_DEMAND
 from .processes import Running
 from .raw_client import RawClient
 from .servers import NAMESRV_ADDR, Server
@@ -19,7 +19,7 @@ JAVA = Path(__file__).parent / "java" / "GrpcTalk.java"
 TOPIC = "GrpcTopic"
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("POCKETMQ_INTEROP_ALL"), reason="POCKETMQ_INTEROP_ALL is not set"),
+    ON_DEMAND,
     pytest.mark.timeout(600),
 ]
 

@@ -7,7 +7,6 @@ POCKETMQ_INTEROP_ALL=1, which also adds more pairs; that it has the log is teste
 """
 
 import hashlib
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from .conftest import HERE
 from .namespaces import Namespace
 from .official.programs import Programs, compile_java
 from .official.servers import OfficialServer
+from .on_demand import EVERYTHING
 from .our_server import OurServer
 from .raw_client import RawClient, wait_until
 from .servers import BROKER_PORT, NAMESRV_ADDR, Server
@@ -26,7 +26,6 @@ SLAVE_PORT = 10931
 TOPIC, QUEUES, GROUP = "replicated", 2, "readers"
 SIZES = {"mappedFileSizeCommitLog": 64 << 20, "slaveReadEnable": True}
 SYNC_SECONDS = {"ours": 30.0, "ours-4.9": 30.0, "official-4.9": 40.0, "official-5.5": 150.0}
-EVERYTHING = bool(os.environ.get("POCKETMQ_INTEROP_ALL"))
 PAIRS = [
     ("ours", "official-5.5"),
     ("ours-4.9", "official-4.9"),

@@ -5,7 +5,6 @@ All chosen worlds are opened at the first use of one, in the background: their c
 judged.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pytest
 
 from ..conftest import make_server
 from ..official.programs import BINARY_HEADER
+from ..on_demand import chosen
 from .world import BROKER_CONF, World
 
 
@@ -44,7 +44,7 @@ ON_DEMAND = (
     Combination("official-5.5", "4.9", binary_header=True),
     Combination("official-4.9", "5.5", binary_header=True),
 )
-CHOSEN = (*ALWAYS, *ON_DEMAND) if os.environ.get("POCKETMQ_INTEROP_ALL") else ALWAYS
+CHOSEN = chosen(ALWAYS, ON_DEMAND)
 AT_ONCE = 2
 
 
