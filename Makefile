@@ -56,8 +56,9 @@ format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-unit: $(SPARK) ## the default suite (no Java)
-	$(BIN)/pytest
+# Two workers share the tests, and who is done first takes over from the other: as many as the smallest machine has cores.
+unit: $(SPARK) ## the default suite (no Java) on WORKERS=2
+	$(BIN)/pytest --numprocesses $(or $(WORKERS),2) --dist worksteal
 
 spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without Java 17+
 	$(BIN)/pytest -m spark tests/spark

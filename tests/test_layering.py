@@ -5,7 +5,7 @@ TYPE_CHECKING.
 """
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 import pytest
@@ -34,21 +34,22 @@ def sources(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imported_modules(path: Path) -> list[tuple[int, str]]:
     """(line, absolute module name) of every import; relative ones are resolved against pocketmq.<folder>."""
     package = ["pocketmq", *path.relative_to(ROOT).parent.parts]
+    found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             if module in ("pocketmq", ""):
-                for alias in node.names:
-                    yield node.lineno, f"{module}.{alias.name}"
+                found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
             else:
-                yield node.lineno, module
+                found.append((node.lineno, module))
+    return found
 
 
 @pytest.mark.parametrize("package", PACKAGES)

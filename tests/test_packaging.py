@@ -6,6 +6,7 @@ Not a build: making a wheel needs the network for its build tools. Read next: py
 import importlib.metadata
 import os
 import re
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -91,3 +92,8 @@ def _requirement_name(text: str) -> str:
     matched = re.match(r"[A-Za-z0-9._-]+", text)
     assert matched, text
     return re.sub(r"[-_.]+", "-", matched.group()).lower()
+
+
+def test_bytecode_is_kept_for_the_next_run_and_for_programs_that_tests_start() -> None:
+    assert not sys.dont_write_bytecode
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ

@@ -4,6 +4,7 @@ Looks at the files git would commit. Formatting and types are ruff's and mypy's 
 """
 
 import ast
+import functools
 import re
 import subprocess
 from pathlib import Path
@@ -42,6 +43,7 @@ REGISTRY = re.compile(
 )
 
 
+@functools.cache
 def tracked() -> list[Path]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
@@ -53,6 +55,18 @@ def tracked() -> list[Path]:
     return [
         path for path in paths if path.is_file() and not path.is_symlink() and ".namespace" not in path.parts
     ]
+
+
+@functools.cache
+def outline(path: Path) -> tuple[str | None, list[tuple[str, int, int]]]:
+    """The docstring, and of each function its name, first line and number of lines. The trees are too large to keep."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [
+        (node.name, node.lineno, node.end_lineno - node.lineno + 1)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
+    ]
+    return ast.get_docstring(tree), functions
 
 
 def python_files() -> list[Path]:
@@ -80,13 +94,12 @@ def test_no_python_file_is_too_long_to_read_at_once() -> None:
 
 
 def test_functions_fit_a_screen() -> None:
-    long = []
-    for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
-                lines = node.end_lineno - node.lineno + 1
-                if lines > FUNCTION_LINES_AT_MOST:
-                    long.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {lines} lines")
+    long = [
+        f"{path.relative_to(ROOT)}:{line} {name}: {lines} lines"
+        for path in python_files()
+        for name, line, lines in outline(path)[1]
+        if lines > FUNCTION_LINES_AT_MOST
+    ]
     assert long == []
 
 
@@ -100,11 +113,7 @@ def test_file_names_say_what_is_inside() -> None:
 
 
 def test_every_python_file_begins_with_a_docstring() -> None:
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in python_files()
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in python_files() if not outline(path)[0]]
     assert silent == []
 
 

@@ -9,6 +9,8 @@ from pocketmq.broker.node import Node
 from pocketmq.protocol.topic_config import TopicConfig
 from pocketmq.store.config import StoreConfig
 
+from client_waits import until
+
 
 def make_node(folder: Path) -> Node:
     store = StoreConfig(
@@ -28,7 +30,8 @@ async def test_a_table_that_cannot_be_saved_keeps_neither_the_others_nor_the_sto
     await node.start()
     node.broker.topics.update(TopicConfig(topic_name="orders"))
     node.broker.offsets.commit("orders", "g", 0, 5)
-    await asyncio.sleep(0.2)  # the topic is saved after a moment
+    saved = tmp_path / "config" / "topics.json"
+    await until(lambda: saved.exists() and b'"orders"' in saved.read_bytes())  # after a moment
     node.broker.topics.dirty = True
     (tmp_path / "config" / "topics.json.tmp").mkdir()
     await node.stop()
