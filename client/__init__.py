@@ -30,8 +30,9 @@ each from its file; `settings.py` has every setting with its default. In reading
     allocation.py            who gets which queue         assignment.py        what the broker says
     first_position.py        where to begin               held_queues.py       what consumers hold alike
     process_queue.py         what is pulled, not done     flow_control.py      when to hold back
-    offset_memory.py         offsets reached              offset_stores.py     where they are kept
-    offset_correction.py     after a pull                 pull_api.py          one pull, offset questions
+    offset_memory.py         offsets reached              offset_reports.py    telling the brokers
+    offset_stores.py         where they are kept          offset_correction.py  after a pull
+    pull_api.py              one pull, offset questions
     puller.py                the pull loop of a queue     push_queues.py       the queues of a push consumer
     pop_receipts.py          what popped messages carry   pop_api.py           pop, ack, have it later
     pop_queues.py            queues that are popped       pop_settlement.py    what becomes of the messages

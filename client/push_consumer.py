@@ -46,7 +46,13 @@ from .listener_returns import direct_result
 from .listeners import Listener, ListenerCall
 from .message import MessageExt
 from .message_stream import MessageStream
-from .offset_stores import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore, read_offset
+from .offset_stores import (
+    LocalFileOffsetStore,
+    OffsetStore,
+    RemoteBrokerOffsetStore,
+    persist_last,
+    read_offset,
+)
 from .options import PushConsumerOptions
 from .ordered_delivery import OrderedDelivery
 from .ordered_results import max_reconsume_times as max_ordered_times
@@ -214,7 +220,7 @@ class PushConsumer(Facade):
         for delivery in (self._concurrent, self._ordered):
             if delivery is not None:
                 await delivery.stop(wait_ms)
-        await self.persist_offsets()
+        await persist_last(self.offsets, self._queues.table)
         if self._queues.needs_locks:
             await self._queues.locks.unlock_all()
         await instance.unregister_consumer(self._group)
