@@ -10,8 +10,9 @@ each from its file; `settings.py` has every setting with its default. In reading
     routes.py                which broker has a topic     broker_addresses.py  where the brokers are
     message.py               Message, MessageExt          namespaces.py       names with something before them
     settings.py              all settings                 setting_checks.py    what is wrong with one
-    options.py               settings as arguments        validators.py        names and messages
-    groups.py                what an instance asks        client_config.py     settings to an instance
+    not_settings.py          what official setters became  options.py          settings as arguments
+    validators.py            names and messages           groups.py            what an instance asks
+    client_config.py         settings to an instance
     instance.py              what facades share           heartbeats.py        who we are, told to brokers
     broker_pushes.py         what brokers ask of us       facade.py            how clients start and end
     hooks.py                 a user who looks on          trace_records.py     traces as text
