@@ -108,7 +108,10 @@ class PushConsumer(Facade):
             raise ClientError("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
             raise ClientError("consume_message_batch_max_size needs a batch_listener")
-        self._stream = MessageStream() if listener is None and batch_listener is None else None
+        self._stream: MessageStream | None = None
+        if listener is None and batch_listener is None:
+            # In order there is one call a queue, and there may be one queue only.
+            self._stream = MessageStream(1 if orderly else self.settings.consume_thread_min)
         self._listener = batch_listener or listener or self._stream
         self._takes_batch = batch_listener is not None
         self._orderly = orderly
