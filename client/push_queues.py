@@ -220,7 +220,7 @@ class PushQueues(HeldQueues):
         """Share the thresholds out, tell the brokers (a new subscription version), then the user."""
         before = self._shares.get(topic, set())
         self._shares[topic] = set(mine)
-        if not known and not before:
+        if self._stopped or (not known and not before):
             return
         subscription = self._subscriptions.get(topic)
         if subscription is not None:
