@@ -10,8 +10,9 @@ each from its file; `settings.py` has every setting with its default. In reading
     routes.py                which broker has a topic     broker_addresses.py  where the brokers are
     message.py               Message, MessageExt          namespaces.py       names with something before them
     settings.py              all settings                 setting_checks.py    what is wrong with one
-    options.py               settings as arguments        validators.py        names and messages
-    groups.py                what an instance asks        client_config.py     settings to an instance
+    not_settings.py          what official setters became  options.py          settings as arguments
+    validators.py            names and messages           groups.py            what an instance asks
+    client_config.py         settings to an instance
     instance.py              what facades share           heartbeats.py        who we are, told to brokers
     broker_pushes.py         what brokers ask of us       facade.py            how clients start and end
     hooks.py                 a user who looks on          trace_records.py     traces as text
@@ -30,8 +31,9 @@ each from its file; `settings.py` has every setting with its default. In reading
     allocation.py            who gets which queue         assignment.py        what the broker says
     first_position.py        where to begin               held_queues.py       what consumers hold alike
     process_queue.py         what is pulled, not done     flow_control.py      when to hold back
-    offset_memory.py         offsets reached              offset_stores.py     where they are kept
-    offset_correction.py     after a pull                 pull_api.py          one pull, offset questions
+    offset_memory.py         offsets reached              offset_reports.py    telling the brokers
+    offset_stores.py         where they are kept          offset_correction.py  after a pull
+    pull_api.py              one pull, offset questions
     puller.py                the pull loop of a queue     push_queues.py       the queues of a push consumer
     pop_receipts.py          what popped messages carry   pop_api.py           pop, ack, have it later
     pop_queues.py            queues that are popped       pop_settlement.py    what becomes of the messages

@@ -15,6 +15,7 @@ from .address_server import address_server_url
 from .errors import ClientError
 from .instance import InstanceConfig, instance_name_of, local_ip
 from .namespaces import namespace_of_endpoint
+from .not_settings import no_setting
 from .rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
 from .settings import ClientSettings, LitePullConsumerSettings, PushConsumerSettings
 from .tls import tls_context
@@ -23,15 +24,16 @@ SettingsT = TypeVar("SettingsT", bound=ClientSettings)
 
 
 def settings_of(kind: type[SettingsT], given: SettingsT | None, options: Mapping[str, Any]) -> SettingsT:
-    """The settings object, or one made of keyword arguments; ClientError for an unknown name or a wrong value."""
+    """The settings object, or one made of keyword arguments. ClientError for a wrong value or an unknown name, then
+    with what to use instead (`not_settings.py`)."""
     if given is not None:
         if options:
             raise ClientError(f"give settings or keyword arguments, not both: {', '.join(options)}")
         settings = given
     else:
-        unknown = [name for name in options if name not in kind.__struct_fields__]
-        if unknown:
-            raise ClientError(f"{kind.__name__} has no setting {', '.join(unknown)}")
+        for name in options:
+            if name not in kind.__struct_fields__:
+                raise no_setting(kind.__name__, name, kind.__struct_fields__)
         settings = kind(**options)
     if settings.namespace is None:
         found = namespace_of_endpoint(settings.namesrv_addr or os.environ.get("NAMESRV_ADDR"))

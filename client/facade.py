@@ -42,6 +42,7 @@ class Facade(ABC):
         self._hooks = Hooks(hooks)
         self._trace = self._make_trace() if settings.enable_trace else None
         self._instance: ClientInstance | None = None
+        self._starting = False
         self._closed = False
 
     @property
@@ -64,13 +65,22 @@ class Facade(ABC):
         await self.shutdown()
 
     async def start(self) -> None:
-        """Join the group. Brokers need not be there yet. What fails leaves nothing behind."""
-        if self._instance is not None or self._closed:
+        """Join the group. Brokers need not be there yet. What fails leaves nothing behind. ClientClosed where the
+        client was shut down meanwhile."""
+        if self._instance is not None or self._closed or self._starting:
             raise ClientClosed(f"The {self._called} service state not OK, maybe started once: {self._group}")
+        self._starting = True
+        try:
+            await self._start()
+        finally:
+            self._starting = False
+
+    async def _start(self) -> None:
         instance = ClientInstance.get(instance_config(self.settings, self._hooks.rpc))
         try:
             with instance.expecting():
                 await self._build(instance)
+                self._check_wanted()
                 self._register(instance)
         except BaseException:
             await instance.shutdown()
@@ -78,17 +88,25 @@ class Facade(ABC):
         self._instance = instance
         try:
             await instance.find_name_servers()
+            self._check_wanted()
             instance.start()
             await self._start_trace()
+            self._check_wanted()
             await self._join(instance)
+            self._check_wanted()
         except BaseException:
             await self.shutdown()
             raise
+
+    def _check_wanted(self) -> None:
+        if self._closed:
+            raise ClientClosed(f"the {self._called} of {self._group} was shut down while it started")
 
     async def shutdown(self) -> None:
         """Leave the group; nothing where it is left already. Cancelled, it still lets go of everything."""
         instance = self._instance
         if instance is None or self._closed:
+            self._closed = self._closed or self._starting
             return
         instance.check_loop()
         self._closed = True

@@ -30,7 +30,13 @@ from .instance import ClientInstance
 from .listener_returns import ConsumeConcurrentlyStatus, ConsumeReturnType
 from .lite_pull_queues import LiteQueues, QueuesChanged, subscription_of
 from .message import MessageExt
-from .offset_stores import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore, read_offset
+from .offset_stores import (
+    LocalFileOffsetStore,
+    OffsetStore,
+    RemoteBrokerOffsetStore,
+    persist_last,
+    read_offset,
+)
 from .options import LitePullConsumerOptions
 from .settings import LitePullConsumerSettings
 from .validators import check_consumer_group
@@ -103,7 +109,7 @@ class LitePullConsumer(Facade):
     async def _leave(self, instance: ClientInstance) -> None:
         """What was polled since the last commit comes again."""
         await self._queues.stop()
-        await self.persist_offsets()
+        await persist_last(self.offsets, self._queues.assigned)
         await instance.unregister_consumer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:

@@ -3,7 +3,7 @@
 An offset is the next one to read. A frozen entry (after a corrected offset) takes no update until it is removed, so
 that a listener that ends late cannot undo the correction. Reading and writing stores is the running offset stores'
 business. Official classes: ControllableOffset, and the table inside RemoteBrokerOffsetStore and LocalFileOffsetStore.
-4.9 clients freeze nothing. Next: `offset_correction.py`.
+4.9 clients freeze nothing. Next: `offset_reports.py`.
 """
 
 from collections.abc import Collection

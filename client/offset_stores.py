@@ -6,12 +6,13 @@ own in a file that the Java client reads and writes as well (`LocalFileOffsetSto
     ~/.rocketmq_offsets/<client id>/<group>/offsets.json         and offsets.json.bak, the content before
     { "offsetTable":{ {"brokerName":"b","queueId":0,"topic":"T"}:12 } }
 
-The offset stored is the next one to read. Owned by the event loop. Next: `pull_api.py`.
+The offset stored is the next one to read. Owned by the event loop. Next: `offset_correction.py`.
 """
 
 import asyncio
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -21,18 +22,18 @@ from pocketmq.protocol.body import Body
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.fastjson import dumps
 from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.offset_requests import QueryConsumerOffset, UpdateConsumerOffset
+from pocketmq.protocol.offset_requests import QueryConsumerOffset
 
-from .errors import ClientError, NotReachable, RequestRefused, RouteNotFound
+from .errors import ClientError, RequestRefused
 from .first_position import NO_OFFSET, OFFSET_UNREADABLE, stored_offset_of_refusal
 from .offset_memory import OffsetMemory
+from .offset_reports import CALL_TIMEOUT_SECONDS, OffsetReports
 
 if TYPE_CHECKING:
     from .instance import ClientInstance
 
 _log = logging.getLogger("pocketmq.client")
 
-CALL_TIMEOUT_SECONDS: Final = 5.0
 OFFSETS_DIR: Final = ".rocketmq_offsets"
 
 
@@ -57,12 +58,14 @@ async def read_offset(store: OffsetStore, queue: MessageQueue) -> int:
 
 
 class RemoteBrokerOffsetStore(OffsetMemory):
-    """Offsets of a group, kept by the master of each queue. Updates are one-way: a lost one comes again in 5 s."""
+    """Offsets of a group, kept by the master of each queue. Regular updates are one-way: a lost one comes again in
+    5 s. How they are told, and why the first ones one by one, is `offset_reports.py`."""
 
     def __init__(self, instance: "ClientInstance", group: str) -> None:
         super().__init__()
         self._instance = instance
         self._group = group
+        self._reports = OffsetReports(instance, group, self.read)
 
     async def load(self) -> None:
         """Nothing: each queue is asked for when it is assigned."""
@@ -92,55 +95,71 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         return reply.offset
 
     async def persist(self, queue: MessageQueue) -> None:
-        """Tell the broker one queue's offset, if there is one."""
-        offset = self.read(queue)
-        if offset != NO_OFFSET:
-            await self._send(queue, offset)
+        """Tell the broker one queue's offset, if there is one, and wait until it knows: who takes the queue next
+        asks for it."""
+        await self._tell(queue, waits=True)
 
     async def persist_all(self, queues: Iterable[MessageQueue]) -> None:
         """Tell the brokers the offsets of these queues, changed or not; forget all other queues.
 
         No queues at all: nothing happens, as in Java.
         """
-        for queue, offset in self.to_persist(set(queues)).items():
-            await self._send(queue, offset)
+        by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in self.to_persist(set(queues)):
+            by_broker[queue.broker_name].append(queue)
+        await asyncio.gather(*(self._tell_one_broker(some) for some in by_broker.values()))
+
+    async def persist_last(self, queues: Iterable[MessageQueue]) -> None:
+        """As `persist_all`, and wait until the brokers know, at most 5 s: for a consumer that leaves its group."""
+        last = self.to_persist(set(queues))
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
+                await asyncio.gather(*map(self.persist, last))
+        except TimeoutError:
+            _log.warning("the last offsets of %s are not persisted in time", self._group)
+
+    def may_ride(self, queue: MessageQueue) -> bool:
+        """Whether a pull may carry the queue's offset. If not yet, the broker is told in the way first offsets are."""
+        if self._reports.is_told(queue):
+            return True
+        if not self._reports.is_telling(queue):
+            self._instance.spawn(self.persist(queue), f"first offset of {queue}")
+        return False
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Tell the broker an offset and wait for its answer."""
         self.update(queue, offset)
-        request = self._request(queue, offset)
-        address = self._instance.vip(await self._address_to_tell(queue))
-        await self._instance.connections.call(address, request, timeout_seconds=CALL_TIMEOUT_SECONDS)
+        await self._reports.tell(queue, waits=True, offset=offset)
 
-    async def _send(self, queue: MessageQueue, offset: int) -> None:
+    async def _tell_one_broker(self, queues: list[MessageQueue]) -> None:
+        """One after the other; a broker that does not answer is left alone until the next report."""
+        for queue in queues:
+            if not await self._tell(queue, waits=False):
+                return
+
+    async def _tell(self, queue: MessageQueue, *, waits: bool) -> bool:
+        """False where the broker cannot be reached."""
+        if self.read(queue) == NO_OFFSET:
+            return True
         try:
-            address = self._instance.vip(await self._address_to_tell(queue))
-            await self._instance.connections.notify(address, self._request(queue, offset))
-        except (NotReachable, RouteNotFound, RequestRefused) as error:
+            await self._reports.tell(queue, waits=waits)
+        except ClientError as error:
+            offset = self.read(queue)
             _log.warning("offset %d of %s in %s is not persisted: %s", offset, self._group, queue, error)
-
-    def _request(self, queue: MessageQueue, offset: int) -> UpdateConsumerOffset:
-        return UpdateConsumerOffset(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-            broker_name=queue.broker_name,
-        )
+            return isinstance(error, RequestRefused)
+        return True
 
     async def _address_to_ask(self, queue: MessageQueue) -> str:
         address = self._instance.brokers.master(queue.broker_name)
-        return address or await self._address_to_tell(queue)
+        return address or await self._reports.address(queue)
 
-    async def _address_to_tell(self, queue: MessageQueue) -> str:
-        """The master, else any member of the broker group; a route refresh where none is known."""
-        found = self._instance.brokers.reader(queue.broker_name, 0)
-        if found is None:
-            await self._instance.find_route(queue.topic)
-            found = self._instance.brokers.reader(queue.broker_name, 0)
-        if found is None:
-            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
-        return found[0]
+
+async def persist_last(store: OffsetStore, queues: Iterable[MessageQueue]) -> None:
+    """Persist for the last time: what is not stored when this returns cannot be."""
+    if isinstance(store, RemoteBrokerOffsetStore):
+        await store.persist_last(queues)
+    else:
+        await store.persist_all(queues)
 
 
 class _OffsetsFile(Body, frozen=True):

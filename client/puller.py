@@ -57,6 +57,10 @@ class PullOwner(Protocol):
         ...
 
     async def first_position(self, queue: MessageQueue) -> int: ...
+    def may_carry_offset(self, queue: MessageQueue) -> bool:
+        """Whether the broker may learn the queue's offset from a pull."""
+        ...
+
     def correct_offset(self, queue: MessageQueue, state: Queue, offset: int) -> None:
         """Start to put an illegal offset right."""
         ...
@@ -122,6 +126,8 @@ class PullLoop:
             return settings.pull_time_delay_mills_when_exception
         memory = owner.offsets.read(queue)
         carried = commit_with_pull(memory, clustering=owner.is_clustering, to_slave=False)
+        if carried is not None and not owner.may_carry_offset(queue):
+            carried = None
         sends_expression = settings.post_subscription_when_pull and not subscription.class_filter_mode
         sys_flag = PULL_SUSPEND | (PULL_SUBSCRIPTION if sends_expression else 0)
         if carried is not None:

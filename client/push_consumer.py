@@ -46,7 +46,13 @@ from .listener_returns import direct_result
 from .listeners import Listener, ListenerCall
 from .message import MessageExt
 from .message_stream import MessageStream
-from .offset_stores import LocalFileOffsetStore, OffsetStore, RemoteBrokerOffsetStore, read_offset
+from .offset_stores import (
+    LocalFileOffsetStore,
+    OffsetStore,
+    RemoteBrokerOffsetStore,
+    persist_last,
+    read_offset,
+)
 from .options import PushConsumerOptions
 from .ordered_delivery import OrderedDelivery
 from .ordered_results import max_reconsume_times as max_ordered_times
@@ -102,7 +108,10 @@ class PushConsumer(Facade):
             raise ClientError("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
             raise ClientError("consume_message_batch_max_size needs a batch_listener")
-        self._stream = MessageStream() if listener is None and batch_listener is None else None
+        self._stream: MessageStream | None = None
+        if listener is None and batch_listener is None:
+            # In order there is one call a queue, and there may be one queue only.
+            self._stream = MessageStream(1 if orderly else self.settings.consume_thread_min)
         self._listener = batch_listener or listener or self._stream
         self._takes_batch = batch_listener is not None
         self._orderly = orderly
@@ -214,7 +223,7 @@ class PushConsumer(Facade):
         for delivery in (self._concurrent, self._ordered):
             if delivery is not None:
                 await delivery.stop(wait_ms)
-        await self.persist_offsets()
+        await persist_last(self.offsets, self._queues.table)
         if self._queues.needs_locks:
             await self._queues.locks.unlock_all()
         await instance.unregister_consumer(self._group)

@@ -23,7 +23,7 @@ from .held_queues import HeldQueues
 from .hooks import Hooks
 from .instance import ClientInstance
 from .message import MessageExt
-from .offset_stores import OffsetStore
+from .offset_stores import OffsetStore, RemoteBrokerOffsetStore
 from .ordered_delivery import OrderedDelivery
 from .pop_queues import DeliverPopped, PopQueues
 from .puller import PullLoop
@@ -220,7 +220,7 @@ class PushQueues(HeldQueues):
         """Share the thresholds out, tell the brokers (a new subscription version), then the user."""
         before = self._shares.get(topic, set())
         self._shares[topic] = set(mine)
-        if not known and not before:
+        if self._stopped or (not known and not before):
             return
         subscription = self._subscriptions.get(topic)
         if subscription is not None:
@@ -250,6 +250,10 @@ class PushQueues(HeldQueues):
 
     def submit(self, messages: list[MessageExt], queue: MessageQueue, state: Queue, *, is_new: bool) -> None:
         self._deliver(messages, queue, state, is_new)
+
+    def may_carry_offset(self, queue: MessageQueue) -> bool:
+        """A store of the user's own is not asked: as in Java it learns of offsets as brokers do."""
+        return not isinstance(self.offsets, RemoteBrokerOffsetStore) or self.offsets.may_ride(queue)
 
     def correct_offset(self, queue: MessageQueue, state: Queue, offset: int) -> None:
         self._instance.spawn(self._correct(queue, state, offset), f"correction of {queue}")

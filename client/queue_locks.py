@@ -7,6 +7,7 @@ A broker keeps a lock for 60 s and the client trusts it for 30 s, so it is renew
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies_client import (
@@ -34,17 +35,24 @@ Table = dict[MessageQueue, Queue]
 
 
 class QueueLocks:
-    """For one group. `table` is the rebalancer's: its states learn whether they are locked."""
+    """For one group. `table` is the rebalancer's: its states learn whether they are locked.
+
+    A queue is locked before it stands in the table, and dropped ones stay locked while their listener runs: `_asked`
+    is what a broker may hold for us, from before the request until it is given back.
+    """
 
     def __init__(self, instance: "ClientInstance", group: str, table: Table) -> None:
         self._instance = instance
         self._group = group
         self._table = table
+        self._asked: set[MessageQueue] = set()
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._leaving = False
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Ask the master for the lock of one queue; False where it is another's or nobody answers."""
+        """Ask the master for the lock of one queue; False where it is another's, nobody answers, or we leave."""
         address = self._instance.brokers.master(queue.broker_name)
-        if address is None:
+        if address is None or self._leaving:
             return False
         try:
             held = await self._lock(address, [queue])
@@ -59,9 +67,11 @@ class QueueLocks:
 
     async def lock_all(self) -> None:
         """Renew the locks of every queue held, one request a broker; no answer leaves them as they are."""
-        for broker_name, queues in self._by_broker().items():
+        for broker_name, queues in by_broker(
+            queue for queue, state in self._table.items() if not state.dropped
+        ).items():
             address = self._instance.brokers.master(broker_name)
-            if address is None:
+            if address is None or self._leaving:
                 continue
             try:
                 held = await self._lock(address, queues)
@@ -88,12 +98,17 @@ class QueueLocks:
         try:
             body = self._unlock_body([queue])
             await self._instance.connections.notify(address, UnlockBatchMq(), body)
+            self._asked.discard(queue)
         except ClientError as error:
             _log.warning("unlock of %s for %s: %s", queue, self._group, error)
 
     async def unlock_all(self) -> None:
-        """Give every lock back and wait until the brokers know."""
-        for broker_name, queues in self._by_broker().items():
+        """Give every lock back, also those a round asks for at this moment, and wait until the brokers know; no lock
+        is asked for afterwards."""
+        self._leaving = True
+        if self._under_way:  # a broker may carry out what follows a request before it
+            await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
+        for broker_name, queues in by_broker(self._asked).items():
             address = self._instance.brokers.master(broker_name)
             if address is None:
                 continue
@@ -107,6 +122,7 @@ class QueueLocks:
             except ClientError as error:
                 _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
             for queue in queues:
+                self._asked.discard(queue)
                 state = self._table.get(queue)
                 if state is not None:
                     state.note_locked(False)
@@ -114,30 +130,41 @@ class QueueLocks:
     def give_back(self) -> None:
         """Give back what is still locked, without waiting for connections or answers: for a consumer that was
         cancelled on its way out. Without this the next owner would wait for the locks to expire."""
-        for broker_name, queues in self._by_broker().items():
-            locked = [queue for queue in queues if self._table[queue].locked]
+        self._leaving = True
+        for broker_name, queues in by_broker(self._asked).items():
             address = self._instance.brokers.master(broker_name)
             connection = None if address is None else self._instance.connections.live(address)
-            if locked and connection is not None:
-                connection.notify(UnlockBatchMq(), self._unlock_body(locked))
+            if connection is not None:
+                connection.notify(UnlockBatchMq(), self._unlock_body(queues))
+        self._asked.clear()
 
     async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
         body = LockBatchRequestBody(
             consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
         )
-        answer = await self._instance.connections.call_for_body(
-            self._instance.vip(address), LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
-        )
-        return set(LockBatchResponseBody.decode(answer).lock_ok_mq_set)
+        self._asked.update(queues)
+        answered = asyncio.get_running_loop().create_future()
+        self._under_way.add(answered)
+        try:
+            answer = await self._instance.connections.call_for_body(
+                self._instance.vip(address), LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+            )
+        finally:
+            self._under_way.discard(answered)
+            answered.set_result(None)
+        held = set(LockBatchResponseBody.decode(answer).lock_ok_mq_set)
+        self._asked.difference_update(set(queues) - held)
+        return held
 
     def _unlock_body(self, queues: list[MessageQueue]) -> bytes:
         return UnlockBatchRequestBody(
             consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
         ).encode()
 
-    def _by_broker(self) -> dict[str, list[MessageQueue]]:
-        by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue, state in self._table.items():
-            if not state.dropped:
-                by_broker[queue.broker_name].append(queue)
-        return by_broker
+
+def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    """Queues by the name of their broker."""
+    found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+    for queue in queues:
+        found[queue.broker_name].append(queue)
+    return found

@@ -63,6 +63,7 @@ class AsyncTraceDispatcher:
         self._waiting: deque[TraceContext] = deque()
         self._enough: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self._ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), now_ms)
 
     def attach(self, hooks: Hooks) -> None:
@@ -83,31 +84,38 @@ class AsyncTraceDispatcher:
         return True
 
     async def start(self) -> None:
-        """Start the trace's own producer, and send from now on. ClientError where that cannot start."""
+        """Start the trace's own producer, and send from now on, unless it was shut down meanwhile. ClientError where
+        that cannot start."""
         from .producer import Producer
 
         settings = self._settings
         self._producer = Producer(self._group, settings=self._producer_settings(), hooks=self._rpc_hooks)
         await self._producer.start()
+        if self._stopping:
+            await self._producer.shutdown()
+            return
         self._region_topics = settings.access_channel is AccessChannel.CLOUD
         self._enough = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._send_forever(), name=f"{self._group} trace")
 
     async def shutdown(self) -> None:
-        """Send what waits, at most for 5 s, and stop."""
+        """Send what waits and what is under way, at most for 5 s, and stop."""
+        self._stopping = True
         task, self._task = self._task, None
         if task is None:
             return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        assert self._enough is not None
+        self._enough.set()
         try:
-            async with asyncio.timeout(FLUSH_SECONDS):
-                while self._waiting:
-                    await self._send(self._next_batch())
-        except TimeoutError:
-            _log.warning("%d trace records are not sent", len(self._waiting))
+            await asyncio.wait({task}, timeout=FLUSH_SECONDS)
+            if not task.done():
+                _log.warning("%d trace records are not sent", len(self._waiting))
         finally:
-            await self._producer.shutdown()
+            task.cancel()
+            try:
+                await asyncio.gather(task, return_exceptions=True)
+            finally:
+                await self._producer.shutdown()
 
     def _producer_settings(self) -> ProducerSettings:
         """The client's own connection settings, and the trace's name, limits and timeout."""
@@ -124,16 +132,18 @@ class AsyncTraceDispatcher:
         return ProducerSettings(**shared, send_msg_timeout=SEND_TIMEOUT_MS, max_message_size=MAX_MESSAGE_SIZE)
 
     async def _send_forever(self) -> None:
+        """Until the shutdown, and then until nothing waits."""
         assert self._enough is not None
-        while True:
-            try:
-                async with asyncio.timeout(FLUSH_SECONDS):
-                    await self._enough.wait()
-            except TimeoutError:
-                pass
+        while not self._stopping or self._waiting:
+            if not self._stopping:
+                try:
+                    async with asyncio.timeout(FLUSH_SECONDS):
+                        await self._enough.wait()
+                except TimeoutError:
+                    pass
             if self._waiting:
                 await self._send(self._next_batch())
-            if len(self._waiting) < self._batch_num:
+            if len(self._waiting) < self._batch_num and not self._stopping:
                 self._enough.clear()
 
     def _next_batch(self) -> Batch:
