@@ -88,6 +88,7 @@ bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.journal
 	$(BIN)/python -m bench.filters
 	$(BIN)/python -m bench.stalls
+	$(BIN)/python -m bench.recovery
 ifeq ($(INTEROP_MISSING),)
 	PYTHONPATH=tests $(BIN)/python -m bench.java_ratio
 	PYTHONPATH=tests $(BIN)/python -m bench.java_ratio --set flushDiskType=SYNC_FLUSH --only "64 threads, 128"

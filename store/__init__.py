@@ -18,6 +18,7 @@ Reading order:
     checkpoint.py       what is known to be on disk   store_lock.py     who may use the directory
     replication.py      the log as bytes: read at a master, appended at a slave
     recovery.py         bringing it all to one state after a stop of any kind
+    log_scan.py         reading a log file record by record      bulk_dispatch.py  dispatch of very many
     foreign_parts.py    what newer brokers may have put there
     retention.py        old log files go              disk_usage.py    how full the disk is
     statistics.py       how much came in, how quickly

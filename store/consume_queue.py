@@ -85,6 +85,24 @@ class ConsumeQueue:
         self.max_physical_end = end
         return True
 
+    def extend(self, units: bytes) -> None:
+        """Add packed units, the first being number `max_offset`, of records behind `max_physical_end`: as `append` of
+        each. Raises StoreError when there is no room; what had some is added."""
+        done = 0
+        while done < len(units):
+            file = self._file
+            if file is None or file.wrote >= file.reserved:
+                file = self._file_for(self.max_offset)
+                assert file is not None, "the unit behind the last is not there"
+            at = file.wrote
+            part = units[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
+            file.memory[at : at + len(part)] = part
+            file.wrote = at + len(part)
+            self.max_offset += len(part) // QUEUE_UNIT_BYTES
+            done += len(part)
+            physical_offset, size, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
+            self.max_physical_end = physical_offset + size
+
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to when it is not simply the current one; None for a unit that is there already."""
         if self._file is None:

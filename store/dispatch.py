@@ -73,11 +73,7 @@ class Dispatcher:
         `queue` is None for prepared and rollback records, which are in no queue. Raises StoreError when a file
         cannot be made; `position` then stays in front of the record, and dispatching it again completes it.
         """
-        if topic == SCHEDULE_TOPIC and DELAY in properties:
-            code = self._delivery_time(properties, store_timestamp)
-        else:
-            tags = properties.get(TAGS)
-            code = (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
+        code = self.code_of(topic, properties, store_timestamp)
         if queue is not None:
             queue.append(physical_offset, size, code, queue_offset)
             if self._multi_dispatch:
@@ -89,6 +85,13 @@ class Dispatcher:
         self.newest_physical_offset = physical_offset
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
+
+    def code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
+        """The tags code of a message's queue unit."""
+        if topic == SCHEDULE_TOPIC and DELAY in properties:
+            return self._delivery_time(properties, store_timestamp)
+        tags = properties.get(TAGS)
+        return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
     def dispatch_at(self, physical_offset: int) -> int:
         """Read the record at a log position and dispatch it; returns its size."""

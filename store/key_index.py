@@ -14,7 +14,7 @@ IndexService, IndexFile, IndexHeader. Owner: the event-loop thread, except `flus
 
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -37,6 +37,9 @@ _READ_INT = _INT.unpack_from
 _MAX_INT = 0x7FFFFFFF
 _STEP_BYTES = 1 << 20
 assert (HEADER.size, INDEX_UNIT.size) == (40, 20)
+
+IndexEntry = tuple[list[int], int, int]
+"""What one message brings: (key hashes, physical offset, store timestamp ms)."""
 
 
 class IndexFile:
@@ -132,6 +135,42 @@ class IndexFile:
             self.end_timestamp = store_timestamp
             self.write_header()
         return count - first
+
+    def add_all(self, entries: Sequence[IndexEntry]) -> int:
+        """Add entries in log order as `add` would one after the other, but write the header once.
+
+        Stops before an entry that does not fit whole; the first of a file, which decides on its beginning, and one
+        that is here already are left to `add`, too. Returns how many it took. Raises StoreError as `add` does.
+        """
+        memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
+        count, begin_timestamp = self.count, self.begin_timestamp
+        if count <= 1 or not entries or entries[0][1] <= self.end_physical_offset:
+            return 0
+        self.make_room(count + sum([len(key_hashes) for key_hashes, _, _ in entries]))
+        taken = 0
+        for key_hashes, physical_offset, store_timestamp in entries:
+            if count + len(key_hashes) > capacity:
+                break
+            taken += 1
+            if not key_hashes:
+                continue
+            seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
+            if not 0 <= seconds <= _MAX_INT:
+                seconds = 0 if seconds < 0 else _MAX_INT
+            for key_hash in key_hashes:
+                slot_at = 40 + 4 * (key_hash % slots)
+                (previous,) = _READ_INT(memory, slot_at)
+                if not 0 < previous <= count:
+                    previous = 0
+                    self.slots_used += 1
+                # The unit before the slot, so that `drop_uncounted` can take both back.
+                _PACK_UNIT(memory, units_at + 20 * count, key_hash, physical_offset, seconds, previous)
+                _PACK_INT(memory, slot_at, count)
+                count += 1
+            self.end_physical_offset, self.end_timestamp = physical_offset, store_timestamp
+        self.count = count
+        self.write_header()
+        return taken
 
     def drop_uncounted(self) -> None:
         """Take back the units of a message whose process died before the header was written."""
@@ -256,20 +295,37 @@ class KeyIndex:
 
         A message the newest file has already is skipped. Raises StoreError when no file can be made.
         """
+        wanted = self.hashes_of(topic, properties, sys_flag)
+        if wanted is not None:
+            self._put(wanted, physical_offset, store_timestamp)
+
+    def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int] | None:
+        """What a message is indexed by; None if by nothing."""
         unique_key, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
         tags = properties.get(TAGS) if self._index_tags else None
         if not (unique_key or keys or tags) or sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
-            return
-        file = self.files[-1] if self.files else self._add_file()
-        end = file.end_physical_offset
-        if physical_offset < end or (physical_offset == end and file.count > 1):
-            return
+            return None
         hashes = self._hashes
         wanted = [hashes.of_unique(topic, unique_key)] if unique_key else []
         if keys:
             wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
         if tags:
             wanted.append(hashes.of_tags(topic, tags))
+        return wanted
+
+    def put_all(self, entries: Sequence[IndexEntry]) -> None:
+        """Index many messages in log order, to the same bytes as `put` of each. Raises StoreError as that does."""
+        done = 0
+        while done < len(entries):
+            self._put(*entries[done])
+            done += 1
+            done += self.files[-1].add_all(entries[done:])
+
+    def _put(self, wanted: list[int], physical_offset: int, store_timestamp: int) -> None:
+        file = self.files[-1] if self.files else self._add_file()
+        end = file.end_physical_offset
+        if physical_offset < end or (physical_offset == end and file.count > 1):
+            return
         added = file.add(wanted, physical_offset, store_timestamp)
         while added < len(wanted):
             wanted = wanted[added:]

@@ -14,38 +14,35 @@ of `MessageStore.open()`. Next: `message_store.py`.
 """
 
 import logging
-import struct
 import time
 
 import msgspec
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
 from pocketmq.protocol.record import (
     BLANK,
-    HEADS,
     INVALID,
     has_valid_crc_property,
     measure_record,
     store_timestamp_of,
 )
 
+from .bulk_dispatch import BulkDispatch
 from .checkpoint import Checkpoint
 from .commit_log import CommitLog
 from .config import StoreConfig
 from .consume_queue import ConsumeQueue
 from .dispatch import Dispatcher
 from .key_index import KeyIndex
+from .log_scan import LoggedRecord, scan_records
 from .mapped_file import MappedFile, sync_directory
 from .queue_table import QueueTable
 
 logger = logging.getLogger(__name__)
 
-_PLACE = struct.Struct(">i4xq8xi")
-"""queueId, queueOffset, sysFlag of a record, from its byte 12 on."""
 _CLEAN_SCAN_BYTES = 64 << 20
 """How much of the log's end is looked at after a clean stop, when all of it had been forced."""
 _RECORDS_BETWEEN_LOOKS = 0x1FFF
 _SECONDS_BETWEEN_LINES = 1.0
-_LAST_BYTE_OF_MAGIC_V1 = 0xA7
 
 
 class RecoveryReport(msgspec.Struct, frozen=True):
@@ -78,7 +75,9 @@ class Recovery:
         self._index = index
         self._checkpoint = checkpoint
         self._dispatcher = dispatcher
+        self._bulk = BulkDispatch(config, dispatcher, queues, index)
         self._check_crc = config.check_crc_on_recover
+        self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
         self._light_queues = config.enable_lmq and config.enable_multi_dispatch
         self._indexed_to = -1
         self._queues_by_topic: dict[bytes, dict[int, ConsumeQueue]] = {}
@@ -182,7 +181,7 @@ class Recovery:
 
     def _measure(self, file: MappedFile, at: int) -> int:
         size = measure_record(file.view, at, file.size, check_crc=self._check_crc)
-        if size > 0 and self._check_crc and self._config.force_verify_prop_crc:
+        if size > 0 and self._verify_prop_crc:
             return size if has_valid_crc_property(file.view[at : at + size]) else INVALID
         return size
 
@@ -194,17 +193,21 @@ class Recovery:
         for file in files[files.index(start) :]:
             at = max(begin - file.base, 0)
             file.read_in_order(begins=True)
-            while (size := self._measure(file, at)) > 0:
+            for record in scan_records(file.view, at, file.size, check_crc=self._check_crc):
+                at, size = record[0], record[1]
+                if self._verify_prop_crc and not has_valid_crc_property(file.view[at : at + size]):
+                    break
                 last_valid = file.base + at
-                if last_valid >= dispatch_from and not self._is_dispatched(file, at):
-                    self._dispatcher.dispatch_at(last_valid)
+                if last_valid >= dispatch_from and not self._is_dispatched(record, last_valid):
+                    self._bulk.add(record, last_valid)
                     self._dispatched += 1
                 self._scanned += 1
                 at += size
                 if not self._scanned & _RECORDS_BETWEEN_LOOKS:
                     self._tell_progress(begin, last_valid)
             file.read_in_order(begins=False)
-            if size != BLANK:
+            self._bulk.flush()
+            if self._measure(file, at) != BLANK:
                 return file.base + at, last_valid
         # The newest file is closed by its filler: the next record opens a new one.
         return file.base + file.size, last_valid
@@ -222,24 +225,19 @@ class Recovery:
             )
         self._next_line_at = now + _SECONDS_BETWEEN_LINES
 
-    def _is_dispatched(self, file: MappedFile, at: int) -> bool:
-        """Whether queue and index have the record already, found out without decoding it.
+    def _is_dispatched(self, record: LoggedRecord, physical_offset: int) -> bool:
+        """Whether queue and index have the record already.
 
-        After a crash most records are where they belong; dispatching them all again would take five times as long.
+        After a crash most records are where they belong; dispatching them all again would take twice as long.
         """
-        if file.base + at > self._indexed_to or self._light_queues:
+        if physical_offset > self._indexed_to or self._light_queues:
             return False
-        view = file.view
-        queue_id, queue_offset, sys_flag = _PLACE.unpack_from(view, at + 12)
+        _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
         if sys_flag & TRANSACTION_MASK not in (0, TRANSACTION_COMMIT):
             return True
-        topic_at = at + HEADS[(sys_flag >> 4) & 3].size
-        topic_at += int.from_bytes(view[topic_at - 4 : topic_at], "big")
-        width = 1 if view[at + 7] == _LAST_BYTE_OF_MAGIC_V1 else 2
-        topic_end = topic_at + width + int.from_bytes(view[topic_at : topic_at + width], "big")
-        queue = self._queues_by_topic.get(bytes(view[topic_at + width : topic_end]), {}).get(queue_id)
+        queue = self._queues_by_topic.get(topic, {}).get(queue_id)
         unit = queue.unit(queue_offset) if queue is not None else None
-        return unit is not None and unit[0] == file.base + at
+        return unit is not None and unit[0] == physical_offset
 
     def _cut(self, end: int) -> int:
         """Take everything at or behind `end` out of log, queues and index; returns the bytes lost, roughly."""
