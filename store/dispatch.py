@@ -7,7 +7,7 @@ Owner: the event-loop thread. Next: `flusher.py`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
 from pocketmq.protocol.properties import DELAY, TAGS, decode_properties
@@ -22,6 +22,7 @@ from .delay_table import parse_delay_levels
 from .key_index import KeyIndex
 from .multi_dispatch import light_queues_of
 from .queue_table import QueueTable
+from .results import AppendResult, NewMessage
 
 logger = logging.getLogger(__name__)
 
@@ -73,11 +74,7 @@ class Dispatcher:
         `queue` is None for prepared and rollback records, which are in no queue. Raises StoreError when a file
         cannot be made; `position` then stays in front of the record, and dispatching it again completes it.
         """
-        if topic == SCHEDULE_TOPIC and DELAY in properties:
-            code = self._delivery_time(properties, store_timestamp)
-        else:
-            tags = properties.get(TAGS)
-            code = (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
+        code = self._code_of(topic, properties, store_timestamp)
         if queue is not None:
             queue.append(physical_offset, size, code, queue_offset)
             if self._multi_dispatch:
@@ -89,6 +86,37 @@ class Dispatcher:
         self.newest_physical_offset = physical_offset
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
+
+    def dispatch_batch(
+        self, queue: ConsumeQueue, messages: Sequence[NewMessage], results: Sequence[AppendResult]
+    ) -> None:
+        """`dispatch` for messages stored back to back in one queue that are no transaction's, and in no light queue.
+
+        Raises StoreError as `dispatch` does; `position` then stays in front of the first.
+        """
+        topic, store_timestamp = queue.topic, results[0].store_timestamp
+        codes = [self._code_of(topic, message.property_map, store_timestamp) for message in messages]
+        for result, code in zip(results, codes, strict=True):
+            queue.append(result.physical_offset, result.size, code, result.queue_offset)
+        if self._index.enabled:
+            properties = [message.property_map for message in messages]
+            offsets = [result.physical_offset for result in results]
+            self._index.put_batch(topic, zip(properties, offsets, strict=True), store_timestamp)
+        self.newest_timestamp = store_timestamp
+        on_arrival = self.on_arrival
+        for message, result, code in zip(messages, results, codes, strict=True):
+            self.position = result.physical_offset + result.size
+            self.newest_physical_offset = result.physical_offset
+            if on_arrival is not None:
+                on_arrival(
+                    topic, queue.queue_id, result.queue_offset, code, message.property_map, store_timestamp
+                )
+
+    def _code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
+        if topic == SCHEDULE_TOPIC and DELAY in properties:
+            return self._delivery_time(properties, store_timestamp)
+        tags = properties.get(TAGS)
+        return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
     def dispatch_at(self, physical_offset: int) -> int:
         """Read the record at a log position and dispatch it; returns its size."""

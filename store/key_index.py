@@ -14,7 +14,7 @@ IndexService, IndexFile, IndexHeader. Owner: the event-loop thread, except `flus
 
 import logging
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -97,21 +97,21 @@ class IndexFile:
         self.begin_timestamp = self.end_timestamp = previous.end_timestamp
         self.begin_physical_offset = self.end_physical_offset = previous.end_physical_offset
 
-    def add(self, key_hashes: list[int], physical_offset: int, store_timestamp: int) -> int:
-        """Add a unit for each hash (none negative) and write the header; returns how many found room.
+    def add(self, units: Sequence[tuple[int, int]], store_timestamp: int) -> int:
+        """Add a unit for each (hash, physical offset) and write the header; returns how many found room.
 
         The seconds of a unit are reckoned before its file's first unit moves the beginning, as officially. Raises
         StoreError when the disk has no room, and then nothing was added.
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         first = count = self.count
-        if count + len(key_hashes) > self.room:
-            self.make_room(count + len(key_hashes))
+        if count + len(units) > self.room:
+            self.make_room(count + len(units))
         begin_timestamp = self.begin_timestamp
         seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
-        for key_hash in key_hashes:
+        for key_hash, physical_offset in units:
             if count >= capacity:
                 break
             slot_at = 40 + 4 * (key_hash % slots)
@@ -128,7 +128,7 @@ class IndexFile:
             count += 1
         if count > first:
             self.count = count
-            self.end_physical_offset = physical_offset
+            self.end_physical_offset = units[count - first - 1][1]
             self.end_timestamp = store_timestamp
             self.write_header()
         return count - first
@@ -256,24 +256,44 @@ class KeyIndex:
 
         A message the newest file has already is skipped. Raises StoreError when no file can be made.
         """
+        if sys_flag & TRANSACTION_MASK != TRANSACTION_ROLLBACK:
+            self._add(self._units_of(topic, properties, physical_offset), store_timestamp)
+
+    def put_batch(
+        self, topic: str, batch: Iterable[tuple[Mapping[str, str], int]], store_timestamp: int
+    ) -> None:
+        """Index messages stored back to back, given as (properties, physical offset): `put` for each, with one header.
+
+        They are no transaction's, and all of them are new or none.
+        """
+        units: list[tuple[int, int]] = []
+        for properties, physical_offset in batch:
+            units += self._units_of(topic, properties, physical_offset)
+        self._add(units, store_timestamp)
+
+    def _units_of(
+        self, topic: str, properties: Mapping[str, str], physical_offset: int
+    ) -> list[tuple[int, int]]:
+        hashes = self._hashes
         unique_key, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
-        tags = properties.get(TAGS) if self._index_tags else None
-        if not (unique_key or keys or tags) or sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
+        units = [(hashes.of_unique(topic, unique_key), physical_offset)] if unique_key else []
+        if keys:
+            units += [(hashes.of(topic, key), physical_offset) for key in keys.split(" ") if key]
+        if self._index_tags and (tags := properties.get(TAGS)):
+            units.append((hashes.of_tags(topic, tags), physical_offset))
+        return units
+
+    def _add(self, units: list[tuple[int, int]], store_timestamp: int) -> None:
+        if not units:
             return
         file = self.files[-1] if self.files else self._add_file()
-        end = file.end_physical_offset
+        physical_offset, end = units[0][1], file.end_physical_offset
         if physical_offset < end or (physical_offset == end and file.count > 1):
             return
-        hashes = self._hashes
-        wanted = [hashes.of_unique(topic, unique_key)] if unique_key else []
-        if keys:
-            wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
-        if tags:
-            wanted.append(hashes.of_tags(topic, tags))
-        added = file.add(wanted, physical_offset, store_timestamp)
-        while added < len(wanted):
-            wanted = wanted[added:]
-            added = self._add_file().add(wanted, physical_offset, store_timestamp)
+        added = file.add(units, store_timestamp)
+        while added < len(units):
+            units = units[added:]
+            added = self._add_file().add(units, store_timestamp)
 
     def _add_file(self) -> IndexFile:
         previous = self.files[-1] if self.files else None
