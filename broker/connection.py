@@ -1,18 +1,19 @@
 """One TCP connection, either way: requests in and replies out, and our own requests to the peer.
 
-The class is what asyncio calls. All frames of one read are handled in one pass and answered with one write; bodies go
-to the socket as the views they are. Nothing here knows what a request means: `dispatch.py` has the table. Its state
-is touched by the event loop's thread only.
+The class is what asyncio calls. A pass handles up to sixteen frames of what was read and answers them with one write;
+what is left waits for the next turn of the loop, so that the peer works on the first answers while we make more, and
+so do other connections. Bodies go to the socket as the views they are. Nothing here knows what a request means:
+`dispatch.py` has the table. Its state is touched by the event loop's thread only.
 
-Bounds (`server.Limits`): a frame is at most 16 MiB; a peer that does not read is not read from, and of what was read
-already nothing more is handled; so many coroutine handlers and own requests are under way; a connection without
-traffic for the idle limit is closed.
+Bounds (`server.Limits`): a frame is at most 16 MiB; a peer that is far ahead of us or does not read is not read from,
+and while it does not read nothing more is handled of what was read already; so many coroutine handlers and own requests
+are under way; a connection without traffic for the idle limit is closed.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from itertools import chain
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
@@ -33,8 +34,13 @@ _log = logging.getLogger("pocketmq.connection")
 SMALL_BODY_BYTES: Final = 1024
 """Bodies up to this size are joined with their header; larger ones keep their own buffer."""
 
+PASS_FRAMES: Final = 16
+"""Frames handled in one pass, some 0.3 ms of sends. Fewer cost more turns of the loop; with more the peer has longer to
+wait for its first answers, while it could work."""
 PASS_BYTES: Final = 256 * 1024
 """Bodies written in one pass before others get their turn: small requests may have large answers."""
+AHEAD_BYTES: Final = 256 * 1024
+"""Read from a peer while it waits for its turn, before it is not read from."""
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
 Result = Answer | Reply | Held | None
@@ -63,7 +69,9 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._out: list[Body] = []
         self._out_bytes = 0
-        self._unhandled: Iterator[Command] | None = None
+        self._unhandled: deque[Command] = deque()
+        self._ahead_bytes = 0
+        self._has_turn = False
         self._is_choked = False
         self._in_pass = False
         self._flush_scheduled = False
@@ -87,43 +95,54 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
-        self._handle(iter(self._cutter.feed(data)))
+        self._unhandled += self._cutter.feed(data)
+        if not self._has_turn and not self._is_choked:
+            self._handle()
+            return
+        self._ahead_bytes += len(data)
+        if self._ahead_bytes > AHEAD_BYTES and self._transport is not None:
+            self._transport.pause_reading()
 
-    def _handle(self, commands: Iterator[Command]) -> None:
-        """One pass. What is left when the answers have become too long waits until they are written."""
+    def _handle(self) -> None:
+        """One pass. What is left when it has got long, or its answers have, waits for the next turn of the loop."""
+        unhandled, left = self._unhandled, PASS_FRAMES
         self._in_pass = True
         try:
-            for command in commands:
-                if self._out_bytes > PASS_BYTES:
-                    self._interrupt(chain((command,), commands))
-                    return
+            while unhandled and left and self._out_bytes <= PASS_BYTES:
+                left -= 1
+                command = unhandled.popleft()
                 if command.flag & RESPONSE_FLAG:
                     self._reply_received(command)
                 else:
                     self._request_received(command)
         finally:
             self._in_pass = False
+            is_long = self._out_bytes > PASS_BYTES
             if self._out:
                 self._flush()
-        if self._cutter.failure is not None:
+        if unhandled:
+            if is_long and self._transport is not None:
+                self._transport.pause_reading()
+            if not self._has_turn:
+                self._has_turn = True
+                self.loop.call_soon(self._take_turn)
+        elif self._cutter.failure is not None:
             _log.warning("closing %s: %s", self.peer, self._cutter.failure)
             self.close()
 
-    def _interrupt(self, rest: Iterator[Command]) -> None:
-        self._unhandled = rest
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-            self.loop.call_soon(self._go_on)
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        self._go_on()
 
     def _go_on(self) -> None:
         """Handle what is left of an interrupted pass, then read on; while the peer does not read, neither."""
         transport = self._transport
         if self._is_choked or transport is None or transport.is_closing():
             return
-        rest, self._unhandled = self._unhandled, None
-        if rest is not None:
-            self._handle(rest)
-        if self._unhandled is None and not self._is_choked and not transport.is_closing():
+        if self._unhandled:
+            self._handle()
+        if not self._unhandled and not self._is_choked and not transport.is_closing():
+            self._ahead_bytes = 0
             transport.resume_reading()
 
     def pause_writing(self) -> None:
@@ -136,11 +155,14 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def eof_received(self) -> bool:
+        """What the peer sent before its end counts: a one-way sender writes and is gone."""
+        while self._unhandled and not self._is_choked:
+            self._handle()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
-        self._unhandled = None
+        self._unhandled.clear()
         for task in self._tasks:
             task.cancel()
         for future in self._calls.values():
@@ -179,13 +201,16 @@ class Connection(asyncio.Protocol):
         """Write the reply to `command`: in this read pass, or with the next turn of the loop."""
         if self.closed or command.flag & ONEWAY_FLAG:
             return
-        code, remark, body, fields = 0, None, None, {}
+        code, remark, body = 0, None, None
+        fields: dict[str, str] = {}
         if isinstance(result, Answer):
             code, remark, body = result.code, result.remark, result.body
-            if result.reply is not None:
+            if result.reply is None:
+                fields = result.fields or fields
+            else:
                 fields = to_fields(result.reply)
-            if result.fields is not None:
-                fields.update(result.fields)
+                if result.fields is not None:
+                    fields.update(result.fields)
         elif isinstance(result, Reply):
             fields = to_fields(result)
         reply = Command(

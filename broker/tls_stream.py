@@ -126,6 +126,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
         if plain:
             self._connection.data_received(plain)
         if is_end:
+            self._connection.eof_received()
             self._socket.close()
 
     def _read(self) -> tuple[bytes, bool]:
@@ -146,7 +147,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
             self._socket.write(data)
 
     def eof_received(self) -> bool:
-        return False
+        return self._connection.eof_received()
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

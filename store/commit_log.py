@@ -32,7 +32,7 @@ from .errors import DiskFullError, StoreError
 from .mapped_file import MappedFile
 from .mapped_files import MappedFiles
 from .open_maps import MOST_LOG_MAPS, OpenMaps
-from .results import NewMessage, PutStatus
+from .results import AppendResult, NewMessage, PutStatus
 
 _HEAD_V4 = HEADS[0].pack_into
 _INT = struct.Struct(">i")
@@ -137,6 +137,58 @@ class CommitLog:
         file.wrote = at + size
         return physical_offset, size
 
+    def append_batch(
+        self, messages: list[NewMessage], queue_offset: int, store_timestamp: int
+    ) -> list[AppendResult]:
+        """Write the records of a batch with one copy, after `make_room` and without CRC properties.
+
+        The length of the first comes last: where the process dies half-way, the log ends before the batch.
+        """
+        file = self._file
+        assert file is not None, "make_room has seen to it"
+        begin = file.wrote
+        physical_offset = file.base + begin
+        pieces: list[bytes | memoryview] = []
+        results = []
+        for message in messages:
+            magic, topic_head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
+            body, properties = message.body, message.properties
+            sys_flag = message.sys_flag
+            if len(message.born_host) != 8 or len(message.store_host) != 8 or sys_flag & 0x30:
+                sys_flag = sys_flag_for_hosts(sys_flag, message.born_host, message.store_host)
+            head = HEADS[(sys_flag >> 4) & 3]
+            body_bytes, properties_bytes = len(body), len(properties)
+            size = head.size + body_bytes + len(topic_head) + 2 + properties_bytes
+            packed = head.pack(
+                size,
+                magic,
+                zlib.crc32(body) & 0x7FFFFFFF,
+                message.queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                sys_flag,
+                message.born_timestamp,
+                message.born_host,
+                store_timestamp,
+                message.store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                body_bytes,
+            )
+            pieces += (packed, body, topic_head, properties_bytes.to_bytes(2, "big"), properties)
+            results.append(
+                AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
+            )
+            queue_offset += 1
+            physical_offset += size
+        data = memoryview(b"".join(pieces))
+        file.memory[begin + 4 : begin + len(data)] = data[4:]
+        file.memory[begin : begin + 4] = data[:4]
+        self.newest_store_timestamp = store_timestamp
+        file.wrote = begin + len(data)
+        return results
+
     def make_room(self, messages: list[NewMessage]) -> None:
         """See to it that the records of a batch land in one file, back to back. Raises RefusedError.
 
@@ -145,7 +197,9 @@ class CommitLog:
         total = 0
         for message in messages:
             _, topic_head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
-            sys_flag = sys_flag_for_hosts(message.sys_flag, message.born_host, message.store_host)
+            sys_flag = message.sys_flag
+            if len(message.born_host) != 8 or len(message.store_host) != 8 or sys_flag & 0x30:
+                sys_flag = sys_flag_for_hosts(sys_flag, message.born_host, message.store_host)
             properties = message.properties
             if self._config.enabled_append_prop_crc:
                 properties = _with_room_for_crc(properties)

@@ -7,7 +7,7 @@ Owner: the event-loop thread. Next: `flusher.py`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
 from pocketmq.protocol.properties import DELAY, TAGS, decode_properties
@@ -22,6 +22,7 @@ from .delay_table import parse_delay_levels
 from .key_index import KeyIndex
 from .multi_dispatch import light_queues_of
 from .queue_table import QueueTable
+from .results import AppendResult, NewMessage
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,36 @@ class Dispatcher:
         self.newest_physical_offset = physical_offset
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
+
+    def dispatch_batch(
+        self, queue: ConsumeQueue, messages: Sequence[NewMessage], results: Sequence[AppendResult]
+    ) -> None:
+        """`dispatch` for messages stored back to back in one queue that are no transaction's, and in no light queue.
+
+        Raises StoreError as `dispatch` does; `position` then stays in front of the first.
+        """
+        topic, store_timestamp = queue.topic, results[0].store_timestamp
+        codes = [self.code_of(topic, message.property_map, store_timestamp) for message in messages]
+        for result, code in zip(results, codes, strict=True):
+            queue.append(result.physical_offset, result.size, code, result.queue_offset)
+        if self._index.enabled:
+            hashes = [self._index.hashes_of(topic, message.property_map, 0) for message in messages]
+            self._index.put_all(
+                [
+                    (wanted, result.physical_offset, store_timestamp)
+                    for wanted, result in zip(hashes, results, strict=True)
+                    if wanted is not None
+                ]
+            )
+        self.newest_timestamp = store_timestamp
+        on_arrival = self.on_arrival
+        for message, result, code in zip(messages, results, codes, strict=True):
+            self.position = result.physical_offset + result.size
+            self.newest_physical_offset = result.physical_offset
+            if on_arrival is not None:
+                on_arrival(
+                    topic, queue.queue_id, result.queue_offset, code, message.property_map, store_timestamp
+                )
 
     def code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
         """The tags code of a message's queue unit."""

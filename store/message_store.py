@@ -30,7 +30,7 @@ from .multi_dispatch import have_room_for, number_light_queues, wants_light_queu
 from .queue_table import QueueTable
 from .recovery import Recovery, RecoveryReport
 from .replication import ReplicatedLog
-from .residency import MemoryBudget, make_residency
+from .residency import MemoryBudget, hotness_of, make_residency
 from .results import AppendResult, Hotness, NewMessage, PutStatus
 from .statistics import PutStatistics
 from .store_lock import AbortMarker, StoreLock
@@ -256,20 +256,14 @@ class MessageStore:
             except (StoreError, OSError) as error:
                 # Safe in the log, so it counts as stored, but nobody can find it yet.
                 self._pause(error)
-        if self._sync_flush and self._flusher is not None:
-            self._flusher.wake()
-        if self.on_append is not None:
-            self.on_append()
-        statistics = self.statistics
-        statistics.messages += 1
-        statistics.bytes += size
+        self._appended(1, size)
         elapsed_ns = time.perf_counter_ns() - started_ns
         if elapsed_ns >= 1_000_000:
-            statistics.record_slow(elapsed_ns // 1_000_000)
+            self.statistics.record_slow(elapsed_ns // 1_000_000)
         return AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
 
     def append_batch(self, messages: list[NewMessage]) -> list[AppendResult]:
-        """Store messages of one topic and queue back to back, with consecutive queue offsets, or none of them."""
+        """Store messages of one topic and queue, no halves of transactions, back to back, or none of them."""
         if not messages:
             return []
         if not self.admission.accepting and not self._takes_again(messages):
@@ -278,7 +272,26 @@ class MessageStore:
             self.log.make_room(messages)
         except RefusedError as error:
             return [self._refused_by_log(error, message.topic) for message in messages]
-        return [self._append(message) for message in messages]
+        queue = self._queues.get(messages[0].topic, messages[0].queue_id)
+        if queue is None or self._light_queues or self.config.enabled_append_prop_crc:
+            return [self._append(message) for message in messages]
+        results = self.log.append_batch(messages, queue.next_offset, self._now_ms())
+        queue.next_offset += len(results)
+        if self._dispatch_at_once:
+            try:
+                self._dispatcher.dispatch_batch(queue, messages, results)
+            except (StoreError, OSError) as error:
+                self._pause(error)
+        self._appended(len(results), sum(result.size for result in results))
+        return results
+
+    def _appended(self, messages: int, size_bytes: int) -> None:
+        if self._sync_flush and self._flusher is not None:
+            self._flusher.wake()
+        if self.on_append is not None:
+            self.on_append()
+        self.statistics.messages += messages
+        self.statistics.bytes += size_bytes
 
     def _refused_by_log(self, error: RefusedError, topic: str) -> AppendResult:
         if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
@@ -364,8 +377,7 @@ class MessageStore:
         self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "LOWER"
     ) -> int:
         """Offset for a point in time, by the rules of the emulated line; 0 for an unknown queue."""
-        queue = self._queues.get(topic, queue_id)
-        if queue is None:
+        if (queue := self._queues.get(topic, queue_id)) is None:
             return 0
         return search_offset(queue, self.log, timestamp_ms, boundary, self.config.emulate)
 
@@ -379,17 +391,7 @@ class MessageStore:
     def hotness(self, topic: str, queue_id: int, offset: int) -> Hotness | None:
         """The numbers behind `is_hot`."""
         entry = self.entry(topic, queue_id, offset)
-        if entry is None:
-            return None
-        log_end = self.log.max_offset
-        return Hotness(
-            policy=self._residency.name,
-            log_end_offset=log_end,
-            physical_offset=entry[0],
-            distance_bytes=log_end - entry[0],
-            memory_budget_bytes=self._budget.bytes,
-            hot=self._residency.is_hot(entry[0], entry[1]),
-        )
+        return hotness_of(self._residency, self._budget, self.log, *entry[:2]) if entry else None
 
     # Deleting
 

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from .commit_log import CommitLog
 from .config import StoreConfig
+from .results import Hotness
 
 _UNKNOWN_MEMORY_BYTES = 24 << 30
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -91,6 +92,20 @@ class ResidentResidency:
         if self._mincore(ctypes.c_void_p(address), ctypes.c_size_t(length), pages) != 0:
             return True
         return all(page & 1 for page in pages)
+
+
+def hotness_of(
+    residency: Residency, budget: MemoryBudget, log: CommitLog, physical_offset: int, size: int
+) -> Hotness:
+    """The numbers behind a policy's answer about a record."""
+    return Hotness(
+        policy=residency.name,
+        log_end_offset=log.max_offset,
+        physical_offset=physical_offset,
+        distance_bytes=log.max_offset - physical_offset,
+        memory_budget_bytes=budget.bytes,
+        hot=residency.is_hot(physical_offset, size),
+    )
 
 
 def make_residency(config: StoreConfig, log: CommitLog, budget: MemoryBudget) -> Residency:

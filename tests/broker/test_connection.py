@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast
 
-from pocketmq.broker.connection import PASS_BYTES, Connection
+from pocketmq.broker.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
 from pocketmq.broker.dispatch import Answer, Call, Handlers
 from pocketmq.broker.server import Limits, Server
-from pocketmq.protocol.command import Command
+from pocketmq.protocol.command import ONEWAY_FLAG, Command
 from pocketmq.protocol.frame import FrameCutter, encode_frame
 from pocketmq.protocol.offset_requests import GetMaxOffset, OffsetReply
 from pocketmq.protocol.topic_requests import GetAllTopicConfig
@@ -40,6 +40,7 @@ class FakeTransport:
         self._is_reader = is_reader
         self._high = 0
         self.written = bytearray()
+        self.writes = 0
         self.unread_bytes = 0
         self.reads = True
         self.closing = False
@@ -56,6 +57,7 @@ class FakeTransport:
     def writelines(self, parts: Iterable[bytes]) -> None:
         data = b"".join(parts)
         self.written += data
+        self.writes += 1
         if not self._is_reader:
             was_full = self.unread_bytes > self._high
             self.unread_bytes += len(data)
@@ -107,11 +109,70 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_all_small_answers_of_one_read_are_given_in_one_pass() -> None:
+async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_with_one_write() -> None:
     handled: list[int] = []
     connection, transport = connect(handled)
-    connection.data_received(frames(*[SMALL_CODE] * 1000))
-    assert transport.answered == handled == list(range(1000))
+    connection.data_received(frames(*[SMALL_CODE] * (3 * PASS_FRAMES + 1)))
+    for passes in (1, 2, 3):
+        assert transport.answered == handled == list(range(passes * PASS_FRAMES))
+        assert transport.writes == passes
+        await turns(1)
+    assert transport.answered == handled == list(range(3 * PASS_FRAMES + 1))
+    await turns(2)
+    assert transport.writes == 4
+
+
+async def test_a_read_of_one_pass_is_answered_at_once() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    connection.data_received(frames(*[SMALL_CODE] * PASS_FRAMES))
+    assert transport.answered == list(range(PASS_FRAMES))
+    assert transport.writes == 1
+
+
+async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> None:
+    """Between two passes of the one, the other gets its answer."""
+    many: list[int] = []
+    busy, _ = connect(many)
+    other, transport = connect([])
+    busy.data_received(frames(*[SMALL_CODE] * 1000))
+    other.data_received(frames(SMALL_CODE))
+    assert transport.answered == [0]
+    assert len(many) == PASS_FRAMES
+    await turns(1)
+    other.data_received(frames(SMALL_CODE))
+    assert len(transport.answered) == 2
+    assert len(many) == 2 * PASS_FRAMES
+
+
+async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read_within_a_bound() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    chunk = frames(*[SMALL_CODE] * 1000)
+    held = 0
+    connection.data_received(chunk)
+    while transport.reads:
+        connection.data_received(chunk)
+        held += len(chunk)
+        assert held <= AHEAD_BYTES + len(chunk)
+    while len(handled) < 1000 + held // len(chunk) * 1000:
+        assert not transport.reads
+        await turns(1)
+    assert transport.reads
+    assert transport.answered == handled == list(range(1000)) * (1 + held // len(chunk))
+
+
+async def test_one_way_requests_count_though_the_peer_is_gone_behind_them() -> None:
+    handled: list[int] = []
+    connection, transport = connect(handled)
+    fields = {"topic": "t", "queueId": "0"}
+    one_way = [Command(SMALL_CODE, opaque, ONEWAY_FLAG, fields=fields) for opaque in range(100)]
+    connection.data_received(b"".join(map(encode_frame, one_way)))
+    assert not connection.eof_received()
+    transport.close()
+    connection.connection_lost(None)
+    assert handled == list(range(100))
+    assert not transport.answered
 
 
 async def test_large_answers_take_turns_with_other_connections() -> None:
