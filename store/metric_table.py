@@ -72,7 +72,10 @@ class MetricTable(JsonTable):
             self.dirty = True
 
     def replace_all(self, content: bytes) -> bool:
-        """A slave takes over its master's counts, the answer to 61. False where it has that version. Raises BodyError."""
+        """A slave takes over its master's counts, the answer to 61; False where it has that version.
+
+        Raises BodyError.
+        """
         before = self.data_version
         self._take(content)
         if self.data_version == before:
