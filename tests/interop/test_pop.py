@@ -301,13 +301,14 @@ def test_queues_are_shared_among_several_poppers(
     official: Callable[[str], Server], ours: Server, names: Callable[[str], str], queues: int
 ) -> None:
     """popShareQueueNum: a member pops its own queues and those of so many members after it."""
+    topic, group = names("shared"), names("sharers")
 
     def shares(server: Server) -> list[str]:
         with contextlib.ExitStack() as connections:
             clients = [connections.enter_context(RawClient(server)) for _ in range(5)]
             first = clients[0]
             first.update_topic(topic, queues)
-            told = []
+            told: list[str] = []
             for present, client in enumerate(clients, 1):
                 assert client.call(34, heartbeat(topic, group, f"c{present}")).code == 0
                 for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
@@ -315,7 +316,6 @@ def test_queues_are_shared_among_several_poppers(
                         told += shares_of(first, topic, group, strategy, share, present)
             return told
 
-    topic, group = names("shared"), names("sharers")
     mine, theirs = shares(ours), shares(official("5.5"))
     assert mine == theirs
     assert len(set(mine)) > 20, "shares differ by number and strategy"
@@ -342,10 +342,14 @@ def shares_of(
             return client.call(QUERY_ASSIGNMENT, body)
 
         if strategy != "no such":
-            wait_until(lambda: "messageQueueAssignments" in answered().body.decode(), "the route is not there")
+            wait_until(
+                lambda: "messageQueueAssignments" in answered().body.decode(), "the route is not there"
+            )
         reply = answered()
         found = json.loads(reply.body).get("messageQueueAssignments")
-        queues = None if found is None else sorted((one["messageQueue"]["queueId"], one["mode"]) for one in found)
+        queues = (
+            None if found is None else sorted((one["messageQueue"]["queueId"], one["mode"]) for one in found)
+        )
         yield f"{strategy} {share} of {present}: c{number} -> {reply.code} {queues}"
 
 
