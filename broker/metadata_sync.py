@@ -1,10 +1,12 @@
-"""What a slave takes over from its master beside the log: topics, groups, consumer offsets, delay offsets.
+"""What a slave takes over from its master beside the log: topics, groups, offsets, modes, the timer's state.
 
     21    topics, by pages     replaced when their data version is another
     43    consumer offsets     merged over our own, for a master knows better
     45    delay offsets        taken as they are
     60    timer checkpoint     how far the master's timed messages have come (5.x)
+    61    timer counts         replaced when their data version is another (5.x)
     201   groups, by pages     replaced when their data version is another
+    402   request modes        who pops and who pulls, replaced (5.x)
 
 The first time 3 s after the start, then every 10 s, as in the 4.9 line. (An official 5.5.0 slave does it once a minute
 and lets the first one pass, in which it does not know the topics it has messages of.) Each part is taken for itself:
@@ -18,16 +20,19 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pocketmq.protocol import fastjson
+from pocketmq.protocol.bodies_client import MessageRequestModeSerializeWrapper
 from pocketmq.protocol.bodies_offset import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.data_version import DataVersion
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.group_requests import GetAllSubscriptionGroupConfig
+from pocketmq.protocol.pop_requests import GetAllMessageRequestMode
 from pocketmq.protocol.replication_requests import (
     GetAllConsumerOffset,
     GetAllDelayOffset,
     GetTimerCheckPoint,
+    GetTimerMetrics,
 )
 from pocketmq.protocol.schema import Reply, Request
 from pocketmq.protocol.topic_config import TopicConfig, TopicConfigSerializeWrapper
@@ -92,7 +97,16 @@ class MetadataSync:
         if address is None or address == self._broker.address:
             return False
         done = True
-        for part in (self._topics, self._consumer_offsets, self._delay_offsets, self._groups, self._timer):
+        parts: tuple[Callable[[str], Awaitable[None]], ...] = (
+            self._topics,
+            self._consumer_offsets,
+            self._delay_offsets,
+            self._groups,
+            self._request_modes,
+            self._timer,
+            self._timer_counts,
+        )
+        for part in parts:
             try:
                 await part(address)
             except (PeerError, BrokerError, ProtocolError) as error:
@@ -147,6 +161,22 @@ class MetadataSync:
         if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
             command, _ = await self._call(address, GetTimerCheckPoint())
             self._broker.timed.follow(decode_timer_checkpoint(_body(command)))
+
+    async def _timer_counts(self, address: str) -> None:
+        if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
+            command, _ = await self._call(address, GetTimerMetrics())
+            metrics = self._broker.timed.metrics
+            if metrics.replace_all(_body(command)):
+                self._broker.rhythm.save_soon(metrics)
+
+    async def _request_modes(self, address: str) -> None:
+        if self._broker.config.emulate >= 5:
+            command, _ = await self._call(address, GetAllMessageRequestMode())
+            body = fastjson.decode(
+                _body(command), MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES
+            )
+            if self._broker.request_modes.replace_all(body.message_request_mode_map):
+                self._broker.rhythm.save_soon(self._broker.request_modes)
 
     # -- the connection
 

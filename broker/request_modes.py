@@ -39,6 +39,14 @@ class RequestModes(JsonTable):
         self._modes.setdefault(topic, {})[group] = mode
         self.dirty = True
 
+    def replace_all(self, modes: dict[str, dict[str, SetMessageRequestModeRequestBody]]) -> bool:
+        """A slave takes over its master's modes; those the master does not have go. False where nothing changed."""
+        if modes == self._modes:
+            return False
+        self._modes = modes
+        self.dirty = True
+        return True
+
     def to_json(self, *, pretty: bool = False) -> bytes:
         """The answer to 402 and the file."""
         return fastjson.dumps(

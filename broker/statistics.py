@@ -68,6 +68,10 @@ class Traffic:
         sums.append((now_ms, self.calls, self.count, self.size_bytes))
 
 
+_AT_ONCE: Final = Traffic()
+"""The latencies of every queue: a request is answered in the turn that reads it, in which no millisecond is counted."""
+
+
 class Throughput:
     """What the store took and gave in all, a snapshot a second."""
 
@@ -239,7 +243,8 @@ class Statistics:
     def find(self, name: str, key: str) -> BrokerStatsData | None:
         """One series over the three windows, by its official name and key; `None` where nothing was counted yet.
 
-        Topic series are keyed by topic, group series by `topic@group`, BROKER_ series by the cluster's name.
+        Topic series are keyed by topic, group series by `topic@group`, BROKER_ series by the cluster's name; latencies
+        have a queue id and an @ before that.
         """
         traffic = self._traffic(name, key)
         if traffic is None:
@@ -275,6 +280,13 @@ class Statistics:
             case "GROUP_GET_NUMS" | "GROUP_GET_SIZE":
                 topic, _, group = key.partition("@")
                 return self._gets.get((topic, group))
+            case "GROUP_GET_LATENCY":
+                _queue_id, _, rest = key.partition("@")
+                topic, _, group = rest.partition("@")
+                return _AT_ONCE if (topic, group) in self._gets else None
+            case "TOPIC_PUT_LATENCY" if self._broker.config.emulate >= 5:
+                _queue_id, _, topic = key.partition("@")
+                return _AT_ONCE if topic in self._puts else None
             case "QUEUE_PUT_NUMS" | "QUEUE_PUT_SIZE" | "QUEUE_GET_NUMS" | "QUEUE_GET_SIZE":
                 return self._events.get((name[:9], key))
             case "SNDBCK_PUT_NUMS":

@@ -118,15 +118,15 @@ class TimedMessages:
             self._timer.cancel()
             self._timer = None
         timers, self._timers = self._timers, None
-        if timers is None:
-            return
-        self._finish_moment(timers)
         try:
-            timers.flush(timers.checkpoint(self._broker.clock.now_ms()))
-            self.metrics.persist()
+            if timers is not None:
+                self._finish_moment(timers)
+                timers.flush(timers.checkpoint(self._broker.clock.now_ms()))
+            self.metrics.persist()  # also a slave's, who only follows
         except (OSError, StoreError) as error:
             _log.error("the timer is not saved: %s", error)
-        timers.close()
+        if timers is not None:
+            timers.close()
 
     def _finish_moment(self, timers: TimerStore) -> None:
         """What was left of it would be delivered again from its beginning by the next start."""

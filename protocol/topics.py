@@ -26,7 +26,8 @@ CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
 TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
 
-_ROCKSDB_TOPICS: Final = frozenset({CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC})
+SYSTEM_TOPICS_OF_5: Final = frozenset({CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC})
+"""Reserved names that the 4.9 line does not know."""
 SYSTEM_TOPICS: Final = frozenset(
     {
         AUTO_CREATE_TOPIC,
@@ -39,7 +40,7 @@ SYSTEM_TOPICS: Final = frozenset(
         OP_HALF_TOPIC,
         CHECK_MAX_TIME_TOPIC,
     }
-    | _ROCKSDB_TOPICS
+    | SYSTEM_TOPICS_OF_5
 )
 """Names no administrator may create or delete; each broker adds the topics named after itself and its
 cluster."""

@@ -71,6 +71,18 @@ class MetricTable(JsonTable):
         if self._metrics.pop(topic, None) is not None:
             self.dirty = True
 
+    def replace_all(self, content: bytes) -> bool:
+        """A slave takes over its master's counts, the answer to 61; False where it has that version.
+
+        Raises BodyError.
+        """
+        before = self.data_version
+        self._take(content)
+        if self.data_version == before:
+            return False
+        self.dirty = True
+        return True
+
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Answer to 61, and the file, which is in one line too."""
         if self._changes:

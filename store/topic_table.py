@@ -102,7 +102,10 @@ class TopicTable(JsonTable):
         super().__init__(config_folder / "topics.json", now_ms, on_change)
         self.settings = settings
         self._topics = {topic.name: topic for topic in built_in_topics(settings)}
-        self._system_topics = topics.SYSTEM_TOPICS | self._topics.keys()
+        reserved = topics.SYSTEM_TOPICS
+        if settings.emulate < 5:
+            reserved -= topics.SYSTEM_TOPICS_OF_5
+        self._system_topics = reserved | self._topics.keys()
 
     # --- questions
 

@@ -1,6 +1,7 @@
 """Master and slave as two nodes with sockets: the log, the tables, the waits of a SYNC_MASTER, outages."""
 
 import asyncio
+import json
 import socket
 import struct
 from collections.abc import AsyncIterator
@@ -135,6 +136,28 @@ async def test_tables_of_several_pages_are_taken_over_whole(
             await until(lambda: slave.broker.topics.data_version == topics.data_version)
             assert set(slave.broker.groups.groups) == set(groups.groups)
             assert set(slave.broker.topics.topics) == set(topics.topics)
+
+
+async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        await send_some(master, "popped", 1)
+        mode = {"topic": "popped", "consumerGroup": "readers", "mode": "POP", "popShareQueueNum": 2}
+        assert (await ask(master, 401, body=json.dumps(mode).encode())).code == 0
+        master.broker.timed.metrics.add("popped", 3)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            modes, counts = slave.broker.request_modes, slave.broker.timed.metrics
+            await until(lambda: modes.find("popped", "readers") is not None)
+            await until(lambda: counts.count("popped") == 3)
+            assert modes.to_json() == master.broker.request_modes.to_json()
+            assert counts.to_json() == master.broker.timed.metrics.to_json()
+            assert (await ask(master, 401, body=json.dumps({**mode, "mode": "PULL"}).encode())).code == 0
+            master.broker.timed.metrics.add("popped", -1)
+            await until(lambda: counts.count("popped") == 2)
+            await until(lambda: modes.to_json() == master.broker.request_modes.to_json())
+    config = tmp_path / "s" / "config"
+    assert json.loads((config / "timermetrics").read_text())["timingCount"]["popped"]["count"] == 2
+    kept = json.loads((config / "messageRequestMode.json").read_text())
+    assert kept["messageRequestModeMap"]["popped"]["readers"]["mode"] == "PULL"
 
 
 @pytest.mark.parametrize(("emulate", "code"), [(4, 14), (5, 2)])

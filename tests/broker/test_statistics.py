@@ -5,11 +5,13 @@ from datetime import datetime
 import pytest
 from pocketmq.broker.put_times import PutTimes
 from pocketmq.broker.services import Broker
-from pocketmq.protocol.bodies_broker import BrokerStatsData
+from pocketmq.protocol.bodies_broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.topics import SCHEDULE_TOPIC
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import store_message
+
+_ZEROS = dict.fromkeys(("stats_minute", "stats_hour", "stats_day"), BrokerStatsItem())
 
 
 def pass_seconds(broker: Broker, clock: VirtualClock, seconds: int) -> None:
@@ -99,6 +101,16 @@ class TestSeries:
         assert broker4.statistics.find("BROKER_PUT_NUMS", "DefaultCluster") is not None
         assert broker4.statistics.find("BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC", "DefaultCluster") is None
         assert broker4.statistics.find("SNDBCK2DLQ_TIMES", "null@T@g@SEND_BACK_TO_DLQ") is None
+
+    def test_latencies_of_what_was_read_and_put_are_no_time(self, broker: Broker, broker4: Broker) -> None:
+        for each in (broker, broker4):
+            each.statistics.message_put("T", 1, 10)
+            each.statistics.message_got("T", "g", 1, 10)
+            assert found(each, "GROUP_GET_LATENCY", "0@T@g") == BrokerStatsData(**_ZEROS)
+            assert each.statistics.find("GROUP_GET_LATENCY", "0@T@other") is None
+        assert found(broker, "TOPIC_PUT_LATENCY", "0@T") == BrokerStatsData(**_ZEROS)
+        assert broker.statistics.find("TOPIC_PUT_LATENCY", "0@U") is None
+        assert broker4.statistics.find("TOPIC_PUT_LATENCY", "0@T") is None
 
     def test_a_delivered_message_counts_as_read_and_as_put(self, broker: Broker, clock: VirtualClock) -> None:
         broker.statistics.delayed_delivered("T", 2, 120)

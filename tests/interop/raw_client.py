@@ -57,7 +57,7 @@ class RawClient:
 
     # -- topics, groups, settings
 
-    def update_topic(self, topic: str, queues: int, perm: int = 6) -> None:
+    def update_topic(self, topic: str, queues: int, perm: int = 6, *, order: bool = False) -> None:
         self._must(
             17,
             topic=topic,
@@ -67,7 +67,7 @@ class RawClient:
             perm=perm,
             topicFilterType="SINGLE_TAG",
             topicSysFlag=0,
-            order=False,
+            order=order,
         )
 
     def update_group(self, group: str) -> None:

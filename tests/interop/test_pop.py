@@ -3,6 +3,7 @@
 4.9 has no POP: it answers 3, and so do we where we emulate it.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -293,6 +294,63 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
     ):
         refused = client.call(SET_MODE, json.dumps({**mode, **change}).encode())
         assert (refused.code, refused.remark) == (code, remark)
+
+
+@pytest.mark.parametrize("queues", [3, 8])
+def test_queues_are_shared_among_several_poppers(
+    official: Callable[[str], Server], ours: Server, names: Callable[[str], str], queues: int
+) -> None:
+    """popShareQueueNum: a member pops its own queues and those of so many members after it."""
+    topic, group = names("shared"), names("sharers")
+
+    def shares(server: Server) -> list[str]:
+        with contextlib.ExitStack() as connections:
+            clients = [connections.enter_context(RawClient(server)) for _ in range(5)]
+            first = clients[0]
+            first.update_topic(topic, queues)
+            told: list[str] = []
+            for present, client in enumerate(clients, 1):
+                assert client.call(34, heartbeat(topic, group, f"c{present}")).code == 0
+                for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
+                    for share in (-1, 0, 1, 2, 3, 4, 9):
+                        told += shares_of(first, topic, group, strategy, share, present)
+            return told
+
+    mine, theirs = shares(ours), shares(official("5.5"))
+    assert mine == theirs
+    assert len(set(mine)) > 20, "shares differ by number and strategy"
+
+
+def heartbeat(topic: str, group: str, client_id: str) -> bytes:
+    subscription = {"topic": topic, "subString": "*", "subVersion": 1}
+    consumer = {"groupName": group, "consumeType": "CONSUME_POP", "messageModel": "CLUSTERING"}
+    data = {**consumer, "subscriptionDataSet": [subscription]}
+    return json.dumps({"clientID": client_id, "consumerDataSet": [data], "producerDataSet": []}).encode()
+
+
+def shares_of(
+    client: RawClient, topic: str, group: str, strategy: str, share: int, present: int
+) -> Iterator[str]:
+    """What each member is told to pop, and one that is not there."""
+    mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": share}
+    wait_until(lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic is not there")
+    for number in range(1, present + 2):
+        ask = {"topic": topic, "consumerGroup": group, "clientId": f"c{number}", "messageModel": "CLUSTERING"}
+        body = json.dumps({**ask, "strategyName": strategy}).encode()
+
+        def answered(body: bytes = body) -> Reply:
+            return client.call(QUERY_ASSIGNMENT, body)
+
+        if strategy != "no such":
+            wait_until(
+                lambda: "messageQueueAssignments" in answered().body.decode(), "the route is not there"
+            )
+        reply = answered()
+        found = json.loads(reply.body).get("messageQueueAssignments")
+        queues = (
+            None if found is None else sorted((one["messageQueue"]["queueId"], one["mode"]) for one in found)
+        )
+        yield f"{strategy} {share} of {present}: c{number} -> {reply.code} {queues}"
 
 
 # -- the 4.9 line

@@ -82,6 +82,13 @@ def test_system_topics_are_reserved_names_and_those_of_this_broker(tmp_path: Pat
     assert "orders" not in topics.system_topics
 
 
+def test_the_4_line_does_not_reserve_the_names_of_5(tmp_path: Path, clock: VirtualClock):
+    topics = table(tmp_path, clock, emulate=4)
+    assert not topics.is_system_topic("CHECKPOINT_TOPIC")
+    assert not any("ROCKSDB" in name for name in topics.system_topics)
+    assert topics.is_system_topic("RMQ_SYS_TRANS_HALF_TOPIC")
+
+
 # --- creation by a send
 
 
