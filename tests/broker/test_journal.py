@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.journal import Journal
@@ -118,7 +118,6 @@ def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
 WHOLE = encode_head({"brokerName": "b"}) + encode_frame([[2, 1, 1]]) + encode_frame([[2, 2, 2], [99, "new"]])
 
 
-@settings(deadline=None)
 @given(st.integers(len(HEAD), len(WHOLE)))
 def test_a_torn_tail_takes_nothing_but_itself(length: int) -> None:
     reader = FrameReader(WHOLE[:length])
@@ -133,7 +132,6 @@ def test_a_torn_tail_takes_nothing_but_itself(length: int) -> None:
     assert (reader.torn_at is None) == (length in (len(HEAD), *ends))
 
 
-@settings(deadline=None)
 @given(st.integers(len(HEAD), len(WHOLE) - 1), st.integers(1, 255))
 def test_a_changed_byte_ends_the_reading_there(place: int, change: int) -> None:
     raw = bytearray(WHOLE)

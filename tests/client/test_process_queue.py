@@ -248,4 +248,4 @@ class Consumption(RuleBasedStateMachine):
 
 
 TestConsumption = Consumption.TestCase
-TestConsumption.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestConsumption.settings = settings(max_examples=60, stateful_step_count=30)

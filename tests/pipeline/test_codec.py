@@ -67,7 +67,7 @@ def slowly(record: Record) -> dict[str, object]:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=8))
 def test_columns_are_those_of_the_record_by_record_reader(records: list[Record]) -> None:
     data = b"".join(map(encode_record, records))
@@ -78,7 +78,7 @@ def test_columns_are_those_of_the_record_by_record_reader(records: list[Record])
         assert got == [row[name] for row in rows], name
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=4), st.data())
 def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
     records: list[Record], data: st.DataObject

@@ -46,7 +46,7 @@ def batch_of(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ROWS)
 def test_bytes_are_those_of_the_client_and_properties_those_of_the_columns(
     rows: list[tuple[object, ...]],
@@ -77,7 +77,7 @@ def test_ids_depend_on_the_writer_and_the_row_alone() -> None:
     assert all(len(one) == 32 and int(one, 16) >= 0 for one in whole)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 10), st.integers(1, 200))
 def test_batches_take_every_row_once_and_keep_both_limits(
     sizes: list[int], most_rows: int, most_bytes: int

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.pipeline.errors import CheckpointError, OptionError
 from pocketmq.pipeline.offsets import (
@@ -29,7 +29,6 @@ RANGES = st.lists(
 COUNTS = st.one_of(st.none(), st.integers(1, 50))
 
 
-@settings(deadline=None)
 @given(RANGES, COUNTS, COUNTS)
 def test_splits_are_contiguous_exact_and_never_empty(
     ranges: list[Range], max_records: int | None, min_partitions: int | None
@@ -48,7 +47,6 @@ def test_a_large_queue_is_split_more_than_a_small_one() -> None:
     assert sizes == [100] * 10
 
 
-@settings(deadline=None)
 @given(OFFSETS, st.dictionaries(QUEUES, st.integers(0, 5000), max_size=6), st.integers(1, 2000))
 def test_a_limited_batch_moves_every_queue_that_has_something(
     start: dict[Queue, int], more: dict[Queue, int], most: int
@@ -63,7 +61,6 @@ def test_a_limited_batch_moves_every_queue_that_has_something(
     assert taken <= most + len(end), "one message more at most for each queue"
 
 
-@settings(deadline=None)
 @given(OFFSETS, st.booleans(), OFFSETS)
 def test_a_position_comes_back_from_its_json(
     offsets: dict[Queue, int], is_initial: bool, begun: dict[Queue, int]

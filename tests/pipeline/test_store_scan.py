@@ -44,7 +44,7 @@ def offsets(split: LogSplit) -> list[int]:
 STARTS = [BASE + one for one in walk(memoryview(DATA), 0, len(DATA)).starts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(0, FILE_BYTES), max_size=8))
 def test_cuts_at_any_byte_give_each_record_once(log_file: LogFile, cuts: list[int]) -> None:
     edges = sorted({0, *cuts, FILE_BYTES})

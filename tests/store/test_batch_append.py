@@ -30,7 +30,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     }
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     batches=BATCHES,
     emulate=st.sampled_from([4, 5]),

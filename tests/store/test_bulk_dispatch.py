@@ -80,7 +80,7 @@ def recovered(original: Path, directory: Path, *, machine_down: bool) -> tuple[d
     return files, report
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example([("orders", 0, b"", {"KEYS": "a b", "TAGS": "tag"}, 0, 8, 0)] * 9, ["index"], False, 3, None)
 @example([("orders", 0, b"", {"KEYS": "1"}, 0, 8, 0)] * 9, ["consumequeue"], True, 4, 3)
 @given(

@@ -44,7 +44,7 @@ def slave(open_store: OpenStore, tmp_path: Path) -> MessageStore:
     return open_store(tmp_path / "slave", broker_role="SLAVE")
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(1, 1500), min_size=1, max_size=30),
     part_bytes=st.integers(1, 3000),

@@ -177,7 +177,7 @@ class Model:
             assert body in [bytes(decode_record(view).body) for view in hits]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(
     [("append", 0, 325), ("append", 1, 0), ("batch", 1, 4), ("append", 0, 635), ("delete",), ("append", 1, 0)]
 )

@@ -182,7 +182,7 @@ def test_snapshots_of_an_official_wheel_make_ours_begin_anew(timers: Timers) -> 
     timers.close()
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 30))
 def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
     tmp_path_factory: pytest.TempPathFactory, seed: int
