@@ -3,9 +3,9 @@
 hypothesis counts neither time nor slowness of an example: a busy machine is not a finding. Where CI is set it tries the
 same examples each time, elsewhere new ones.
 
-Bytecode is kept also where the environment forbids Python to write any. Some hundred tests start the program, and pytest
-rewrites two hundred files of tests: compiled anew each time, that is half of what collecting and starting costs. What was
-forbidden is files among the sources: these go into the virtual environment.
+Bytecode is kept also where the environment forbids Python to write any. Some hundred tests start the program, and
+pytest rewrites two hundred files of tests: compiled anew each time, that is half of what collecting and starting costs.
+What was forbidden is files among the sources: these go into the virtual environment.
 """
 
 import os
