@@ -10,6 +10,8 @@ from .html_report import Bar, Mark, colours, heading, legend, paragraph, timelin
 from .ownership import DoubleOwner, Gap, Run, merged
 
 LEAST_SECONDS = 1.0
+LABEL = 26
+"""Characters of a name that is longer: its end, where names of one host differ."""
 
 
 def draw(
@@ -46,35 +48,31 @@ def _group(
     end = max(
         [run.end for run in runs] + [one["until"].timestamp() for one in members] + [begin + LEAST_SECONDS]
     )
-    colour_of = colours(sorted({run.client for run in runs} | {one["client"] for one in members}))
+    clients = {one["client"]: _kind(one) for one in sorted(members, key=lambda one: one["joined"])}
+    name_of = names(clients | {run.client: clients.get(run.client, "") for run in runs})
+    colour_of = colours(list(name_of.values()))
     stays = [
         Bar(
-            short(one["client"]),
+            name_of[one["client"]],
             one["joined"].timestamp(),
             one["until"].timestamp(),
-            one["client"],
-            f"{one['client']} ({one['language']}): {one['how']}",
+            name_of[one["client"]],
+            f"{one['client']} ({_kind(one)}): {one['how']}",
         )
         for one in sorted(members, key=lambda one: one["joined"])
     ]
     tenures = [
         Bar(
-            f"{run.topic} {run.queue_id}",
+            _row(run),
             run.begin,
             run.end,
-            run.client,
+            name_of[run.client],
             f"{run.client}: {run.pulls:,} pulls, {run.messages:,} messages, {run.end - run.begin:.1f} s",
         )
         for run in sorted(merged(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
-    marks = [
-        Mark(f"{one.topic} {one.queue_id}", one.begin, f"two owners for {one.end - one.begin:.1f} s")
-        for one in doubles
-    ]
-    marks += [
-        Mark(f"{one.topic} {one.queue_id}", one.begin, f"nobody for {one.end - one.begin:.1f} s")
-        for one in idle
-    ]
+    marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
+    marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
     return [
         heading(f"Group {group}"),
         paragraph(f"Broker {journal.partition('@')[0]}, {len(colour_of)} clients. Circles mark findings."),
@@ -86,6 +84,23 @@ def _group(
     ]
 
 
-def short(client: str) -> str:
-    """A client id as it fits beside a drawing: the end tells clients of one host apart."""
-    return client if len(client) <= 26 else "..." + client[-23:]
+def _kind(member: Mapping[str, Any]) -> str:
+    """JAVA 4.9.8"""
+    return " ".join(str(member[name]) for name in ("language", "release") if member.get(name))
+
+
+def _row(one: Run | DoubleOwner | Gap) -> str:
+    """A queue beside its bars; the group's own retry topic has the group's name in it, which is said above."""
+    topic = "retry" if one.topic == f"%RETRY%{one.group}" else one.topic
+    return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {one.queue_id}"
+
+
+def names(clients: Mapping[str, str]) -> dict[str, str]:
+    """Client ids as they fit beside a drawing, with what kind they are: without what follows `#` where the rest tells
+    them apart."""
+    heads = [client.partition("#")[0] for client in clients]
+    short = heads if len(set(heads)) == len(heads) else list(clients)
+    return {
+        client: f"{head if len(head) <= LABEL else '...' + head[3 - LABEL :]} {kind}".rstrip()
+        for head, (client, kind) in zip(short, clients.items(), strict=True)
+    }

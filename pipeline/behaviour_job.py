@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from pocketmq.protocol.languages import version_name
 
 from .behaviour_drawing import draw
 from .job_output import Report, Section, output_options, run_job
-from .ownership import DoubleOwner, Gap, Run, double_owners, gaps
+from .ownership import DoubleOwner, Gap, Run, cut_at_next, double_owners, gaps, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,8 @@ PULLS: Final = (11, 361)
 QUERY_OFFSET, COMMIT, SEND_BACK, HEARTBEAT, UNREGISTER = 14, 15, 36, 34, 35
 NOT_FOUND: Final = 19
 QUERY_NOT_FOUND: Final = 22
+HELD_MICROS: Final = 50_000
+"""A pull answered later than this waited for messages: one that finds some is answered in a millisecond or two."""
 SLOW_LAG: Final = 1000
 """Messages a client leaves unread in its queues at the end, from which on it is called slow."""
 DEFAULT_GAP_SECONDS: Final = 5.0
@@ -36,11 +39,9 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     pulls = pulls_of(entries).cache()
     runs = runs_of(pulls)
     doubles, idle = double_owners(runs), gaps(runs, gap_seconds)
-    positions, members, clients = (
-        first_positions(entries, pulls),
-        members_of(entries),
-        clients_of(entries, pulls),
-    )
+    positions = first_positions(entries, pulls)
+    # Both are asked for twice: for the findings and the drawing, and as tables.
+    members, clients = members_of(entries).cache(), clients_of(entries, pulls).cache()
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
     told = findings_of(doubles, idle, clients, dropped)
     drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()])
@@ -49,8 +50,9 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
         f"From {', '.join(paths)}.",
         [
             Section("clients", "Clients, side by side", clients),
-            Section("positions", "First positions, and the rule that decided", positions),
             Section("members", "Members of the groups", members),
+            Section("owners", "Owners of the queues", owners_of(spark, runs, doubles)),
+            Section("positions", "First positions, and the rule that decided", positions),
             Section("requests", "Requests by code", requests_of(entries)),
         ],
         told,
@@ -73,6 +75,7 @@ def load(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
     connections = whole.groupBy("journal", "connection").agg(
         F.first("clientId", ignorenulls=True).alias("knownId"),
         F.first("peer", ignorenulls=True).alias("knownPeer"),
+        F.max(F.when(F.col("kind") == "closed", F.col("time"))).alias("closedAt"),
     )
     joined = whole.drop("peer").join(F.broadcast(connections), ["journal", "connection"], "left")
     return (
@@ -108,6 +111,9 @@ def pulls_of(entries: "DataFrame") -> "DataFrame":
                 "tookMicros",
                 "replyCode",
             ),
+            # A pull that waits for messages is its client's hold on the queue, also where no answer ever came.
+            "coalesce(answered, closedAt, time) as until",
+            f"coalesce(replyCode = {NOT_FOUND} or tookMicros >= {HELD_MICROS}, false) as isHeld",
             "cast(fields['queueOffset'] as bigint) offset",
             "cast(replyFields['nextBeginOffset'] as bigint) next",
             "cast(replyFields['maxOffset'] as bigint) maxOffset",
@@ -127,11 +133,11 @@ def runs_of(pulls: "DataFrame") -> list[Run]:
     numbered = pulls.withColumn("changed", changed).withColumn("run", F.sum("changed").over(of_queue))
     rows = numbered.groupBy("journal", "group", "topic", "queueId", "client", "run").agg(
         F.min("time").cast("double").alias("begin"),
-        F.max("time").cast("double").alias("end"),
+        F.max("until").cast("double").alias("end"),
         F.count("*").alias("pulls"),
         F.sum("messages").alias("messages"),
     )
-    return [
+    return cut_at_next(
         Run(
             row.journal,
             row["group"],
@@ -144,7 +150,46 @@ def runs_of(pulls: "DataFrame") -> list[Run]:
             row.messages or 0,
         )
         for row in rows.collect()
+    )
+
+
+def owners_of(spark: "SparkSession", runs: Sequence[Run], doubles: Sequence[DoubleOwner]) -> "DataFrame":
+    """The tenures that are drawn, as a table."""
+    rows = [
+        (
+            run.journal,
+            run.group,
+            run.topic,
+            run.queue_id,
+            run.client,
+            run.begin,
+            run.end,
+            run.pulls,
+            run.messages,
+        )
+        for run in merged(runs, doubles)
     ]
+    schema = (
+        "journal string, `group` string, topic string, queueId int, client string, begin double, end double"
+    )
+    frame = spark.createDataFrame(rows, f"{schema}, pulls bigint, messages bigint")
+    return frame.selectExpr(
+        *("journal", "`group`", "topic", "queueId", "client"),
+        *("timestamp_seconds(begin) as since", "timestamp_seconds(end) as until", "pulls", "messages"),
+    ).orderBy("journal", "group", "topic", "queueId", "since")
+
+
+def releases_of(entries: "DataFrame") -> Any:
+    """The expression that names the release of a version number: 5.5.0 for 513."""
+    from pyspark.sql import functions as F
+
+    numbers = [
+        row.version for row in entries.where("version is not null").select("version").distinct().collect()
+    ]
+    if not numbers:
+        return F.lit(None).cast("string")
+    pairs = [F.lit(one) for n in numbers for one in (n, version_name(n).removeprefix("V").replace("_", "."))]
+    return F.create_map(*pairs)[F.col("version")]
 
 
 def members_of(entries: "DataFrame") -> "DataFrame":
@@ -171,8 +216,9 @@ def members_of(entries: "DataFrame") -> "DataFrame":
     )
     closed = entries.where("kind = 'closed'").selectExpr("journal", "connection", "time as closed")
     joined = (
-        beats.join(left.groupBy("journal", "client", "group").agg(F.max("unregistered").alias("unregistered")),
-                   ["journal", "client", "group"], "left")
+        beats.withColumn("release", releases_of(entries))
+        .join(left.groupBy("journal", "client", "group").agg(F.max("unregistered").alias("unregistered")),
+              ["journal", "client", "group"], "left")
         .join(closed, ["journal", "connection"], "left")
     )  # fmt: skip
     return joined.selectExpr(
@@ -182,7 +228,7 @@ def members_of(entries: "DataFrame") -> "DataFrame":
             "`group`",
             "client",
             "language",
-            "version",
+            "release",
             "consumeFromWhere",
             "messageModel",
             "joined",
@@ -246,10 +292,9 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
         F.expr(f"round(avg(cast(replyCode = {NOT_FOUND} or replyCode is null as int)), 3)").alias(
             "emptyShare"
         ),
-        F.expr(f"percentile_approx(if(replyCode = {NOT_FOUND}, tookMicros, null), 0.5) / 1000").alias(
-            "holdMsMedian"
-        ),
-        F.expr("round(max(tookMicros) / 1000, 1)").alias("holdMsMost"),
+        F.expr("round(avg(cast(isHeld as int)), 3)").alias("heldShare"),
+        F.expr("round(percentile_approx(if(isHeld, tookMicros, null), 0.5) / 1000, 1)").alias("holdMsMedian"),
+        F.expr("round(max(if(isHeld, tookMicros, null)) / 1000, 1)").alias("holdMsMost"),
     )
     last = pulls.withColumn(
         "n", F.row_number().over(Window.partitionBy(*key, "topic", "queueId").orderBy(F.desc("time")))
@@ -285,7 +330,15 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
                 "messagesPerSecond",
                 "emptyShare",
             ),
-            *("holdMsMedian", "holdMsMost", "commitSeconds", "heartbeatSeconds", "sendBacks", "unreadAtEnd"),
+            *(
+                "heldShare",
+                "holdMsMedian",
+                "holdMsMost",
+                "commitSeconds",
+                "heartbeatSeconds",
+                "sendBacks",
+                "unreadAtEnd",
+            ),
         )
         .orderBy("group", "source", "client")
     )
@@ -361,7 +414,9 @@ def findings_of(
 @output_options
 def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> None:
     """What clients did, from the JOURNALS of brokers started with --journal; several are compared."""
-    run_job("behaviour", lambda spark: build(spark, journals, gap_seconds=gap_seconds), **options)
+    run_job(
+        "behaviour", lambda spark: build(spark, journals, gap_seconds=gap_seconds), is_short=True, **options
+    )
 
 
 if __name__ == "__main__":

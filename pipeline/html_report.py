@@ -12,19 +12,19 @@ from typing import Any, Final
 import msgspec
 
 PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb8866", "#777777")
-_LABEL_WIDTH: Final = 190
-_PLOT_WIDTH: Final = 860
+_LABEL_WIDTH: Final = 230
+_PLOT_WIDTH: Final = 820
 _ROW_HEIGHT: Final = 24
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --line: #d7dce3; --soft: #f3f5f8; --bad: #b3261e }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e8ee; --paper: #14181e; --line: #353c47; --soft: #1d232c; --bad: #ff8a80 } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 1100px; padding: 0 1rem }
+  max-width: 1320px; padding: 0 1rem }
 h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
 h3 { margin-bottom: .4rem } p.lead { margin-top: 0; opacity: .75 } p.none { opacity: .6; font-style: italic }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
-th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left; vertical-align: top }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: left; white-space: nowrap }
 th { background: var(--soft); font-weight: 600 } td.number { text-align: right } div.wide { overflow-x: auto }
 ul.findings li { color: var(--bad) } svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
 svg .grid { stroke: var(--line) } .legend span { display: inline-block; margin-right: 1.2rem }
@@ -78,13 +78,25 @@ def findings(texts: Sequence[str]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Rows with a head; numbers stand right."""
+    """Rows with a head; numbers stand right. A text or time that all rows share stands once, above them."""
     if not rows:
         return "<p class=none>No rows.</p>"
     names = list(columns or rows[0])
+    shared = [name for name in names if len(rows) > 1 and _is_shared([row.get(name) for row in rows])]
+    if len(shared) < len(names):
+        names = [name for name in names if name not in shared]
+    else:
+        shared = []
+    told = ", ".join(f"{name} {shown(rows[0][name])}" for name in shared)
+    above = f"<p class=lead>All rows: {escape(told)}.</p>" if shared else ""
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows)
-    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return f"{above}<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _is_shared(values: Sequence[Any]) -> bool:
+    is_text = values[0] is None or isinstance(values[0], str | datetime)
+    return is_text and all(value == values[0] for value in values)
 
 
 def _cell(value: Any) -> str:
@@ -104,7 +116,7 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S")
+        return value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
     return str(value)
@@ -142,7 +154,7 @@ def timeline(
 
     drawn = [_axis(begin, span, height)]
     drawn += [
-        f'<text x="{_LABEL_WIDTH - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row[:30])}</text>'
+        f'<text x="{_LABEL_WIDTH - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row)}</text>'
         for row in rows
     ]
     drawn += [

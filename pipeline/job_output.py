@@ -83,15 +83,22 @@ def run_job(
     html_file: str | None,
     quiet: bool,
     fails_on_findings: bool = True,
+    is_short: bool = False,
 ) -> None:
-    """Run a job in a session of its own, and write what it found."""
+    """Run a job in a session of its own, and write what it found. `is_short`: its plans cost more than its rows."""
     try:
         from .session import pocketmq_session
     except ImportError:
         click.echo("pocketmq: the pipeline needs its extra: pip install 'pocketmq[spark]'", err=True)
         sys.exit(USER_ERROR)
     try:
-        spark = pocketmq_session(f"pocketmq {name}", master=master, memory=memory, shows_progress=not quiet)
+        spark = pocketmq_session(
+            f"pocketmq {name}",
+            master=master,
+            memory=memory,
+            shows_progress=not quiet,
+            is_quick_to_start=is_short,
+        )
         try:
             report = build(spark)
             write(report, Outputs(json_file, parquet_folder, html_file, quiet))

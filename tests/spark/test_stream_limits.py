@@ -1,0 +1,80 @@
+"""How much a batch of a stream takes, asked from the reader itself: the engine's driver, without its JVM."""
+
+from typing import Any
+
+import pytest
+from pocketmq.testing import RocketMQ
+
+pytest.importorskip("pyspark")
+
+from pocketmq.pipeline.options import read_source_options
+from pocketmq.pipeline.stream_source import TopicStreamReader
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+from pyspark.sql.types import LongType, StructField, StructType
+
+SCHEMA = StructType([StructField("queueOffset", LongType())])
+
+
+def reader(rocketmq: RocketMQ, topic: str, **options: str) -> TopicStreamReader:
+    given = {
+        "nameServer": rocketmq.namesrv_addr,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **options,
+    }
+    return TopicStreamReader(read_source_options(given, is_stream=True), SCHEMA)
+
+
+def size(topic: str, start: dict[str, Any], end: dict[str, Any]) -> int:
+    def total(position: dict[str, Any]) -> int:
+        return sum(position["topics"][topic]["broker-a"].values())
+
+    return total(end) - total(start)
+
+
+def test_a_small_batch_waits_for_more(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("small", queues=2)
+    patient = reader(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="10m")
+    start = patient.initialOffset()
+    for number in range(4):
+        rocketmq.send(topic, "x", queue_id=number % 2)
+    assert patient.latestOffset(start, patient.getDefaultReadLimit()) is start
+    rocketmq.send(topic, "x", queue_id=0)
+    end = patient.latestOffset(start, patient.getDefaultReadLimit())
+    assert size(topic, start, end) == 5
+    assert patient.latestOffset(end, ReadAllAvailable()) is end
+
+
+def test_a_small_batch_does_not_wait_for_ever(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("late", queues=1)
+    impatient = reader(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
+    start = impatient.initialOffset()
+    rocketmq.send(topic, "x")
+    assert size(topic, start, impatient.latestOffset(start, ReadAllAvailable())) == 1
+
+
+def test_a_small_batch_does_not_wait_where_only_what_is_there_is_wanted(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("now", queues=1)
+    one = reader(rocketmq, topic, minOffsetsPerTrigger="5")
+    start = one.initialOffset()
+    rocketmq.send(topic, "x")
+    one.prepareForTriggerAvailableNow()
+    rocketmq.send(topic, "later")
+    assert size(topic, start, one.latestOffset(start, ReadAllAvailable())) == 1
+
+
+def test_bytes_limit_a_batch_by_the_size_of_what_waits(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("bytes", queues=2)
+    one = reader(rocketmq, topic, maxBytesPerTrigger="100000")
+    start = position = one.initialOffset()
+    for number in range(40):
+        rocketmq.send(topic, "x" * 9_800, queue_id=number % 2)
+    limit = one.getDefaultReadLimit()
+    assert limit == ReadMaxBytes(100_000)
+    sizes = []
+    while (end := one.latestOffset(position, limit)) is not position:
+        sizes.append(size(topic, position, end))
+        position = end
+    assert sum(sizes) == size(topic, start, position) == 40
+    assert max(sizes) <= 10
+    assert len(sizes) <= 6, "not one by one"
