@@ -8,6 +8,7 @@ from typing import Any
 
 from pocketmq.broker.config import BrokerConfig, NameServerConfig
 from pocketmq.broker.node import Node
+from pocketmq.client.errors import RouteNotFound
 from pocketmq.client.message import MessageExt
 from pocketmq.client.producer import Producer
 from pocketmq.client.pull_consumer import PullConsumer
@@ -89,10 +90,17 @@ async def committed(namesrv_addr: str, group: str, topic: str) -> dict[int, int 
 
 
 async def stored(namesrv_addr: str, topic: str) -> list[Record]:
-    """Every message of a topic."""
+    """Every message of a topic; one that a message has just made is waited for, until the name server knows it."""
     records: list[Record] = []
     async with PullConsumer("reader", namesrv_addr=namesrv_addr) as puller:
-        for queue in await puller.queues(topic):
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                try:
+                    queues = await puller.queues(topic)
+                    break
+                except RouteNotFound:
+                    await asyncio.sleep(0.01)
+        for queue in queues:
             offset = await puller.min_offset(queue)
             while offset < await puller.max_offset(queue):
                 result = await puller.pull(queue, offset)
