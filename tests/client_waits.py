@@ -16,7 +16,7 @@ from pocketmq.client.push_consumer import PushConsumer
 from pocketmq.protocol.record import Record
 from pocketmq.store.config import StoreConfig
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 10.0
 """Longer than anything a test waits for takes, on a busy machine."""
 
 

@@ -54,7 +54,7 @@ def port(request: pytest.FixtureRequest, served: ServedProcess) -> int:
     return served.broker_port if request.param == "broker" else served.namesrv_port
 
 
-def eventually(is_so: object, seconds: float = 30) -> bool:
+def eventually(is_so: object, seconds: float = 5) -> bool:
     """Poll for what another process does in its own time."""
     assert callable(is_so)
     deadline = time.monotonic() + seconds
@@ -303,7 +303,7 @@ def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) 
         with contextlib.suppress(TimeoutError):
             deaf.socket.sendall(request(PULL_MESSAGE, fields) * 5000)
         talker = stack.enter_context(server.broker())
-        assert eventually(lambda: talker.call(3333).code == 3 and server.open_files <= files + 1)
+        assert eventually(lambda: talker.call(3333).code == 3 and server.open_files <= files + 1, 10)
 
 
 def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
 ADDRESS = "127.0.0.1:9876"
 FREE_PORTS = "--port 0 --namesrv-port 0"
 ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-END_SECONDS = 30
+END_SECONDS = 10
 
 
 def blocks(document: Path, *languages: str) -> list[str]:

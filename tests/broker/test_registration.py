@@ -27,7 +27,7 @@ from pocketmq.store.topic_table import TopicSettings, TopicTable
 from name_server_fakes import RunningNameServer
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Let the loop run until it is so."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110

