@@ -237,7 +237,7 @@ class Sender:
 
     async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
         """Write it and do not wait for an answer; waits only while the connection takes no more bytes."""
-        address = self._instance.vip(await self._instance.master_or_find(queue))
+        address = self._instance.vip(await self._master_of(queue))
         seen = None
         if self.hooks is not None:
             seen = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
@@ -259,8 +259,7 @@ class Sender:
         """Send once, note in the fault table how it went, and let hooks look on. `AttemptFailed`."""
         began, instance = steady_ms(), self._instance
         try:
-            address = instance.brokers.master(queue.broker_name) or await instance.master_or_find(queue)
-            address = instance.vip(address)
+            address = instance.vip(instance.brokers.master(queue.broker_name) or await self._master_of(queue))
             if self.hooks is None:
                 return await self._exchange(outgoing, queue, address, timeout_ms, began)
             seen = self.hooks.before(outgoing, queue, address, mode)
@@ -332,6 +331,19 @@ class Sender:
         """The route of a topic that was found before and has queues."""
         route = self._instance.routes.get(topic) or self._instance.templates.get(topic)
         return route if route is not None and route.queues else None
+
+    async def _master_of(self, queue: MessageQueue) -> str:
+        """The address of a queue's master, asking once where it is unknown: also for the template of a new topic."""
+        address = self._instance.brokers.master(queue.broker_name)
+        if address is None:
+            try:
+                await self.find_route(queue.topic)
+            except SendFailed as failure:
+                raise RouteNotFound(f"The broker[{queue.broker_name}] not exist") from failure
+            address = self._instance.brokers.master(queue.broker_name)
+        if address is None:
+            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
+        return address
 
     async def find_route(self, topic: str) -> Route:
         """Ask a name server; `SendFailed` 10005 where neither the topic nor its template has a route."""

@@ -20,6 +20,7 @@ from pocketmq.client.send_retry import NOT_FOUND_TOPIC_EXCEPTION, SendStatus
 from pocketmq.client.validators import ValidationFailed
 from pocketmq.protocol.compression import decompress
 from pocketmq.protocol.flags import COMPRESSED
+from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.protocol.properties import decode_properties
 from pocketmq.protocol.response_codes import ResponseCode
 
@@ -42,6 +43,14 @@ async def test_queues_are_taken_in_turn(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         results = [await producer.send("T", b"x") for _ in range(8)]
     assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+async def test_a_queue_of_a_topic_to_come_is_found_by_the_template(namesrv_addr: str) -> None:
+    queue = MessageQueue("T", "broker-a", 1)
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
+        with pytest.raises(RouteNotFound, match=r"The broker\[broker-z\] not exist"):
+            await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
 
 
 async def test_a_selector_keeps_equal_arguments_in_one_queue(namesrv_addr: str) -> None:
