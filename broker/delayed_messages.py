@@ -27,6 +27,7 @@ from pocketmq.protocol.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.store.results import NewMessage, PutStatus
 
 from .errors import BrokerError
+from .message_copies import copy_of
 from .stored_properties import stored_properties
 
 if TYPE_CHECKING:
@@ -243,17 +244,4 @@ def _real_message(data: memoryview, emulate: int) -> NewMessage:
     text = stored_properties(properties, emulate)
     topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
     properties.pop(names.DELAY, None)
-    properties[names.WAIT] = "false"
-    return NewMessage(
-        topic=topic,
-        queue_id=queue_id,
-        body=record.body,
-        properties=text,
-        property_map=properties,
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        store_host=record.store_host,
-        reconsume_times=record.reconsume_times,
-    )
+    return copy_of(record, topic, queue_id, properties, text)
