@@ -34,6 +34,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("interop")
+            # One worker plays a file, and one all examples, which share servers that are dear to open.
+            together = item.path.parent if item.path.parent != HERE else item.path
+            item.add_marker(pytest.mark.xdist_group(together.stem))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
     config.hook.pytest_deselected(items=list(leave_out(items)))

@@ -14,6 +14,7 @@ import pytest
 
 from .namespaces import clean_environment
 from .official.jars import cache
+from .on_demand import ON_DEMAND
 from .processes import Running
 from .raw_client import RawClient
 from .servers import NAMESRV_ADDR, Server
@@ -64,7 +65,7 @@ CLIENTS = {"cpp": cpp_client, "node": node_client}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("server_side", ["ours", "official-4.9"])
+@pytest.mark.parametrize("server_side", ["ours", pytest.param("official-4.9", marks=ON_DEMAND)])
 def test_ten_messages_there_and_back(
     client: str,
     server_side: str,

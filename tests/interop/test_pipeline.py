@@ -20,6 +20,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 from pocketmq.pipeline.store_files import known_log_end, log_files, log_splits, queue_splits
 from pocketmq.pipeline.store_scan import ScanOptions, scan_log, scan_queue
 
+from .on_demand import ON_DEMAND
 from .processes import Running
 from .servers import Server
 from .test_mixed_groups import Place, leave, member, of_queues, seen, send
@@ -78,6 +79,7 @@ def _check_files(store: Path, topic: str) -> None:
 
 
 @pytest.mark.timeout(600)
+@ON_DEMAND
 def test_the_report_tells_what_java_and_python_members_did(
     fresh_server: Callable[..., Server], names: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ def test_questions_are_answered(side: Server, names: Callable[[str], str]) -> No
 @pytest.mark.parametrize("version", ["4.9", "5.5"])
 @pytest.mark.parametrize("mode", ["concurrent", "orderly"])
 def test_a_java_and_a_python_member_share_and_hand_over(
-    side: Server, names: Callable[[str], str], version: str, mode: str
+    chosen_side: Server, names: Callable[[str], str], version: str, mode: str
 ) -> None:
     """Java alone, then both, then Python alone: nothing is skipped, and what is sent last comes once.
 
@@ -95,16 +95,16 @@ def test_a_java_and_a_python_member_share_and_hand_over(
     """
     prefix = names("mixed")
     topic, group = f"{prefix}_t", f"{prefix}_g"
-    sent = findings(start(side, "send", f"{prefix}0", topic, "40"))["sent"]
-    java = side.programs.start_java(compile_java(version, MEMBER), topic, group, mode)
+    sent = findings(start(chosen_side, "send", f"{prefix}0", topic, "40"))["sent"]
+    java = chosen_side.programs.start_java(compile_java(version, MEMBER), topic, group, mode)
     java.wait_for(r"^SEEN ", 60, count=41)
-    python = start(side, "member", prefix, topic, group, mode)
+    python = start(chosen_side, "member", prefix, topic, group, mode)
     python.wait_for(r"^JOINED$")
-    sent += findings(start(side, "send", f"{prefix}1", topic, "40"))["sent"]
+    sent += findings(start(chosen_side, "send", f"{prefix}1", topic, "40"))["sent"]
     time.sleep(SETTLE_S)
     java.say("leave")
     assert java.finish(60) == 0
-    last = findings(start(side, "send", f"{prefix}2", topic, "40"))["sent"]
+    last = findings(start(chosen_side, "send", f"{prefix}2", topic, "40"))["sent"]
     time.sleep(SETTLE_S)
     python.say("leave")
     found = findings(python)
