@@ -63,9 +63,9 @@ unit: $(SPARK) ## the default suite (no Java) on WORKERS=2
 spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without Java 17+
 	$(BIN)/pytest -m spark tests/spark
 
-interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=3 (they mostly wait)
+interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop tests/interop --numprocesses $(or $(WORKERS),3) --dist loadgroup $(AGAIN)
+	$(BIN)/pytest -m interop tests/interop --numprocesses $(or $(WORKERS),2) --dist loadgroup $(AGAIN)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
