@@ -2,8 +2,8 @@
 
 Left out is what takes longest, or plays official programs against official servers alone: that shows the test
 right, not us. All of it was played, and is again on demand. A whole test is marked `@ON_DEMAND`, a parameter is
-`pytest.param(..., marks=ON_DEMAND)`, a table that other tables are made from is `chosen(always, more)`, and of a file
-in `OURS_ALONE` the official sides are left out.
+`pytest.param(..., marks=ON_DEMAND)`, a table that other tables are made from is `chosen(always, more)`, of a file in
+`OURS_ALONE` the official sides are left out, and of `FILES` all.
 """
 
 import os
@@ -14,6 +14,21 @@ import pytest
 
 EVERYTHING = bool(os.environ.get("POCKETMQ_INTEROP_ALL"))
 ON_DEMAND = pytest.mark.on_demand
+FILES = frozenset(
+    {
+        "test_5_the_rest",
+        "test_access",
+        "test_admin_commands",
+        "test_admin_upkeep",
+        "test_mqadmin_access",
+        "test_pop_hand_over",
+        "test_python_faults",
+        "test_query_rows",
+        "test_replication",
+        "test_waiting_examples",
+        "test_waiting_hand_over",
+    }
+)
 OURS_ALONE = frozenset(
     {
         "test_group_rules",
@@ -37,12 +52,14 @@ def leave_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         return
     kept = []
     for item in items:
-        if item.get_closest_marker("on_demand") or (item.path.stem in OURS_ALONE and _is_official(item)):
+        if _is_on_demand(item):
             yield item
         else:
             kept.append(item)
     items[:] = kept
 
 
-def _is_official(item: pytest.Item) -> bool:
-    return "official-" in getattr(getattr(item, "callspec", None), "id", "")
+def _is_on_demand(item: pytest.Item) -> bool:
+    if item.get_closest_marker("on_demand") or item.path.stem in FILES:
+        return True
+    return item.path.stem in OURS_ALONE and "official-" in getattr(getattr(item, "callspec", None), "id", "")
