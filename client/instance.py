@@ -284,7 +284,12 @@ class ClientInstance:
         address = self.brokers.master(queue.broker_name)
         if address is None:
             await self.find_route(queue.topic)
-            address = self.brokers.master(queue.broker_name)
+            address = self.known_master(queue)
+        return address
+
+    def known_master(self, queue: MessageQueue) -> str:
+        """The master's address as the routes asked for so far tell it; else `RouteNotFound`."""
+        address = self.brokers.master(queue.broker_name)
         if address is None:
             raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
         return address

@@ -334,16 +334,12 @@ class Sender:
 
     async def _master_of(self, queue: MessageQueue) -> str:
         """The address of a queue's master, asking once where it is unknown: also for the template of a new topic."""
-        address = self._instance.brokers.master(queue.broker_name)
-        if address is None:
+        if self._instance.brokers.master(queue.broker_name) is None:
             try:
                 await self.find_route(queue.topic)
-            except SendFailed as failure:
-                raise RouteNotFound(f"The broker[{queue.broker_name}] not exist") from failure
-            address = self._instance.brokers.master(queue.broker_name)
-        if address is None:
-            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
-        return address
+            except SendFailed:
+                pass  # `known_master` says it in the official words
+        return self._instance.known_master(queue)
 
     async def find_route(self, topic: str) -> Route:
         """Ask a name server; `SendFailed` 10005 where neither the topic nor its template has a route."""
