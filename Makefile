@@ -65,7 +65,7 @@ spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop tests/interop --numprocesses $(or $(WORKERS),2) --dist loadgroup $(AGAIN)
+	$(BIN)/pytest -m interop tests/interop --numprocesses $(or $(WORKERS),2) $(AGAIN)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif

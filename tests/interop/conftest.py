@@ -34,12 +34,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("interop")
-            # One worker plays a file, and one all examples, which share servers that are dear to open.
-            together = item.path.parent if item.path.parent != HERE else item.path
-            item.add_marker(pytest.mark.xdist_group(together.stem))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
     config.hook.pytest_deselected(items=list(leave_out(items)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker plays a file, and one all examples: what shares servers that are dear to open stays together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file.rpartition("/")[0] if "/examples/" in file else file
+
+    return ByServers(config, log)
 
 
 @pytest.fixture(scope="session")
