@@ -57,8 +57,8 @@ format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff format .
 
 # Two workers share the tests, and who is done first takes over from the other: as many as the smallest machine has cores.
-unit: $(SPARK) ## the default suite (no Java) on WORKERS=2
-	$(BIN)/pytest --numprocesses $(or $(WORKERS),2) --dist worksteal
+unit: $(SPARK) ## the default suite (no Java); WORKERS=2 is quicker, but then others may take a port that a test gave free
+	$(BIN)/pytest --numprocesses $(or $(WORKERS),0) --dist worksteal
 
 spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without Java 17+
 	$(BIN)/pytest -m spark tests/spark
