@@ -30,13 +30,19 @@ class Heartbeats:
         self._slots = asyncio.Semaphore(at_once)
         self._use_v2 = use_v2
         self._lock = asyncio.Lock()
-        self._beating: set[str] = set()
+        self._beating: dict[asyncio.Future[None], str] = {}
+        """Heartbeats under way, with their addresses."""
         self._v2_brokers: set[str] = set()
         self._fingerprints: dict[str, int] = {}
 
     def is_beating(self, address: str) -> bool:
         """A heartbeat to that address is under way."""
-        return address in self._beating
+        return address in self._beating.values()
+
+    async def settled(self) -> None:
+        """Return once every heartbeat that is under way now has ended; each does within its timeout."""
+        if self._beating:
+            await asyncio.wait(list(self._beating))
 
     def forget_fingerprints(self) -> None:
         """The next heartbeats carry everything."""
@@ -74,7 +80,8 @@ class Heartbeats:
             fingerprint = data.fingerprint()
             is_known = address in self._v2_brokers and self._fingerprints.get(address) == fingerprint
             data = _with_fingerprint(data, fingerprint, without_sub=is_known)
-        self._beating.add(address)
+        ended = self._instance.loop.create_future()
+        self._beating[ended] = address
         try:
             reply: HeartBeatReply = await self._instance.connections.call(
                 address, HeartBeat(), data.encode(), timeout_seconds=self._instance.api_timeout_seconds
@@ -83,7 +90,8 @@ class Heartbeats:
             _log.warning("heartbeat to %s: %s", address, error)
             return False
         finally:
-            self._beating.discard(address)
+            del self._beating[ended]
+            ended.set_result(None)
         if self._use_v2 and reply.is_support_heart_beat_v2:
             self._v2_brokers.add(address)
             if reply.is_sub_change:

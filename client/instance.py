@@ -198,13 +198,19 @@ class ClientInstance:
         self.producers[producer.group] = producer
 
     async def unregister_consumer(self, group: str) -> None:
-        """Take a group off the tables and tell every broker."""
+        """Take a group off the tables and tell every broker, after the last heartbeat that names it.
+
+        Official brokers take heartbeats and farewells in different threads: one that overtakes the other would leave a
+        member that is gone in the group, with a share of the queues (official unregisterClientWithLock).
+        """
         self.consumers.pop(group, None)
+        await self.heartbeats.settled()
         await self._unregister(UnregisterClient(client_id=self.client_id, consumer_group=group))
 
     async def unregister_producer(self, group: str) -> None:
-        """Take a group off the tables and tell every broker."""
+        """The same for a group of producers."""
         self.producers.pop(group, None)
+        await self.heartbeats.settled()
         await self._unregister(UnregisterClient(client_id=self.client_id, producer_group=group))
 
     def rebalance_now(self) -> None:

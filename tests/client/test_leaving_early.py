@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
@@ -17,6 +18,7 @@ from pocketmq.client.trace_records import decode_traces
 from pocketmq.protocol.bodies_client import MessageModel
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import encode_frame
+from pocketmq.protocol.membership_requests import HeartBeat, UnregisterClient
 
 from client_between import Between, leading_to
 from client_waits import Seen, open_sockets, send, stored, until
@@ -104,6 +106,44 @@ async def test_who_left_asks_for_no_more_locks(node: Node) -> None:
         assert not await locks.lock(queue)
         await locks.lock_all()
         assert not locked(node)
+
+
+# -- heartbeats
+
+
+@pytest.mark.parametrize("kind", ["producer", "consumer"])
+async def test_a_group_is_unregistered_after_the_last_heartbeat_that_names_it(
+    node: Node, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await send(node.namesrv_address, "T", 1)
+    client: Facade = Producer("p", namesrv_addr=node.namesrv_address, topics=("T",))
+    if kind == "consumer":
+        client = PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription={"T": "*"})
+    await client.start()
+    instance = client._running
+    call, order = instance.connections.call, list[str]()
+    begun, released = asyncio.Event(), asyncio.Event()
+
+    async def slow(address: str, request: Any, *arguments: Any, **options: Any) -> Any:
+        if isinstance(request, HeartBeat):
+            begun.set()
+            await released.wait()
+        if isinstance(request, HeartBeat | UnregisterClient):
+            order.append(request.name)
+        return await call(address, request, *arguments, **options)
+
+    monkeypatch.setattr(instance.connections, "call", slow)
+    beat = asyncio.create_task(instance.heartbeats.send())
+    await asyncio.wait_for(begun.wait(), LONG)
+    leaving = asyncio.create_task(client.shutdown())
+    await until(lambda: not (instance.consumers or instance.producers), LONG)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    released.set()
+    await leaving
+    assert await beat
+    assert order == ["HEART_BEAT", "UNREGISTER_CLIENT"]
+    assert node.broker.consumers.find("g", instance.client_id) is None
 
 
 # -- starts
