@@ -151,6 +151,11 @@ class Facade(ABC):
         self._instance.check_loop()
         return self._instance
 
+    def _check_usable(self) -> None:
+        """For what may be done before the start too: `_usable` from then on."""
+        if self._instance is not None:
+            self._usable  # noqa: B018
+
     # -- what a subclass says
 
     @abstractmethod

@@ -13,7 +13,7 @@ offsets of the others. Mirrors `DefaultLitePullConsumer` and its implementation.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Unpack
+from typing import Unpack
 
 from pocketmq.protocol.bodies_client import ConsumerData, ConsumeType, MessageModel, SubscriptionData
 from pocketmq.protocol.bodies_client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
@@ -38,12 +38,11 @@ from .offset_stores import (
     read_offset,
 )
 from .options import LitePullConsumerOptions
+from .pull_api import PullApi
 from .settings import LitePullConsumerSettings
 from .validators import check_consumer_group
 
 _log = logging.getLogger("pocketmq.client")
-
-FIRST_METADATA_CHECK_SECONDS: Final = 10.0
 
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
@@ -74,7 +73,7 @@ class LitePullConsumer(Facade):
         self._is_assigned_by_hand: bool | None = None
         self._by_hand: list[MessageQueue] = []
         self._next_commit_ms = 0
-        self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue]]] = {}
+        self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue] | None]] = {}
 
     # -- life
 
@@ -127,6 +126,7 @@ class LitePullConsumer(Facade):
 
     async def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
         """Share the queues of a topic with the group; also before the start."""
+        self._check_usable()
         self._set_mode(by_hand=False)
         topic = self.namespace.wrap(topic)
         self._subscriptions[topic] = subscription_of(topic, expression, expression_type)
@@ -135,10 +135,12 @@ class LitePullConsumer(Facade):
 
     def unsubscribe(self, topic: str) -> None:
         """Read a topic no more: its queues go with the next round."""
+        self._check_usable()
         self._subscriptions.pop(self.namespace.wrap(topic), None)
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these queues from now on, whatever others of the group do."""
+        self._check_usable()
         self._set_mode(by_hand=True)
         self._by_hand = [self.namespace.wrap_queue(queue) for queue in queues]
         if self._instance is not None:
@@ -162,8 +164,12 @@ class LitePullConsumer(Facade):
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
-        """Be told, within `topic_metadata_check_interval_millis`, when the queues of a topic change."""
-        self._topic_listeners[topic] = (listener, [])
+        """Be told, within `topic_metadata_check_interval_millis`, when the queues of a topic change; what they are at
+        the first look is no change."""
+        self._check_usable()
+        self._topic_listeners[topic] = (listener, None)
+        if self._instance is not None:
+            self._instance.spawn(self._look_at(topic), f"queues of {topic}")
 
     # -- reading
 
@@ -218,6 +224,7 @@ class LitePullConsumer(Facade):
 
     async def committed(self, queue: MessageQueue) -> int:
         """The group's offset in a queue, -1 without one. ClientError where the broker cannot be asked."""
+        self._usable  # noqa: B018
         offset = await read_offset(self.offsets, self.namespace.wrap_queue(queue))
         if offset == OFFSET_UNREADABLE:
             raise ClientError(f"Fetch consume offset from broker exception: {queue}")
@@ -225,13 +232,14 @@ class LitePullConsumer(Facade):
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Read on from an offset; ClientError outside the queue's limits, or for a queue that is not read."""
+        self._usable  # noqa: B018
         queue = self.namespace.wrap_queue(queue)
         if queue not in self._queues.assigned:
             words = "The message queue is not in assigned list"
             if not self._is_assigned_by_hand:
                 words += ", may be rebalancing"
             raise ClientError(f"{words}, message queue: {queue}")
-        api = self._queues.pull_api
+        api = self._api
         low, high = await api.min_offset(queue), await api.max_offset(queue)
         if not low <= offset <= high:
             raise ClientError(
@@ -241,11 +249,11 @@ class LitePullConsumer(Facade):
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Read on from the oldest message."""
-        await self.seek(queue, await self._queues.pull_api.min_offset(self.namespace.wrap_queue(queue)))
+        await self.seek(queue, await self._api.min_offset(self.namespace.wrap_queue(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
         """Read on from what comes next."""
-        await self.seek(queue, await self._queues.pull_api.max_offset(self.namespace.wrap_queue(queue)))
+        await self.seek(queue, await self._api.max_offset(self.namespace.wrap_queue(queue)))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
         """Pull nothing from these until `resume`; what was pulled is still polled."""
@@ -256,13 +264,19 @@ class LitePullConsumer(Facade):
         self._set_paused(queues, False)
 
     def _set_paused(self, queues: Iterable[MessageQueue], paused: bool) -> None:
+        self._usable  # noqa: B018
         for queue in map(self.namespace.wrap_queue, queues):
             if queue in self._queues.assigned:
                 self._queues.assigned[queue].paused = paused
 
     async def offset_for_timestamp(self, queue: MessageQueue, timestamp_ms: int) -> int:
         """The first message stored at or after a time, the end where there is none."""
-        return await self._queues.pull_api.search_offset(self.namespace.wrap_queue(queue), timestamp_ms)
+        return await self._api.search_offset(self.namespace.wrap_queue(queue), timestamp_ms)
+
+    @property
+    def _api(self) -> PullApi:
+        self._usable  # noqa: B018
+        return self._queues.pull_api
 
     # -- what the instance asks
 
@@ -294,6 +308,8 @@ class LitePullConsumer(Facade):
         return self.offsets.of_topic(topic)
 
     async def running_info(self) -> ConsumerRunningInfo:
+        """The consumer's inner state, as tools show it (307)."""
+        self._running  # noqa: B018  # raises before the start
         return ConsumerRunningInfo(
             properties={"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "PROP_CLIENT_VERSION": "V5_5_0"},
             subscription_set=list(self._subscriptions.values()),
@@ -323,21 +339,27 @@ class LitePullConsumer(Facade):
             instance.rebalance_now()
 
     async def _watch_topics(self) -> None:
-        """Tell the topic listeners of changed queues."""
-        await asyncio.sleep(
-            min(FIRST_METADATA_CHECK_SECONDS, self.settings.topic_metadata_check_interval_millis / 1000)
-        )
+        """Look at the topics that somebody listens to, once an interval."""
         while True:
-            for topic, (listener, before) in list(self._topic_listeners.items()):
-                try:
-                    now = sorted(await self.fetch_message_queues(topic))
-                except ClientError as error:
-                    _log.warning("queues of %s: %s", topic, error)
-                    continue
-                if now != before:
-                    self._topic_listeners[topic] = (listener, now)
-                    listener(topic, now)
+            for topic in list(self._topic_listeners):
+                await self._look_at(topic)
             await asyncio.sleep(self.settings.topic_metadata_check_interval_millis / 1000)
+
+    async def _look_at(self, topic: str) -> None:
+        """One topic's queues, and its listener told where they changed."""
+        try:
+            now = sorted(await self.fetch_message_queues(topic))
+        except ClientError as error:
+            _log.warning("queues of %s: %s", topic, error)
+            return
+        listener, before = self._topic_listeners[topic]
+        self._topic_listeners[topic] = (listener, now)
+        if before is None or now == before:
+            return
+        try:
+            listener(topic, now)
+        except Exception:
+            _log.exception("the listener for the queues of %s failed", topic)
 
     def _set_mode(self, *, by_hand: bool) -> None:
         if self._is_assigned_by_hand not in (None, by_hand):

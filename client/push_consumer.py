@@ -131,6 +131,7 @@ class PushConsumer(Facade):
 
         After the start the brokers are told at once, and the queues arrive with the next round.
         """
+        self._check_usable()
         topic = self.namespace.wrap(topic)
         check_topic(topic)
         try:
@@ -144,26 +145,31 @@ class PushConsumer(Facade):
 
     def unsubscribe(self, topic: str) -> None:
         """Read a topic no more: its queues go with the next round."""
+        self._check_usable()
         self._subscriptions.pop(self.namespace.wrap(topic), None)
 
     def suspend(self) -> None:
         """Pull nothing until `resume`; what was pulled is still delivered."""
+        self._check_usable()
         self._is_suspended = True
         if self._instance is not None:
             self._queues.is_paused = True
 
     def resume(self) -> None:
         """Pull again, and share out the queues at once."""
+        self._check_usable()
         self._is_suspended = False
         if self._instance is not None:
             self._queues.is_paused = False
             self._instance.rebalance_now()
 
     async def wait_assigned(self, timeout: float | None = 30.0) -> None:
-        """Return once the first complete round is over: this member holds its share. TimeoutError."""
-        self._running.check_loop()
+        """Return once the first complete round is over: this member holds its share. TimeoutError, and ClientClosed
+        where the consumer is shut down before."""
+        self._usable  # noqa: B018  # raises unless started
         async with asyncio.timeout(timeout):
             await self._queues.assigned.wait()
+        self._usable  # noqa: B018  # raises where shutdown ended the wait
 
     def assignment(self) -> list[MessageQueue]:
         """The queues held now, without the retry topic's, sorted."""
@@ -182,7 +188,7 @@ class PushConsumer(Facade):
 
         Queues that are popped are left out: the broker alone knows.
         """
-        self._running.check_loop()
+        self._usable  # noqa: B018  # raises unless started
         behind = {}
         for queue in self._assigned():
             if queue in self._queues.table:
@@ -193,6 +199,7 @@ class PushConsumer(Facade):
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Messages one by one, where no listener was given; each is done when the next is asked for."""
+        self._running.check_loop()
         return self._streamed.messages()
 
     async def fetch(self, count: int, timeout: float) -> list[MessageExt]:
@@ -236,6 +243,7 @@ class PushConsumer(Facade):
         if self._queues.needs_locks:
             self._queues.locks.give_back()
         self._queues.drop_all()
+        self._queues.assigned.set()
         if self._stream is not None:
             self._stream.close()
 
@@ -361,6 +369,7 @@ class PushConsumer(Facade):
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
+        name_servers = self._running.name_servers.servers
         return running_info(
             self.settings,
             subscriptions=list(self._subscriptions.values()),
@@ -370,7 +379,7 @@ class PushConsumer(Facade):
             statistics=self.statistics,
             is_orderly=self._orderly,
             start_ms=self._start_ms,
-            name_servers=";".join(self._running.name_servers.servers),
+            name_servers=";".join(name_servers),
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:

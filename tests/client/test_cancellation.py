@@ -1,16 +1,15 @@
-"""Cancelled at any await, a client leaves no task, no socket and no lock; in the wrong loop or thread it says so."""
+"""Cancelled at any await, a client leaves no task, no socket and no lock."""
 
 import asyncio
 import contextlib
-import threading
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client import listeners
-from pocketmq.client.errors import ClientClosed, RequestTimeout
+from pocketmq.client.errors import RequestTimeout
 from pocketmq.client.instance import _instances
 from pocketmq.client.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.message import Message
@@ -144,65 +143,7 @@ def _locked(node: Node) -> list[object]:
     return [queue for locks in node.broker.locks._groups.values() for queue in locks]
 
 
-# -- the wrong loop, the wrong thread, the wrong time
-
-
-def elsewhere(work: Callable[[], Awaitable[object]]) -> BaseException:
-    """What happens when a client is used in the loop of another thread."""
-    raised: list[BaseException] = []
-
-    async def attempt() -> None:
-        await work()
-
-    def run() -> None:
-        try:
-            asyncio.run(attempt())
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(30)
-    assert raised, "no error"
-    return raised[0]
-
-
-async def test_in_another_loop_or_thread_a_client_says_so_and_goes_on_in_its_own(namesrv_addr: str) -> None:
-    await send(namesrv_addr, "T", 4)
-    async with (
-        Producer("p", namesrv_addr=namesrv_addr) as producer,
-        PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as iterated,
-        LitePullConsumer("l", namesrv_addr=namesrv_addr) as lite,
-        PullConsumer("r", namesrv_addr=namesrv_addr) as reader,
-    ):
-        queue = (await reader.queues("T"))[0]
-
-        async def send_nowait() -> None:
-            await producer.send_nowait("T", b"x")
-
-        wrong: list[Callable[[], Awaitable[object]]] = [
-            lambda: producer.send("T", b"x"),
-            send_nowait,
-            lambda: producer.send_oneway("T", b"x"),
-            lambda: producer.send_batch([Message("T", b"x"), Message("T", b"y")]),
-            lambda: producer.queues("T"),
-            lambda: iterated.lag(),
-            lambda: iterated.wait_assigned(),
-            lambda: iterated.fetch(1, 1),
-            lambda: lite.poll(),
-            lambda: lite.commit(),
-            lambda: reader.pull(queue, 0),
-            lambda: reader.max_offset(queue),
-            producer.shutdown,
-            iterated.shutdown,
-            lite.shutdown,
-            reader.shutdown,
-        ]
-        for work in wrong:
-            error = await asyncio.to_thread(elsewhere, work)
-            assert isinstance(error, ClientClosed), (work, error)
-            assert "event loop and thread" in str(error)
-        assert (await producer.send("T", b"x")).queue_offset >= 0
+# -- several loops, the wrong time
 
 
 async def test_two_loops_have_two_clients_even_of_one_instance_name(namesrv_addr: str) -> None:

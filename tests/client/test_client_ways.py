@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.client_config import heartbeats_at_once, instance_config
-from pocketmq.client.errors import ClientClosed
 from pocketmq.client.heartbeats import Heartbeats
 from pocketmq.client.instance import ClientInstance
 from pocketmq.client.lite_pull_consumer import LitePullConsumer
@@ -206,34 +205,6 @@ def in_thread(work: Any) -> BaseException | None:
     thread.start()
     thread.join(30)
     return raised[0] if raised else None
-
-
-async def test_a_client_is_used_in_its_own_loop_and_thread_only(namesrv_addr: str) -> None:
-    async with (
-        Producer("p", namesrv_addr=namesrv_addr) as producer,
-        PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as push,
-        LitePullConsumer("l", namesrv_addr=namesrv_addr) as lite,
-    ):
-
-        async def send_nowait() -> None:
-            producer.send_nowait("T", b"x")
-
-        for work in (
-            lambda: producer.send("T", b"x"),
-            send_nowait,
-            lambda: producer.send_oneway("T", b"x"),
-            producer.shutdown,
-            lambda: push.fetch(1, 1),
-            push.lag,
-            push.shutdown,
-            lambda: lite.poll(1),
-            lite.commit,
-            lite.shutdown,
-        ):
-            error = await asyncio.to_thread(in_thread, work)
-            assert isinstance(error, ClientClosed), error
-            assert "in the event loop and thread that started it only" in str(error)
-        assert (await producer.send("T", b"still here")).message_id
 
 
 class SlowToLoad(OffsetMemory):
