@@ -4,12 +4,14 @@ import time
 from typing import Any
 
 import pytest
+from pocketmq.client.admin import AdminClient
 from pocketmq.client.errors import ClientError
 from pocketmq.client.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.message import MessageExt
 from pocketmq.client.producer import Producer
 from pocketmq.protocol.bodies_client import ConsumeFromWhere
 from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.topic_config import TopicConfig
 
 from client_waits import until
 
@@ -135,3 +137,34 @@ async def test_subscribe_and_assign_exclude_each_other(namesrv_addr: str) -> Non
         await consumer.subscribe("T")
         with pytest.raises(ClientError, match="mutually exclusive"):
             await consumer.assign([MessageQueue("T", "broker-a", 0)])
+
+
+async def test_a_listener_for_a_topics_queues_is_told_of_changes_alone_and_may_fail(
+    admin: AdminClient, namesrv_addr: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def queues_become(count: int) -> None:
+        for topic in ("Early", "Late"):
+            await admin.update_topic(
+                TopicConfig(topic_name=topic, read_queue_nums=count, write_queue_nums=count),
+                cluster="DefaultCluster",
+            )
+
+    await queues_become(2)
+    told: list[tuple[str, int]] = []
+
+    def listener(topic: str, queues: list[MessageQueue]) -> None:
+        told.append((topic, len(queues)))
+        raise RuntimeError("no matter")
+
+    consumer = LitePullConsumer("g", namesrv_addr=namesrv_addr, topic_metadata_check_interval_millis=20)
+    consumer.register_topic_message_queue_change_listener("Early", listener)
+    async with consumer:
+        consumer.register_topic_message_queue_change_listener("Late", listener)
+        await until(lambda: all(before for _, before in consumer._topic_listeners.values()))
+        assert told == []
+        await queues_become(3)
+        await until(lambda: len(told) == 2)
+        await queues_become(4)
+        await until(lambda: len(told) == 4)
+    assert sorted(told) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
+    assert caplog.text.count("the listener for the queues of Early failed") == 2
