@@ -13,7 +13,7 @@ from pocketmq.protocol.compression import decompress
 from pocketmq.protocol.flags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
 from pocketmq.protocol.message_id import encode_message_id, unpack_host
 from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, decode_properties
 from pocketmq.protocol.record import Record, decode_records
 
 from .errors import ClientError
@@ -24,6 +24,8 @@ RESERVED_PROPERTIES: Final = frozenset(
     if name.isupper() and isinstance(value, str) and value.isprintable()
 )
 """Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
+
+BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
 
 
 class Message(msgspec.Struct):
@@ -45,17 +47,17 @@ class Message(msgspec.Struct):
     wait_store_ok: bool = True
 
     def wire_properties(self) -> dict[str, str]:
-        """A new map of the properties as they travel; `ClientError` for a reserved name among the user's own."""
+        """A new map of the properties as they travel; `ClientError` for what cannot travel as one, and for a reserved
+        or blank name, or a blank value, among the user's own."""
         properties = {}
         if self.properties:
-            for name in self.properties:
-                if name in RESERVED_PROPERTIES:
-                    raise ClientError(f"The Property<{name}> is used by system, input another please")
+            for name, value in self.properties.items():
+                _check_user_property(name, value)
             properties.update(self.properties)
         if self.keys:
-            properties[names.KEYS] = self.keys
+            properties[names.KEYS] = _checked_text("keys", self.keys)
         if self.tags:
-            properties[names.TAGS] = self.tags
+            properties[names.TAGS] = _checked_text("tags", self.tags)
         properties[names.WAIT] = "true" if self.wait_store_ok else "false"
         if self.delay_level:
             properties[names.DELAY] = str(self.delay_level)
@@ -64,6 +66,25 @@ class Message(msgspec.Struct):
         if self.deliver_at_ms:
             properties[names.TIMER_DELIVER_MS] = str(self.deliver_at_ms)
         return properties
+
+
+def _check_user_property(name: str, value: str) -> None:
+    """In the words of the official putUserProperty."""
+    if name in RESERVED_PROPERTIES:
+        raise ClientError(f"The Property<{name}> is used by system, input another please")
+    if not _checked_text("the name of a property", name).strip():
+        raise ClientError(BLANK_PROPERTY)
+    if not _checked_text(f"the property {name}", value).strip():
+        raise ClientError(BLANK_PROPERTY)
+
+
+def _checked_text(what: str, text: str) -> str:
+    """The official client lets separators pass: the message arrives with properties nobody gave it."""
+    if not isinstance(text, str):
+        raise ClientError(f"{what} must be text, not {type(text).__name__}")
+    if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
+        raise ClientError(f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}")
+    return text
 
 
 class MessageExt(msgspec.Struct, eq=False):

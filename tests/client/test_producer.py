@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
@@ -172,6 +173,34 @@ async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
         node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
         await node.start()
         await producer.send("T", b"after")
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"properties": {"colour": " "}}, "The name or value of property can not be null or blank string!"),
+        ({"properties": {"": "red"}}, "The name or value of property can not be null or blank string!"),
+        ({"properties": {"size": 7}}, "the property size must be text, not int"),
+        ({"properties": {"colour": "red\x02KEYS\x01stolen"}}, "must not contain U.0001 or U.0002"),
+        ({"properties": {"a\x01b": "c"}}, "must not contain U.0001 or U.0002"),
+        ({"tags": "a\x02"}, "tags must not contain U.0001 or U.0002"),
+        ({"tags": 5}, "tags must be text, not int"),
+        ({"keys": ["a", "b\x02c"]}, "keys must not contain U.0001 or U.0002"),
+    ],
+)
+async def test_what_would_arrive_as_something_else_is_refused(
+    namesrv_addr: str, given: dict[str, Any], words: str
+) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(ClientError, match=words):
+            await producer.send("T", b"x", **given)
+
+
+async def test_several_keys_are_found_one_by_one(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x", keys=["a", "b"])
+    (record,) = await stored(namesrv_addr, "T")
+    assert decode_properties(bytes(record.properties))["KEYS"] == "a b"
+
+
         bodies = {bytes(record.body) for record in await stored(node.namesrv_address, "T")}
         assert {b"before", b"after"} <= bodies
     await node.stop()
