@@ -49,7 +49,7 @@ class AsyncSends:
             quick = None if route is None else self._post(outgoing, queue, route, limit_ms)
             if quick is not None:
                 return quick
-        return self._in_background(self._send(outgoing, queue, limit_ms))
+        return self.in_background(self._send(outgoing, queue, limit_ms))
 
     async def finish(self) -> None:
         """Return when nothing is under way any more, at the latest when the timeouts are over."""
@@ -121,14 +121,15 @@ class AsyncSends:
         self, outgoing: Outgoing, queue: MessageQueue | None, left_ms: int, *, failed_on: MessageQueue
     ) -> asyncio.Task[SendResult]:
         """Repeat a send whose first attempt failed."""
-        return self._in_background(self._send(outgoing, queue, left_ms, failed_on=failed_on))
+        return self.in_background(self._send(outgoing, queue, left_ms, failed_on=failed_on))
 
     async def _next_queue(self, topic: str, failed_on: MessageQueue | None) -> MessageQueue:
         sender = self.sender
         route = sender.known_route(topic) or await sender.find_route(topic)
         return sender.choose(route, None if failed_on is None else failed_on.broker_name)
 
-    def _in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
+    def in_background(self, work: Coroutine[Any, Any, SendResult]) -> asyncio.Task[SendResult]:
+        """A send that cannot leave at once: `finish` waits for it."""
         task = self._instance.loop.create_task(work, name="send")
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

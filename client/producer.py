@@ -38,6 +38,7 @@ from .options import ProducerOptions
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
 from .recall import decode_recall_handle
+from .routes import Route
 from .sending import Sender, SendResult
 from .settings import ProducerSettings
 from .validators import check_message, check_producer_group, check_topic
@@ -108,7 +109,7 @@ class Producer(Facade):
         body: bytes | None = None,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
         properties: dict[str, str] | None = None,
         delay_level: int = 0,
         delay_ms: int = 0,
@@ -125,7 +126,7 @@ class Producer(Facade):
         given `queue`, `queue_id`, or the one a `selector` picks by `arg`, there is one attempt: `RequestRefused` with
         the broker's code, `NotReachable` where it does not answer. `timeout_ms` is for the whole call.
         """
-        message = _message(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
+        message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
         sender = self._ready
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         if queue is not None:
@@ -151,12 +152,15 @@ class Producer(Facade):
         body: bytes | None = None,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
         properties: dict[str, str] | None = None,
         delay_level: int = 0,
         delay_ms: int = 0,
         deliver_at_ms: int = 0,
         queue: MessageQueue | None = None,
+        queue_id: int | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
         timeout_ms: int | None = None,
     ) -> asyncio.Future[SendResult]:
         """Send now, the result comes in a future (official ASYNC): many sends share a write.
@@ -164,13 +168,20 @@ class Producer(Facade):
         Repeated when the broker could not be reached, to the same queue; an error response is final. With
         `enable_backpressure_for_async_mode` a send waits, within its timeout, for earlier ones to end.
         """
-        message = _message(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
+        message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
+        limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         if queue is not None:
             queue = self.namespace.wrap_queue(queue)
+        elif queue_id is not None or selector is not None:
+            sender = self._ready
+            route = sender.known_route(self.namespace.wrap(message.topic))
+            if route is None:
+                picked = self._send_picked(sender, self._outgoing(message), queue_id, selector, arg, limit_ms)
+                return self._async_sends.in_background(picked)
+            queue = self._picked(route, message, queue_id, selector, arg)
         if timeout_ms is None and self._accumulator is not None and self._accumulator.takes(message):
             return self._add(message, queue)
         outgoing = self._outgoing(message)
-        limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         return self._async_sends.send(outgoing, queue, limit_ms)
 
     async def send_oneway(
@@ -179,7 +190,7 @@ class Producer(Facade):
         body: bytes | None = None,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
         properties: dict[str, str] | None = None,
         queue: MessageQueue | None = None,
         queue_id: int | None = None,
@@ -187,7 +198,7 @@ class Producer(Facade):
         arg: Any = None,
     ) -> None:
         """Write one message and do not wait for an answer: nobody tells whether it was stored."""
-        message = _message(topic, body, tags, keys, properties, 0, 0, 0)
+        message = message_of(topic, body, tags, keys, properties)
         sender = self._ready
         outgoing = self._outgoing(message)
         if queue is not None:
@@ -299,9 +310,38 @@ class Producer(Facade):
     async def _pick(
         self, message: Message, queue_id: int | None, selector: MessageQueueSelector | None, arg: Any
     ) -> MessageQueue:
-        sender, namespace = self._ready, self.namespace
-        topic = namespace.wrap(message.topic)
+        sender = self._ready
+        topic = self.namespace.wrap(message.topic)
         route = sender.known_route(topic) or await sender.find_route(topic)
+        return self._picked(route, message, queue_id, selector, arg)
+
+    async def _send_picked(
+        self,
+        sender: Sender,
+        outgoing: Outgoing,
+        queue_id: int | None,
+        selector: MessageQueueSelector | None,
+        arg: Any,
+        limit_ms: int,
+    ) -> SendResult:
+        """`send_nowait` to a queue of a topic whose queues are not known yet."""
+        began_ms = steady_ms()
+        route = await sender.find_route(outgoing.topic)
+        queue = self._picked(route, outgoing.message, queue_id, selector, arg)
+        left_ms = limit_ms - (steady_ms() - began_ms)
+        if left_ms <= 0:
+            raise CallTimeout("DEFAULT ASYNC send call timeout")
+        return await self._async_sends.send(outgoing, queue, left_ms)
+
+    def _picked(
+        self,
+        route: Route,
+        message: Message,
+        queue_id: int | None,
+        selector: MessageQueueSelector | None,
+        arg: Any,
+    ) -> MessageQueue:
+        namespace = self.namespace
         if selector is not None:
             told = (
                 [namespace.unwrap_queue(queue) for queue in route.queues] if namespace.name else route.queues
@@ -364,27 +404,26 @@ class _ForCheck(msgspec.Struct, frozen=True):
 _ID_ROOM: Final = b" " * CHECKED_UNIQUE_KEY_BYTES
 
 
-def _message(
+def message_of(
     topic: str | Message,
     body: bytes | None,
     tags: str,
-    keys: str,
+    keys: str | Iterable[str],
     properties: dict[str, str] | None,
-    delay_level: int,
-    delay_ms: int,
-    deliver_at_ms: int,
+    delay_level: int = 0,
+    delay_ms: int = 0,
+    deliver_at_ms: int = 0,
 ) -> Message:
+    """The message the arguments of a send stand for: a `Message` as it is, or one made of all the others."""
     if isinstance(topic, Message):
         if body is not None or tags or keys or properties or delay_level or delay_ms or deliver_at_ms:
             raise ClientError("a Message is sent as it is: set its fields instead of arguments")
         return topic
-    if body is None:
-        body = b""
     return Message(
         topic,
-        body,
+        b"" if body is None else body,
         tags,
-        keys,
+        keys if isinstance(keys, str) else " ".join(keys),
         properties or {},
         delay_level=delay_level,
         delay_ms=delay_ms,

@@ -14,9 +14,10 @@ request part of `DefaultMQProducerImpl`, `RequestFutureHolder` and `MessageUtil.
 import asyncio
 import uuid
 from collections.abc import Iterable
-from typing import Unpack
+from typing import Any, Unpack
 
 from pocketmq.protocol import properties as names
+from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.protocol.topics import reply_topic
 
 from .clock import steady_ms
@@ -25,7 +26,8 @@ from .hooks import Hook
 from .instance import now_ms
 from .message import Message, MessageExt
 from .options import ProducerOptions
-from .producer import Producer
+from .producer import Producer, message_of
+from .queue_choice import MessageQueueSelector
 from .sending import SendResult
 from .settings import ProducerSettings
 
@@ -50,14 +52,19 @@ class Requester(Producer):
         body: bytes | None = None,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
+        properties: dict[str, str] | None = None,
+        queue: MessageQueue | None = None,
+        queue_id: int | None = None,
+        selector: MessageQueueSelector | None = None,
+        arg: Any = None,
         timeout_ms: int = 3_000,
     ) -> MessageExt:
         """Send a question and return its reply; `RequestTimeout` (code 10006) where none came in time.
 
-        `timeout_ms` is for both ways. An error in sending is raised as `send` does.
+        `timeout_ms` is for both ways. Queues and selectors, and errors in sending, are those of `send`.
         """
-        message = topic if isinstance(topic, Message) else Message(topic, body or b"", tags, keys)
+        message = message_of(topic, body, tags, keys, properties)
         sender, instance = self._ready, self._running
         self._check(message)
         began_ms = steady_ms()
@@ -66,18 +73,25 @@ class Requester(Producer):
             await sender.find_route(topic)
             await instance.heartbeats.send()  # the broker must know this connection before it can push
         correlation_id = str(uuid.uuid4())
-        properties = message.wire_properties()
-        properties |= {
+        if queue is not None:
+            queue = self.namespace.wrap_queue(queue)
+        elif queue_id is not None or selector is not None:
+            queue = await self._pick(message, queue_id, selector, arg)
+        wired = message.wire_properties()
+        wired |= {
             names.CORRELATION_ID: correlation_id,
             names.REPLY_TO_CLIENT: instance.client_id,
             names.TTL: str(timeout_ms),
         }
-        outgoing = sender.prepare(message, properties)
+        outgoing = sender.prepare(message, wired)
         future: asyncio.Future[MessageExt] = instance.loop.create_future()
         self._waiting[correlation_id] = future
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await sender.send(outgoing, timeout_ms, attempts=1)
+                if queue is None:
+                    await sender.send(outgoing, timeout_ms, attempts=1)
+                else:
+                    await sender.send_to(outgoing, queue, timeout_ms)
                 return await future
         except TimeoutError:
             raise RequestTimeout(

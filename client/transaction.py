@@ -28,7 +28,7 @@ from .hooks import EndTransactionContext, Hook, tell
 from .message import Message, MessageExt
 from .options import ProducerOptions
 from .outgoing import Outgoing
-from .producer import Producer
+from .producer import Producer, message_of
 from .send_retry import SendStatus
 from .sending import SendResult
 from .settings import ProducerSettings
@@ -89,7 +89,8 @@ class TransactionProducer(Producer):
         arg: Any = None,
         *,
         tags: str = "",
-        keys: str = "",
+        keys: str | Iterable[str] = "",
+        properties: dict[str, str] | None = None,
         timeout_ms: int | None = None,
     ) -> TransactionSendResult:
         """Send half a message, run `execute(message, arg)`, and commit or roll back by what it returns.
@@ -98,16 +99,16 @@ class TransactionProducer(Producer):
         not run. A half message that is stored but not safe (any status but SEND_OK) is rolled back without running
         it. Delays are refused, as by 5.5 clients.
         """
-        message = topic if isinstance(topic, Message) else Message(topic, body or b"", tags, keys)
+        message = message_of(topic, body, tags, keys, properties)
         if execute is None:
             raise ClientError("localTransactionListener is null")
         if message.delay_level or message.delay_ms or message.deliver_at_ms:
             raise ClientError("Transactional messages do not support delayed delivery")
         sender = self._ready
         self._check(message)
-        properties = message.wire_properties()
-        properties |= {names.TRAN_MSG: "true", names.PGROUP: self.group}
-        outgoing = sender.prepare(message, properties)
+        wired = message.wire_properties()
+        wired |= {names.TRAN_MSG: "true", names.PGROUP: self.group}
+        outgoing = sender.prepare(message, wired)
         attempts = 1 + self.settings.retry_times_when_send_failed
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         result = await sender.send(outgoing, limit_ms, attempts=attempts)

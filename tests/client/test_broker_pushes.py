@@ -17,6 +17,7 @@ from pocketmq.protocol.bodies_client import ConsumeFromWhere
 from pocketmq.protocol.bodies_client_state import GetConsumerStatusBody
 from pocketmq.protocol.client_requests import PushReplyMessageToClient
 from pocketmq.protocol.command import Command
+from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.protocol.offset_requests import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
 from pocketmq.protocol.properties import encode_properties_text
 from pocketmq.protocol.schema import to_fields
@@ -108,6 +109,33 @@ async def test_a_pushed_reply_finds_its_request_and_others_are_answered_all_the_
     assert (reply.body, reply.topic) == (b"42", "DefaultCluster_REPLY_TOPIC")
     assert reply.properties[names.ARRIVE_TIME].isdigit()
     assert told.answers == [(0, None), (0, None)]
+
+
+async def test_a_question_goes_to_the_queue_one_names(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "Questions", 1)
+    seen = Seen()
+    queue = MessageQueue("Questions", "broker-a", 3)
+    ways: list[dict[str, Any]] = [
+        {"queue": queue},
+        {"queue_id": 3},
+        {"selector": lambda queues, _, arg: queues[arg], "arg": 3, "properties": {"colour": "red"}},
+    ]
+    async with (
+        PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"Questions": "*"}) as consumer,
+        Requester("askers", namesrv_addr=namesrv_addr) as requester,
+    ):
+        await consumer.wait_assigned()
+        asked = [
+            asyncio.create_task(requester.request("Questions", b"?", keys=["a", "b"], **way)) for way in ways
+        ]
+        await until(lambda: seen.bodies.count(b"?") == 3)
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    found = [message for message in seen.messages if message.body == b"?"]
+    assert {message.queue_id for message in found} == {3}
+    assert {message.keys for message in found} == {"a b"}
+    assert [message.properties.get("colour") for message in found].count("red") == 1
 
 
 async def test_questions_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:

@@ -73,6 +73,26 @@ async def test_futures_arrive_at_their_results_and_share_the_connection(namesrv_
     assert len(await stored(namesrv_addr, "T")) == 200
 
 
+async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_known(namesrv_addr: str) -> None:
+    queues_of: dict[str, list[MessageQueue]] = {}
+    for topic in ("First", "Second"):
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            futures = [
+                producer.send_nowait(topic, b"x", selector=select_by_hash, arg="order-7") for _ in range(4)
+            ]
+            if topic == "First":
+                await asyncio.gather(*futures)
+            futures.append(producer.send_nowait(topic, b"x", selector=select_by_hash, arg="order-7"))
+            futures.append(producer.send_nowait(topic, b"x", queue_id=2))
+            nowhere = producer.send_nowait("Third", b"x", queue_id=99)  # shutdown waits for it, too
+        queues_of[topic] = [future.result().queue for future in futures]
+        assert isinstance(nowhere.exception(), RouteNotFound)
+    for topic, queues in queues_of.items():
+        assert {queue.topic for queue in queues} == {topic}
+        assert len(set(queues[:5])) == 1
+        assert queues[5].queue_id == 2
+
+
 async def test_futures_under_back_pressure_all_arrive(namesrv_addr: str) -> None:
     async with Producer(
         "p",
@@ -153,26 +173,6 @@ async def test_a_reserved_property_is_refused(namesrv_addr: str) -> None:
             await producer.send("T", b"x", properties={"DELAY": "3"})
 
 
-async def test_without_a_route_the_error_carries_the_official_code(node: Node) -> None:
-    node.broker.config.auto_create_topic_enable = False
-    async with Producer("p", namesrv_addr=node.namesrv_address, create_topic_key="Nowhere") as producer:
-        with pytest.raises(SendFailed) as failed:
-            await producer.send("Unknown", b"x")
-    assert failed.value.code == NOT_FOUND_TOPIC_EXCEPTION
-
-
-async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store")
-    await node.start()
-    ports = port_of(node.broker_address), port_of(node.namesrv_address)
-    async with Producer("p", namesrv_addr=node.namesrv_address, send_msg_timeout=1000) as producer:
-        await producer.send("T", b"before")
-        await node.stop()
-        with pytest.raises(SendFailed, match=r"Send \[3\] times, still failed"):
-            await producer.send("T", b"meanwhile")
-        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
-        await node.start()
-        await producer.send("T", b"after")
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -201,6 +201,26 @@ async def test_several_keys_are_found_one_by_one(namesrv_addr: str) -> None:
     assert decode_properties(bytes(record.properties))["KEYS"] == "a b"
 
 
+async def test_without_a_route_the_error_carries_the_official_code(node: Node) -> None:
+    node.broker.config.auto_create_topic_enable = False
+    async with Producer("p", namesrv_addr=node.namesrv_address, create_topic_key="Nowhere") as producer:
+        with pytest.raises(SendFailed) as failed:
+            await producer.send("Unknown", b"x")
+    assert failed.value.code == NOT_FOUND_TOPIC_EXCEPTION
+
+
+async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "store")
+    await node.start()
+    ports = port_of(node.broker_address), port_of(node.namesrv_address)
+    async with Producer("p", namesrv_addr=node.namesrv_address, send_msg_timeout=1000) as producer:
+        await producer.send("T", b"before")
+        await node.stop()
+        with pytest.raises(SendFailed, match=r"Send \[3\] times, still failed"):
+            await producer.send("T", b"meanwhile")
+        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+        await node.start()
+        await producer.send("T", b"after")
         bodies = {bytes(record.body) for record in await stored(node.namesrv_address, "T")}
         assert {b"before", b"after"} <= bodies
     await node.stop()
