@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.delay")
 
-FIRST_DELIVERY_MS: Final = 1000
-"""After the start: the official broker gives itself this second."""
 RETRY_MS: Final = 100
 """After an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
@@ -108,17 +106,18 @@ class DelayedMessages:
         self._is_running = False
 
     def start(self) -> None:
-        """Bring stored offsets back into their queues and begin to deliver, a second from now."""
+        """Bring stored offsets back into their queues and begin to deliver: what is late in the loop's next turn, where
+        the official broker waits a second first."""
         broker = self._broker
         if self._is_running or broker.config.store.broker_role == "SLAVE":
             return
         self._is_running = True
-        first_ms = broker.clock.now_ms() + FIRST_DELIVERY_MS
+        now_ms = broker.clock.now_ms()
         for level in broker.delays.levels:
             queue = broker.store.consume_queue(SCHEDULE_TOPIC, level - 1)
             if queue is not None:
                 broker.delays.correct(level, queue.min_offset, queue.max_offset)
-                self._due_ms[level] = first_ms
+                self._due_ms[level] = now_ms
         self._set_timer()
 
     def stop(self) -> None:
