@@ -15,6 +15,7 @@ each from its file; `settings.py` has every setting with its default. In reading
     client_config.py         settings to an instance
     instance.py              what facades share           heartbeats.py        who we are, told to brokers
     broker_pushes.py         what brokers ask of us       facade.py            how clients start and end
+    callbacks.py             what a user gives to call
     hooks.py                 a user who looks on          trace_records.py     traces as text
     trace_hooks.py           what makes them              trace.py             what sends them
 

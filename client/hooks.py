@@ -14,11 +14,12 @@ messages are the user's. Mirrors the package org.apache.rocketmq.client.hook. Ne
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import msgspec
 from pocketmq.protocol.message_queue import MessageQueue
 
+from .callbacks import check_plain
 from .errors import ClientError
 from .listener_returns import ConsumeReturnType
 from .message import Message, MessageExt
@@ -171,6 +172,8 @@ Hook = (
     | EndTransactionHook
     | FilterMessageHook
 )
+_CALLED: Final = tuple(name for kind in get_args(Hook) for name in vars(kind) if not name.startswith("_"))
+"""The methods of all kinds."""
 HookT = TypeVar("HookT", bound=Hook)
 ContextT = TypeVar("ContextT")
 
@@ -183,6 +186,7 @@ class Hooks:
         for hook in listed:
             if not isinstance(hook, Hook):
                 raise ClientError(f"{type(hook).__name__} is no hook")
+            check_plain(**{f"{type(hook).__name__}.{name}": getattr(hook, name, None) for name in _CALLED})
         self.rpc = _of_kind(listed, RPCHook)
         self.send = _of_kind(listed, SendMessageHook)
         self.check_forbidden = _of_kind(listed, CheckForbiddenHook)

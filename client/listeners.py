@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
+from .callbacks import is_coroutine_function
 from .errors import ClientError
 from .listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from .message import MessageExt
@@ -55,7 +56,7 @@ class ListenerCall:
         self._listener = listener
         self._takes_batch = takes_batch
         self._takes_context = _accepts_two(listener)
-        self._is_coroutine = _is_coroutine_function(listener)
+        self._is_coroutine = is_coroutine_function(listener)
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
@@ -102,14 +103,6 @@ async def until_ended(tasks: Collection[asyncio.Task[None]]) -> None:
     _, stubborn = await asyncio.wait(tasks, timeout=STUBBORN_SECONDS)
     for task in stubborn:
         _log.error("%s does not end although it was cancelled", task.get_name())
-
-
-def _is_coroutine_function(listener: Listener) -> bool:
-    while isinstance(listener, functools.partial):
-        listener = listener.func
-    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(
-        getattr(listener, "__call__", None)  # noqa: B004  # an object with an `async def __call__`
-    )
 
 
 def _accepts_two(listener: Listener) -> bool:

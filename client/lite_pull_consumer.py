@@ -19,6 +19,7 @@ from pocketmq.protocol.bodies_client import ConsumerData, ConsumeType, MessageMo
 from pocketmq.protocol.bodies_client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
 from pocketmq.protocol.message_queue import MessageQueue
 
+from .callbacks import check_plain
 from .client_config import settings_of
 from .clock import steady_ms
 from .consume_hooks import consume_hooks
@@ -68,6 +69,7 @@ class LitePullConsumer(Facade):
     ) -> None:
         check_consumer_group(group)
         super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks)
+        check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._is_assigned_by_hand: bool | None = None
@@ -167,6 +169,7 @@ class LitePullConsumer(Facade):
         """Be told, within `topic_metadata_check_interval_millis`, when the queues of a topic change; what they are at
         the first look is no change."""
         self._check_usable()
+        check_plain(listener=listener)
         self._topic_listeners[topic] = (listener, None)
         if self._instance is not None:
             self._instance.spawn(self._look_at(topic), f"queues of {topic}")
@@ -211,6 +214,8 @@ class LitePullConsumer(Facade):
             queues = list(self._queues.assigned)
         else:
             queues = [self.namespace.wrap_queue(queue) for queue in offsets]
+            if min(offsets.values(), default=0) < 0:
+                raise ClientError("offset < 0")
             for queue, offset in zip(queues, offsets.values(), strict=True):
                 self.offsets.update(queue, offset)
         for queue in queues:

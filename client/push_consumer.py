@@ -31,6 +31,7 @@ from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.protocol.subscription import ExpressionError, build_subscription, is_tag_type
 from pocketmq.protocol.topics import is_retry_topic, retry_topic
 
+from .callbacks import check_plain
 from .client_config import settings_of
 from .clock import steady_ms
 from .concurrent_delivery import ConcurrentDelivery
@@ -108,6 +109,8 @@ class PushConsumer(Facade):
             raise ClientError("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
             raise ClientError("consume_message_batch_max_size needs a batch_listener")
+        check_plain(on_assigned=on_assigned, on_revoked=on_revoked)
+        check_plain(on_error=on_error, on_reconnect=on_reconnect)
         self._stream: MessageStream | None = None
         if listener is None and batch_listener is None:
             # In order there is one call a queue, and there may be one queue only.

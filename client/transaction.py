@@ -9,7 +9,6 @@ functions; those run in a thread. Mirrors `TransactionMQProducer`. Next: `reques
 """
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -21,6 +20,7 @@ from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSA
 from pocketmq.protocol.message_id import decode_message_id
 from pocketmq.protocol.transaction_requests import EndTransaction
 
+from .callbacks import is_coroutine_function
 from .connection import Connection
 from .errors import ClientError
 from .groups import TransactionQuestion
@@ -208,7 +208,7 @@ class TransactionProducer(Producer):
 async def _judged(judge: Callable[..., Any], *arguments: Any) -> tuple[LocalTransactionState, str | None]:
     """The verdict, and the text of the exception that took its place."""
     try:
-        if inspect.iscoroutinefunction(judge):
+        if is_coroutine_function(judge):
             state = await judge(*arguments)
         else:
             state = await asyncio.to_thread(judge, *arguments)

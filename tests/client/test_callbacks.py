@@ -1,0 +1,63 @@
+"""What a user gives to be called in the event loop: coroutine functions, which would never run, are refused at once."""
+
+import functools
+from typing import Any
+
+import pytest
+from pocketmq.client.callbacks import is_coroutine_function
+from pocketmq.client.errors import ClientError
+from pocketmq.client.hooks import SendMessageHook
+from pocketmq.client.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.producer import Producer
+from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
+
+from client_waits import send
+
+ADDRESS = "127.0.0.1:9"
+COMMIT = LocalTransactionState.COMMIT_MESSAGE
+
+
+async def waits(*_: Any) -> LocalTransactionState:
+    return COMMIT
+
+
+class Waits:
+    async def __call__(self, *_: Any) -> LocalTransactionState:
+        return COMMIT
+
+
+def test_a_coroutine_function_is_known_in_every_shape() -> None:
+    partial = functools.partial(functools.partial(waits, 1), 2)
+    assert all(is_coroutine_function(one) for one in (waits, Waits(), partial, functools.partial(Waits())))
+    assert not any(is_coroutine_function(one) for one in (print, Waits, functools.partial(print), 3))
+
+
+@pytest.mark.parametrize("callback", [waits, Waits(), functools.partial(waits, 1), "on_assigned"])
+@pytest.mark.parametrize("name", ["on_assigned", "on_revoked", "on_error", "on_reconnect"])
+def test_events_are_told_to_plain_functions(name: str, callback: Any) -> None:
+    with pytest.raises(ClientError, match=f"{name} must be a plain function, called in the event loop"):
+        PushConsumer("g", print, namesrv_addr=ADDRESS, **{name: callback})
+
+
+def test_so_are_those_of_a_lite_pull_consumer() -> None:
+    with pytest.raises(ClientError, match="on_queues_changed must be a plain function"):
+        LitePullConsumer("g", namesrv_addr=ADDRESS, on_queues_changed=waits)  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match="listener must be a plain function"):
+        LitePullConsumer("g", namesrv_addr=ADDRESS).register_topic_message_queue_change_listener("T", waits)
+
+
+def test_a_hook_must_not_wait() -> None:
+    class Slow(SendMessageHook):
+        async def send_message_after(self, context: Any) -> None:  # type: ignore[override]
+            pass
+
+    with pytest.raises(ClientError, match=r"Slow\.send_message_after must be a plain function"):
+        Producer("p", namesrv_addr=ADDRESS, hooks=[Slow()])
+
+
+async def test_a_local_transaction_may_be_an_object_that_waits(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    async with TransactionProducer("p", Waits(), namesrv_addr=namesrv_addr) as producer:
+        sent = await producer.send_in_transaction("T", b"x", Waits(), properties={"colour": "red"})
+    assert sent.state is COMMIT
