@@ -8,6 +8,7 @@ org.apache.rocketmq.client.producer.selector (SelectMessageQueueByMachineRoom ch
 Next: `send_retry.py`.
 """
 
+import inspect
 import struct
 from collections.abc import Callable, Sequence
 from random import Random
@@ -93,13 +94,17 @@ def _first(
 def invoke_selector(
     selector: MessageQueueSelector, queues: Sequence[MessageQueue], message: Any, arg: Any
 ) -> MessageQueue:
-    """The queue a selector chooses. Raises SelectionFailed in the official words."""
+    """The queue a selector chooses. Raises SelectionFailed, where there are any in the official words."""
     try:
         chosen = selector(queues, message, arg)
     except Exception as error:
         raise SelectionFailed("select message queue threw exception.") from error
     if chosen is None:
         raise SelectionFailed("select message queue return null.")
+    if not isinstance(chosen, MessageQueue):
+        if inspect.iscoroutine(chosen):
+            chosen.close()
+        raise SelectionFailed(f"a selector returns one of the queues, not {type(chosen).__name__}")
     return chosen
 
 
