@@ -130,7 +130,7 @@ class Producer(Facade):
         sender = self._ready
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         if queue is not None:
-            queue = self.namespace.wrap_queue(queue)
+            queue = self._wrapped(queue, message.topic)
         if timeout_ms is None and self._accumulator is not None and self._accumulator.takes(message):
             if queue is None and (queue_id is not None or selector is not None):
                 queue = await self._pick(message, queue_id, selector, arg)
@@ -171,7 +171,7 @@ class Producer(Facade):
         message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         if queue is not None:
-            queue = self.namespace.wrap_queue(queue)
+            queue = self._wrapped(queue, message.topic)
         elif queue_id is not None or selector is not None:
             sender = self._ready
             route = sender.known_route(self.namespace.wrap(message.topic))
@@ -202,7 +202,7 @@ class Producer(Facade):
         sender = self._ready
         outgoing = self._outgoing(message)
         if queue is not None:
-            queue = self.namespace.wrap_queue(queue)
+            queue = self._wrapped(queue, message.topic)
         elif queue_id is not None or selector is not None:
             queue = await self._pick(message, queue_id, selector, arg)
         else:
@@ -224,8 +224,8 @@ class Producer(Facade):
         """
         listed = list(messages)
         sender = self._ready
-        if queue is not None:
-            queue = self.namespace.wrap_queue(queue)
+        if queue is not None and listed:
+            queue = self._wrapped(queue, listed[0].topic)
         wired = [_ForCheck(message.topic, message.wire_properties()) for message in listed]
         check_batch(wired)
         for message in listed:
@@ -294,6 +294,13 @@ class Producer(Facade):
         self._usable  # noqa: B018  # raises unless started
         assert self._sender is not None
         return self._sender
+
+    def _wrapped(self, queue: MessageQueue, topic: str) -> MessageQueue:
+        """A queue one gave, as brokers know it; ClientError where it is of another topic than the message."""
+        wrapped = self.namespace.wrap_queue(queue)
+        if wrapped.topic != self.namespace.wrap(topic):
+            raise ClientError("message's topic not equal mq's topic")
+        return wrapped
 
     def _check(self, message: Message) -> None:
         check_message(

@@ -102,6 +102,10 @@ class PullConsumer(Facade):
         `NotReachable` and `RouteNotFound` as they come; after the last two the broker is looked up anew.
         """
         instance, wrapped = self._usable, self.namespace.wrap_queue(queue)
+        if offset < 0:
+            raise ClientError("offset < 0")
+        if max_count <= 0:
+            raise ClientError("maxNums <= 0")
         try:
             subscription = build_subscription(
                 wrapped.topic, expression, expression_type, sub_version=steady_ms()
@@ -153,6 +157,8 @@ class PullConsumer(Facade):
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Store the group's offset, the next message to read, and wait until the broker knows."""
+        if offset < 0:
+            raise ClientError("offset < 0")
         await self._offsets_now.commit(self.namespace.wrap_queue(queue), offset)
 
     async def explain(self, topic: str) -> list[Verdict]:

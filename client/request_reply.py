@@ -74,7 +74,7 @@ class Requester(Producer):
             await instance.heartbeats.send()  # the broker must know this connection before it can push
         correlation_id = str(uuid.uuid4())
         if queue is not None:
-            queue = self.namespace.wrap_queue(queue)
+            queue = self._wrapped(queue, message.topic)
         elif queue_id is not None or selector is not None:
             queue = await self._pick(message, queue_id, selector, arg)
         wired = message.wire_properties()

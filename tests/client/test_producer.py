@@ -194,6 +194,22 @@ async def test_what_would_arrive_as_something_else_is_refused(
             await producer.send("T", b"x", **given)
 
 
+async def test_a_queue_of_another_topic_is_refused(namesrv_addr: str) -> None:
+    other = MessageQueue("Other", "broker-a", 0)
+    async with Producer("p", namesrv_addr=namesrv_addr, namespace="blue") as producer:
+        for send in (
+            lambda: producer.send("T", b"x", queue=other),
+            lambda: producer.send_oneway("T", b"x", queue=other),
+            lambda: producer.send_batch([Message("T", b"x"), Message("T", b"y")], queue=other),
+        ):
+            with pytest.raises(ClientError, match=r"^message's topic not equal mq's topic$"):
+                await send()
+        with pytest.raises(ClientError, match=r"^message's topic not equal mq's topic$"):
+            producer.send_nowait("T", b"x", queue=other)
+        queue = (await producer.send("T", b"x")).queue
+        assert (await producer.send("T", b"x", queue=queue)).queue == queue
+
+
 async def test_several_keys_are_found_one_by_one(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         await producer.send("T", b"x", keys=["a", "b"])

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed, ClientError, RouteNotFound
+from pocketmq.client.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pull_consumer import PullConsumer
 from pocketmq.protocol.message_queue import MessageQueue
 
@@ -39,6 +40,21 @@ async def test_committed_offsets_are_the_groups(namesrv_addr: str) -> None:
         await reader.commit(queue, 3)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as other:
         assert await other.committed(queue) == 3
+
+
+async def test_what_is_no_offset_or_count_is_refused(namesrv_addr: str) -> None:
+    queue = MessageQueue("T", "broker-a", 0)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as reader:
+        with pytest.raises(ClientError, match=r"^offset < 0$"):
+            await reader.pull(queue, -1)
+        with pytest.raises(ClientError, match=r"^maxNums <= 0$"):
+            await reader.pull(queue, 0, max_count=0)
+        with pytest.raises(ClientError, match=r"^offset < 0$"):
+            await reader.commit(queue, -1)
+    async with LitePullConsumer("l", namesrv_addr=namesrv_addr) as lite:
+        with pytest.raises(ClientError, match=r"^offset < 0$"):
+            await lite.commit({queue: 3, MessageQueue("T", "broker-a", 1): -1})
+        assert lite.offsets.read(queue) < 0
 
 
 async def test_a_pull_may_wait_for_its_message_and_for_its_tag(namesrv_addr: str) -> None:
