@@ -68,6 +68,8 @@ class ProcessQueue(Generic[MessageT]):
         self.last_pull_ms = now
         self.last_consume_ms = now
         self.try_unlock_times = 0
+        self.began_at = 0
+        """Offset this member began to read at."""
         self.behind_count = 0
         """Messages in the broker's queue after the last one put, as told with that message (msgAccCnt)."""
 

@@ -52,7 +52,6 @@ from .offset_stores import (
     OffsetStore,
     RemoteBrokerOffsetStore,
     persist_last,
-    read_offset,
 )
 from .options import PushConsumerOptions
 from .ordered_delivery import OrderedDelivery
@@ -187,18 +186,14 @@ class PushConsumer(Facade):
         return sorted(queue for queue in held if not is_retry_topic(queue.topic))
 
     async def lag(self) -> dict[MessageQueue, int]:
-        """Messages of each queue held that are not consumed yet: the broker's maximum minus the group's offset.
+        """Messages of each queue held that are not consumed yet: the broker's maximum minus the group's offset, or,
+        where it has none, minus where this member began to read.
 
         Queues that are popped are left out: the broker alone knows.
         """
         self._usable  # noqa: B018  # raises unless started
-        behind = {}
-        for queue in self._assigned():
-            if queue in self._queues.table:
-                offset = await read_offset(self.offsets, queue)
-                behind_by = await self._queues.pull_api.max_offset(queue) - max(offset, 0)
-                behind[self.namespace.unwrap_queue(queue)] = behind_by
-        return behind
+        behind = await self._queues.lag()
+        return {self.namespace.unwrap_queue(queue): count for queue, count in behind.items()}
 
     def __aiter__(self) -> AsyncIterator[MessageExt]:
         """Messages one by one, where no listener was given; each is done when the next is asked for."""

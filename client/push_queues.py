@@ -23,7 +23,7 @@ from .held_queues import HeldQueues
 from .hooks import Hooks
 from .instance import ClientInstance
 from .message import MessageExt
-from .offset_stores import OffsetStore, RemoteBrokerOffsetStore
+from .offset_stores import OffsetStore, RemoteBrokerOffsetStore, read_offset
 from .ordered_delivery import OrderedDelivery
 from .pop_queues import DeliverPopped, PopQueues
 from .puller import PullLoop
@@ -103,6 +103,16 @@ class PushQueues(HeldQueues):
     @property
     def needs_locks(self) -> bool:
         return self.is_orderly and self.is_clustering
+
+    async def lag(self) -> dict[MessageQueue, int]:
+        """Messages not consumed yet of each queue, without the retry topic's."""
+        behind = {}
+        for queue, state in sorted(self.table.items(), key=lambda item: item[0]):
+            if not state.dropped and not is_retry_topic(queue.topic):
+                offset = await read_offset(self.offsets, queue)
+                reached = offset if offset >= 0 else state.began_at
+                behind[queue] = await self.pull_api.max_offset(queue) - reached
+        return behind
 
     # -- rounds
 

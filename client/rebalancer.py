@@ -245,6 +245,7 @@ class Rebalancer:
                 continue
             if queue in self.table:
                 continue
+            state.began_at = offset
             self.table[queue] = state
             added.append((queue, state, offset))
         if unlocked:

@@ -11,7 +11,7 @@ from pocketmq.client.push_consumer import PushConsumer
 from pocketmq.protocol.bodies_client import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.client_requests import ConsumeMessageDirectly
 
-from client_waits import Seen, make_node, open_sockets, port_of, send, until
+from client_waits import Seen, make_node, open_sockets, port_of, send, until, until_it_says
 
 
 async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
@@ -91,6 +91,30 @@ async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
     assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
     assert {queue.topic for queue in info.mq_table} == {"T", "%RETRY%g"}
     assert info.status_table["T"].consume_ok_tps > 0
+
+
+@pytest.mark.parametrize("model", [MessageModel.CLUSTERING, MessageModel.BROADCASTING])
+async def test_lag_is_what_this_member_has_still_to_consume(
+    namesrv_addr: str, model: MessageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
+    await send(namesrv_addr, "T", 5, queue_id=1)
+    going_on = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await going_on.wait()
+
+    async with PushConsumer(
+        "g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}, message_model=model
+    ) as consumer:
+        await consumer.wait_assigned()
+        # A topic so young is read from its start, but what a broadcasting member finds is none of its business.
+        before = 5 if model is MessageModel.CLUSTERING else 0
+        assert list((await consumer.lag()).values()) == [0, before, 0, 0]
+        await send(namesrv_addr, "T", 2, queue_id=1)
+        assert (await consumer.lag())[consumer.assignment()[1]] == before + 2
+        going_on.set()
+        await until_it_says(consumer.lag, dict.fromkeys(consumer.assignment(), 0))
 
 
 async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str) -> None:
