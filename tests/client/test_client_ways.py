@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from pocketmq.broker.node import Node
 from pocketmq.client.client_config import heartbeats_at_once, instance_config
 from pocketmq.client.heartbeats import Heartbeats
@@ -238,6 +239,23 @@ async def test_an_instance_does_not_end_under_a_client_that_is_about_to_join_it(
     await joining
     await until(lambda: seen.messages)
     await consumer.shutdown()
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+async def test_every_event_loop_will_do(namesrv_addr: str, loop_factory: Any) -> None:
+    async def work() -> list[bytes]:
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            await producer.send("T", b"awaited")
+            await asyncio.gather(*(producer.send_nowait("T", b"future") for _ in range(3)))
+        options: dict[str, Any] = {"subscription": {"T": "*"}, "consume_from_where": FIRST}
+        async with PushConsumer("g", orderly=True, namesrv_addr=namesrv_addr, **options) as consumer:
+            return [message.body for message in await consumer.fetch(4, timeout=30)]
+
+    def run() -> list[bytes]:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work())
+
+    assert sorted(await asyncio.to_thread(run)) == [b"awaited", *[b"future"] * 3]
 
 
 async def test_instances_of_two_loops_are_two(namesrv_addr: str) -> None:
