@@ -38,7 +38,7 @@ from .concurrent_delivery import ConcurrentDelivery
 from .concurrent_results import max_reconsume_times
 from .consume_hooks import consume_hooks
 from .consumer_report import running_info
-from .errors import ClientError
+from .errors import ClientError, RouteNotFound
 from .facade import Facade
 from .heartbeats import INNER_PRODUCER_GROUP
 from .hooks import Hook
@@ -305,14 +305,17 @@ class PushConsumer(Facade):
         self._concurrent.submit(messages, queue, state)
 
     async def _announce(self, instance: ClientInstance, topics: Iterable[str]) -> None:
-        """Find the routes, tell the brokers, and ask for a round."""
+        """Find the routes, tell the brokers, and ask for a round: also where the topics are still to come, and there is
+        nobody to tell."""
+        are_to_come = True
         for topic in topics:
             try:
                 await instance.find_route(topic)
             except ClientError as error:
+                are_to_come &= isinstance(error, RouteNotFound)
                 if not is_retry_topic(topic):
                     _log.warning("%s: %s", self._group, error)
-        if await instance.heartbeats.send():
+        if await instance.heartbeats.send() or (are_to_come and not instance.brokers.all_addresses()):
             instance.rebalance_now()
 
     async def _check_expressions(self, instance: ClientInstance) -> None:

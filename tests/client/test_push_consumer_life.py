@@ -93,6 +93,19 @@ async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
     assert info.status_table["T"].consume_ok_tps > 0
 
 
+async def test_who_reads_nothing_yet_need_not_wait_for_it(node: Node) -> None:
+    for topics in ({}, {"Nowhere": "*"}):
+        async with PushConsumer(
+            "g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics
+        ) as consumer:
+            await consumer.wait_assigned(10)
+            assert consumer.assignment() == []
+    await node.stop()
+    async with PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics) as consumer:
+        with pytest.raises(TimeoutError):
+            await consumer.wait_assigned(0.1)
+
+
 @pytest.mark.parametrize("model", [MessageModel.CLUSTERING, MessageModel.BROADCASTING])
 async def test_lag_is_what_this_member_has_still_to_consume(
     namesrv_addr: str, model: MessageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
