@@ -7,17 +7,18 @@ Mirrors `RebalancePushImpl` and the pulling half of `DefaultMQPushConsumerImpl`.
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from pocketmq.protocol.bodies_client import SubscriptionData
 from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.protocol.subscription import build_subscription
-from pocketmq.protocol.topics import is_retry_topic, retry_topic
+from pocketmq.protocol.topics import is_retry_topic
 
 from .assignment import BrokerAssignments
 from .clock import steady_ms
-from .errors import ClientError
+from .errors import ClientError, RouteNotFound
 from .flow_control import share_of_topic
 from .held_queues import HeldQueues
 from .hooks import Hooks
@@ -40,7 +41,8 @@ _log = logging.getLogger("pocketmq.client")
 RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
 """A reset lets listeners finish for this long before it moves the offsets."""
-RETRY_TOPIC_SEARCHES: Final = 10
+TOPIC_SEARCHES: Final = 10
+"""How often, once a second, to ask for topics to come before it is left to the regular refresh of routes."""
 
 Deliver = Callable[[list[MessageExt], MessageQueue, Queue, bool], None]
 QueuesChanged = Callable[[list[MessageQueue]], None]
@@ -98,7 +100,8 @@ class PushQueues(HeldQueues):
         self.locks = QueueLocks(instance, group, self.table)
         self._pulls: dict[Queue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
-        self._retry_topic_searches = 0
+        self._topics_to_come: set[str] = set()
+        self._searches = 0
 
     @property
     def needs_locks(self) -> bool:
@@ -120,11 +123,11 @@ class PushQueues(HeldQueues):
         """One round; a paused consumer skips it."""
         if self.is_paused or self._stopped:
             return self._stopped
-        found_retry_topic = await self._find_retry_topic()
+        found_all = await self._find_topics_to_come()
         balanced = await self._rebalancer.round(list(self._subscriptions))
         if all(is_retry_topic(topic) for topic in self._rebalancer.unbalanced):
             self.assigned.set()
-        return balanced and found_retry_topic
+        return balanced and found_all
 
     async def stop_pulling(self) -> None:
         """End every pull loop; the queues stay ours."""
@@ -166,20 +169,23 @@ class PushQueues(HeldQueues):
             self.is_paused = False
             self._instance.rebalance_now()
 
-    async def _find_retry_topic(self) -> bool:
-        """The broker makes the retry topic with a group's first heartbeat and tells the name servers a moment later:
-        ask again soon, where the official client waits for its next refresh of routes."""
-        own = retry_topic(self.group)
-        if own not in self._subscriptions or own in self._instance.routes:
+    async def _find_topics_to_come(self) -> bool:
+        """Ask again soon for topics that are not there yet, where the official client waits for its next refresh of
+        routes. One of them is the retry topic: the broker makes it with a group's first heartbeat and tells the name
+        servers a moment later."""
+        to_come = {topic for topic in self._subscriptions if topic not in self._instance.routes}
+        if to_come != self._topics_to_come:
+            self._topics_to_come, self._searches = to_come, 0
+        if not to_come or self._searches >= TOPIC_SEARCHES:
             return True
-        if self._retry_topic_searches >= RETRY_TOPIC_SEARCHES:
-            return True
-        self._retry_topic_searches += 1
+        self._searches += 1
         try:
-            await self._instance.find_route(own)
-        except ClientError:
-            return False
-        return True
+            for topic in to_come:
+                with suppress(RouteNotFound):
+                    await self._instance.find_route(topic)
+        except ClientError as error:
+            _log.debug("the topics %s are not found: %s", to_come, error)
+        return to_come <= self._instance.routes.keys()
 
     # -- what the rebalancer asks
 

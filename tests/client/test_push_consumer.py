@@ -3,7 +3,9 @@
 import asyncio
 import threading
 
+import pytest
 from pocketmq.broker.node import Node
+from pocketmq.client import push_queues
 from pocketmq.client.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pocketmq.client.listeners import RetryLater
 from pocketmq.client.message import Message, MessageExt
@@ -281,21 +283,24 @@ async def test_a_suspended_consumer_pulls_nothing(namesrv_addr: str) -> None:
         await until(lambda: len(seen.messages) == 5)
 
 
-async def test_a_topic_made_later_is_taken_up(namesrv_addr: str) -> None:
+async def test_a_topic_made_later_is_taken_up_within_seconds(namesrv_addr: str) -> None:
     seen = Seen()
-    async with PushConsumer(
-        "g", seen, namesrv_addr=namesrv_addr, subscription={"Later": "*"}, poll_name_server_interval=50
-    ) as consumer:
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"Later": "*"}) as consumer:
+        await consumer.wait_assigned()
         await send(namesrv_addr, "Later", 3)
-        await until(
-            lambda: (
-                len(consumer._running.routes["Later"].read_queues()) == 4
-                if "Later" in consumer._running.routes
-                else False
-            )
-        )
-        consumer._running.rebalance_now()
         await until(lambda: len(seen.messages) == 3)
+
+
+async def test_a_topic_that_never_comes_is_not_asked_for_every_second_for_ever(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_queues, "TOPIC_SEARCHES", 2)
+    async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription={"Never": "*"}) as consumer:
+        await consumer.wait_assigned()
+        queues = consumer._queues
+        assert [await queues.rebalance() for _ in range(3)][-1], "the next round is due in 20 s"
+        consumer.subscribe("Neither")
+        assert not await queues.rebalance()
 
 
 async def test_an_illegal_offset_is_corrected_to_the_brokers(namesrv_addr: str) -> None:
