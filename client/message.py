@@ -52,12 +52,26 @@ class Message(msgspec.Struct):
         properties = {}
         if self.properties:
             for name, value in self.properties.items():
-                _check_user_property(name, value)
+                # Nearly every property is found good here, within a send's budget.
+                if not (
+                    type(name) is type(value) is str
+                    and name not in RESERVED_PROPERTIES
+                    and name.isprintable()
+                    and value.isprintable()
+                    and name.strip()
+                    and value.strip()
+                ):
+                    _check_user_property(name, value)
             properties.update(self.properties)
-        if self.keys:
-            properties[names.KEYS] = _checked_text("keys", self.keys)
-        if self.tags:
-            properties[names.TAGS] = _checked_text("tags", self.tags)
+        keys, tags = self.keys, self.tags
+        if keys:
+            properties[names.KEYS] = keys
+            if type(keys) is not str or not keys.isprintable():
+                _check_text("keys", keys)
+        if tags:
+            properties[names.TAGS] = tags
+            if type(tags) is not str or not tags.isprintable():
+                _check_text("tags", tags)
         properties[names.WAIT] = "true" if self.wait_store_ok else "false"
         if self.delay_level:
             properties[names.DELAY] = str(self.delay_level)
@@ -72,19 +86,18 @@ def _check_user_property(name: str, value: str) -> None:
     """In the words of the official putUserProperty."""
     if name in RESERVED_PROPERTIES:
         raise ClientError(f"The Property<{name}> is used by system, input another please")
-    if not _checked_text("the name of a property", name).strip():
-        raise ClientError(BLANK_PROPERTY)
-    if not _checked_text(f"the property {name}", value).strip():
+    _check_text("the name of a property", name)
+    _check_text(f"the property {name}", value)
+    if not name.strip() or not value.strip():
         raise ClientError(BLANK_PROPERTY)
 
 
-def _checked_text(what: str, text: str) -> str:
+def _check_text(what: str, text: str) -> None:
     """The official client lets separators pass: the message arrives with properties nobody gave it."""
     if not isinstance(text, str):
         raise ClientError(f"{what} must be text, not {type(text).__name__}")
     if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
         raise ClientError(f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}")
-    return text
 
 
 class MessageExt(msgspec.Struct, eq=False):

@@ -212,9 +212,10 @@ async def test_a_queue_of_another_topic_is_refused(namesrv_addr: str) -> None:
 
 async def test_several_keys_are_found_one_by_one(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"x", keys=["a", "b"])
+        await producer.send("T", b"x", keys=["a", "b"], properties={"two lines": "a\nb"})
     (record,) = await stored(namesrv_addr, "T")
-    assert decode_properties(bytes(record.properties))["KEYS"] == "a b"
+    properties = decode_properties(bytes(record.properties))
+    assert (properties["KEYS"], properties["two lines"]) == ("a b", "a\nb")
 
 
 async def test_without_a_route_the_error_carries_the_official_code(node: Node) -> None:
