@@ -4,13 +4,16 @@ The rebalancer decides and calls here (`QueueKeeper`). Not pulling, nor giving q
 `lite_pull_queues.py`. Mirrors what `RebalancePushImpl` and `RebalanceLitePullImpl` share. Next: `puller.py`.
 """
 
+import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies_client import MessageModel, SubscriptionData
 from pocketmq.protocol.message_queue import MessageQueue
 
 from .assignment import BrokerAssignments
+from .errors import ClientError, RouteNotFound
 from .first_position import AskMaxOffset, SearchOffset, UseOffset, checked_position, compute_pull_from_where
 from .hooks import Hooks
 from .instance import ClientInstance
@@ -21,6 +24,12 @@ from .settings import LitePullConsumerSettings, PushConsumerSettings
 
 if TYPE_CHECKING:
     from .pop_queues import PopQueues
+
+
+_log = logging.getLogger("pocketmq.client")
+
+TOPIC_SEARCHES: Final = 10
+"""How often, once a second, to ask for topics to come before it is left to the regular refresh of routes."""
 
 
 class HeldQueues(ABC):
@@ -48,6 +57,8 @@ class HeldQueues(ABC):
         self._consume_timestamp = settings.consume_timestamp
         self.is_clustering = settings.message_model is MessageModel.CLUSTERING
         self._stopped = False
+        self._topics_to_come: set[str] = set()
+        self._searches = 0
         self._rebalancer = Rebalancer(
             instance,
             self,
@@ -63,6 +74,24 @@ class HeldQueues(ABC):
     def drop_all(self) -> None:
         """Give up everything at once: the consumer has left the group."""
         self._rebalancer.drop_all()
+
+    async def find_topics_to_come(self) -> bool:
+        """Ask again soon for topics that are not there yet, where the official client waits for its next refresh of
+        routes; False while that goes on. A push consumer's retry topic is one of them: the broker makes it with a
+        group's first heartbeat and tells the name servers a moment later."""
+        to_come = {topic for topic in self._subscriptions if topic not in self._instance.routes}
+        if to_come != self._topics_to_come:
+            self._topics_to_come, self._searches = to_come, 0
+        if not to_come or self._searches >= TOPIC_SEARCHES:
+            return True
+        self._searches += 1
+        try:
+            for topic in to_come:
+                with suppress(RouteNotFound):
+                    await self._instance.find_route(topic)
+        except ClientError as error:
+            _log.debug("the topics %s are not found: %s", to_come, error)
+        return to_come <= self._instance.routes.keys()
 
     # -- what the rebalancer asks
 

@@ -333,14 +333,17 @@ class LitePullConsumer(Facade):
     # -- routes
 
     async def _announce(self, topics: Iterable[str]) -> None:
-        """Find the routes, tell the brokers, and ask for a round."""
+        """Find the routes, tell the brokers, and ask for a round: also where a topic is still to come, and there is
+        nobody to tell."""
         instance = self._running
+        is_to_come = False
         for topic in topics:
             try:
                 await instance.find_route(topic)
             except ClientError as error:
+                is_to_come = True
                 _log.warning("%s: %s", self._group, error)
-        if await instance.heartbeats.send():
+        if await instance.heartbeats.send() or (is_to_come and not instance.brokers.all_addresses()):
             instance.rebalance_now()
 
     async def _watch_topics(self) -> None:

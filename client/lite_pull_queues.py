@@ -83,7 +83,8 @@ class LiteQueues(HeldQueues):
 
     async def rebalance(self) -> bool:
         """Share the subscribed topics with the group."""
-        return await self._rebalancer.round(list(self._subscriptions))
+        found_all = await self.find_topics_to_come()
+        return await self._rebalancer.round(list(self._subscriptions)) and found_all
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
         """Read exactly these."""

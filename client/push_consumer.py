@@ -305,8 +305,7 @@ class PushConsumer(Facade):
         self._concurrent.submit(messages, queue, state)
 
     async def _announce(self, instance: ClientInstance, topics: Iterable[str]) -> None:
-        """Find the routes, tell the brokers, and ask for a round: also where the topics are still to come, and there is
-        nobody to tell."""
+        """Find the routes, tell the brokers, and ask for a round."""
         are_to_come = True
         for topic in topics:
             try:
@@ -315,8 +314,10 @@ class PushConsumer(Facade):
                 are_to_come &= isinstance(error, RouteNotFound)
                 if not is_retry_topic(topic):
                     _log.warning("%s: %s", self._group, error)
-        if await instance.heartbeats.send() or (are_to_come and not instance.brokers.all_addresses()):
+        if await instance.heartbeats.send():
             instance.rebalance_now()
+        elif are_to_come and not instance.brokers.all_addresses():
+            self._queues.nobody_to_tell()
 
     async def _check_expressions(self, instance: ClientInstance) -> None:
         """Let a broker judge expressions that are no tags (official checkClientInBroker)."""

@@ -7,7 +7,6 @@ Mirrors `RebalancePushImpl` and the pulling half of `DefaultMQPushConsumerImpl`.
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +17,6 @@ from pocketmq.protocol.topics import is_retry_topic
 
 from .assignment import BrokerAssignments
 from .clock import steady_ms
-from .errors import ClientError, RouteNotFound
 from .flow_control import share_of_topic
 from .held_queues import HeldQueues
 from .hooks import Hooks
@@ -41,8 +39,6 @@ _log = logging.getLogger("pocketmq.client")
 RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
 """A reset lets listeners finish for this long before it moves the offsets."""
-TOPIC_SEARCHES: Final = 10
-"""How often, once a second, to ask for topics to come before it is left to the regular refresh of routes."""
 
 Deliver = Callable[[list[MessageExt], MessageQueue, Queue, bool], None]
 QueuesChanged = Callable[[list[MessageQueue]], None]
@@ -100,8 +96,6 @@ class PushQueues(HeldQueues):
         self.locks = QueueLocks(instance, group, self.table)
         self._pulls: dict[Queue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
-        self._topics_to_come: set[str] = set()
-        self._searches = 0
 
     @property
     def needs_locks(self) -> bool:
@@ -123,11 +117,19 @@ class PushQueues(HeldQueues):
         """One round; a paused consumer skips it."""
         if self.is_paused or self._stopped:
             return self._stopped
-        found_all = await self._find_topics_to_come()
+        found_all = await self.find_topics_to_come()
         balanced = await self._rebalancer.round(list(self._subscriptions))
         if all(is_retry_topic(topic) for topic in self._rebalancer.unbalanced):
             self.assigned.set()
         return balanced and found_all
+
+    def nobody_to_tell(self) -> None:
+        """No topic is there yet, hence no broker known. A round all the same, unless nothing is asked for: the next one
+        would have to wait for a second after it."""
+        if all(is_retry_topic(topic) for topic in self._subscriptions):
+            self.assigned.set()
+        else:
+            self._instance.rebalance_now()
 
     async def stop_pulling(self) -> None:
         """End every pull loop; the queues stay ours."""
@@ -168,24 +170,6 @@ class PushQueues(HeldQueues):
         finally:
             self.is_paused = False
             self._instance.rebalance_now()
-
-    async def _find_topics_to_come(self) -> bool:
-        """Ask again soon for topics that are not there yet, where the official client waits for its next refresh of
-        routes. One of them is the retry topic: the broker makes it with a group's first heartbeat and tells the name
-        servers a moment later."""
-        to_come = {topic for topic in self._subscriptions if topic not in self._instance.routes}
-        if to_come != self._topics_to_come:
-            self._topics_to_come, self._searches = to_come, 0
-        if not to_come or self._searches >= TOPIC_SEARCHES:
-            return True
-        self._searches += 1
-        try:
-            for topic in to_come:
-                with suppress(RouteNotFound):
-                    await self._instance.find_route(topic)
-        except ClientError as error:
-            _log.debug("the topics %s are not found: %s", to_come, error)
-        return to_come <= self._instance.routes.keys()
 
     # -- what the rebalancer asks
 

@@ -47,6 +47,13 @@ async def test_polled_messages_are_committed_and_the_next_member_goes_on_there(n
         assert await consumer.poll(50) == []
 
 
+async def test_a_topic_made_later_is_read_within_seconds(namesrv_addr: str) -> None:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+        await consumer.subscribe("T")
+        await send(namesrv_addr, 2)
+        assert {message.body for message in await polled(consumer, 2)} == {b"0", b"1"}
+
+
 async def test_auto_commit_happens_with_a_later_poll(namesrv_addr: str) -> None:
     await send(namesrv_addr, 4)
     async with LitePullConsumer(

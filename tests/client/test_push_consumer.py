@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client import push_queues
+from pocketmq.client import held_queues
 from pocketmq.client.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pocketmq.client.listeners import RetryLater
 from pocketmq.client.message import Message, MessageExt
@@ -294,7 +294,7 @@ async def test_a_topic_made_later_is_taken_up_within_seconds(namesrv_addr: str) 
 async def test_a_topic_that_never_comes_is_not_asked_for_every_second_for_ever(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push_queues, "TOPIC_SEARCHES", 2)
+    monkeypatch.setattr(held_queues, "TOPIC_SEARCHES", 2)
     async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription={"Never": "*"}) as consumer:
         await consumer.wait_assigned()
         queues = consumer._queues
