@@ -118,6 +118,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     enable_retry_topic_v2: bool = False
     """Retry topics of pop are named %RETRY%group+topic instead of %RETRY%group_topic."""
     retrieve_message_from_pop_retry_topic_v1: bool = True
+    use_separate_retry_queue: bool = False
+    """Retry topics of pop have as many queues as the topic popped, and a message stays in its own."""
     pop_response_return_actual_retry_topic: bool = False
     pop_from_retry_probability: int = 20
     """Of a hundred pops, so many look at the retry topic first."""

@@ -15,6 +15,7 @@ from pocketmq.protocol.replication_requests import GetAllConsumerOffset, GetAllD
 
 from .dispatch import Answer, handles
 from .services import Broker
+from .stored_properties import java_order
 
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -72,5 +73,5 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
 @handles(QueryTopicsByConsumer)
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
     """The topics a group has offsets in."""
-    topics = sorted(broker.offsets.topics_of(request.group))
-    return Answer(body=TopicList(topic_list=topics, broker_addr=broker.address).encode())
+    topics = java_order(tuple(sorted(broker.offsets.topics_of(request.group))), 16)
+    return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.address).encode())

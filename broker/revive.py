@@ -223,20 +223,31 @@ class Revive:
             return True
         if not is_retry_topic(topic):
             topic = pop_retry_topic(topic, group, v2=broker.config.enable_retry_topic_v2)
-        self._make_retry_topic(topic, group)
-        result = broker.store.append(_retried(broker, check_point, message, topic))
+        queues = self._make_retry_topic(topic, group)
+        queue_id = message.queue_id if message.queue_id < queues else 0
+        result = broker.store.append(_retried(broker, check_point, message, topic, queue_id))
         if result.status is not PutStatus.PUT_OK:
             return result.status in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
         broker.statistics.message_put(topic, 1, result.size)
         return True
 
-    def _make_retry_topic(self, topic: str, group: str) -> None:
+    def _make_retry_topic(self, topic: str, group: str) -> int:
+        """How many queues the retry topic takes messages in: one, or with `useSeparateRetryQueue` as many as the topic
+        popped, whose number may have changed since."""
         broker = self._broker
-        if broker.topics.find(topic) is not None:
-            return
-        broker.topics.create_if_absent(TopicConfig(topic_name=topic, read_queue_nums=1, write_queue_nums=1))
-        if broker.offsets.query(topic, group, 0) < 0:
-            broker.offsets.commit(topic, group, 0, 0)
+        config, queues = broker.topics.find(topic), 1
+        if broker.config.use_separate_retry_queue:
+            popped = broker.topics.find(normal_topic(topic, group))
+            queues = queues if popped is None else popped.write_queue_nums
+            if config is not None and config.write_queue_nums == queues:
+                return queues
+        elif config is not None:
+            return 1
+        broker.topics.update(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
+        for queue_id in range(queues):
+            if broker.offsets.query(topic, group, queue_id) < 0:
+                broker.offsets.commit(topic, group, queue_id, 0)
+        return queues
 
     def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> None:
         times_text = check_point.re_put_times or "0"
@@ -261,7 +272,9 @@ class Revive:
             _log.error("message %d of %s is not revived: %s", offset, check_point.topic, error.remark)
 
 
-def _retried(broker: "Broker", check_point: CheckPoint, record: Record, topic: str) -> NewMessage:
+def _retried(
+    broker: "Broker", check_point: CheckPoint, record: Record, topic: str, queue_id: int
+) -> NewMessage:
     properties = decode_properties(record.properties)
     if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(check_point.pop_time)
@@ -269,7 +282,7 @@ def _retried(broker: "Broker", check_point: CheckPoint, record: Record, topic: s
     if names.TAGS in properties:  # first into the map, as officially
         properties = {names.TAGS: properties[names.TAGS], **properties}
     message = copy_of(
-        record, topic, 0, dict(properties), stored_properties(properties, broker.config.emulate)
+        record, topic, queue_id, dict(properties), stored_properties(properties, broker.config.emulate)
     )
     message.born_host = message.store_host = broker.store_host
     message.reconsume_times += 0 if check_point.suspend else 1

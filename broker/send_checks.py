@@ -40,6 +40,9 @@ def check_send(broker: Broker, request: AnySend, call: Call) -> TopicConfig:
     config = broker.config
     if config.store.broker_role == "SLAVE":
         refuse_at_slave(broker)
+    if call.command.body is None and config.emulate >= 5:
+        # Officially its length is read before anything else is looked at.
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
     if broker.waiting_sends >= config.send_thread_pool_queue_capacity:
         raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
     if config.start_accept_send_request_time_stamp > 0:
@@ -55,8 +58,6 @@ def check_send(broker: Broker, request: AnySend, call: Call) -> TopicConfig:
             invalid_parameter(broker),
             f"request queueId[{request.queue_id}] is illegal, {text} Producer: {call.connection.peer}",
         )
-    if call.command.body is None and config.emulate >= 5:
-        raise refusal_of(broker, PutStatus.MESSAGE_ILLEGAL)
     return topic_config
 
 

@@ -43,8 +43,11 @@ def send_message(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
         topic, queue_id = redirect_if_exhausted(broker, request, call, properties, queue_id)
     is_half = names.TRAN_MSG in properties and _is_half(broker, request, properties)
     unique_id = _complete(broker, properties)
-    if broker.config.emulate >= 5 and names.PRIORITY in properties:
-        queue_id = _queue_of_priority(properties, queue_id, topic_config)
+    if broker.config.emulate >= 5:
+        if request.sys_flag & flags.INNER_BATCH or names.INNER_NUM in properties:
+            raise refusal_of(broker, PutStatus.MESSAGE_ILLEGAL)  # no topic here has queues of batches
+        if names.PRIORITY in properties:
+            queue_id = _queue_of_priority(properties, queue_id, topic_config)
     # The text of a message that takes a detour is made there; 4.9 has to make it here too, see `_stored`.
     may_wait = broker.config.emulate >= 5 and (
         is_half or names.DELAY in properties or asks_for_time(properties)

@@ -404,6 +404,29 @@ async def test_the_highest_queue_comes_first_where_messages_have_priorities(brok
         assert (await popped(broker, max_msg_nums=1))[1] == [expected]
 
 
+@pytest.mark.parametrize("separate", [False, True])
+async def test_what_comes_again_stays_in_its_queue_where_retry_queues_are_separate(
+    broker: Broker, clock: VirtualClock, separate: bool
+) -> None:
+    broker.config.use_separate_retry_queue = separate
+    broker.config.pop_from_retry_probability = 0  # and full with one: what came again stays where it is
+    for queues in (2, 3):  # the topic grows, and its retry topic behind it
+        broker.topics.update(
+            TopicConfig(topic_name="orders", read_queue_nums=queues, write_queue_nums=queues)
+        )
+        last = queues - 1
+        store_message(broker, "orders", last, f"m{last}".encode())
+        await popped(broker, queue_id=last, max_msg_nums=1)
+        pass_time(broker, clock, 16)
+    retry = broker.topics.find("%RETRY%g_orders")
+    assert retry is not None
+    assert retry.read_queue_nums == retry.write_queue_nums == (3 if separate else 1)
+    stored = [broker.store.max_offset("%RETRY%g_orders", queue_id) for queue_id in range(3)]
+    assert stored == ([0, 1, 1] if separate else [2, 0, 0])
+    place = [broker.offsets.query("%RETRY%g_orders", "g", queue_id) for queue_id in range(3)]
+    assert place == ([0, 0, 0] if separate else [0, -1, -1])
+
+
 @pytest.mark.parametrize("v2", [False, True])
 async def test_retry_topics_of_both_forms_are_popped(broker: Broker, clock: VirtualClock, v2: bool) -> None:
     broker.config.enable_retry_topic_v2 = v2

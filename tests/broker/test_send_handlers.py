@@ -129,9 +129,17 @@ async def test_a_body_over_the_limit_is_illegal(broker_maker: MakeBroker) -> Non
     assert (await ask(broker, a_send(), b"x" * 100)).code == 0
 
 
-async def test_an_empty_body_is_illegal_in_line_5_only(broker: Broker, broker4: Broker) -> None:
-    assert (await ask(broker, a_send())).code == 13
+async def test_an_empty_body_is_refused_by_line_5_only(broker: Broker, broker4: Broker) -> None:
+    assert (await ask(broker, a_send())).code == 1
     assert (await ask(broker4, a_send())).code == 0
+
+
+@pytest.mark.parametrize("changes", [{"sys_flag": 0x80}, {"properties": "INNER_NUM\x012\x02"}])
+async def test_a_batch_to_be_stored_as_one_is_illegal_in_line_5_only(
+    broker: Broker, broker4: Broker, changes: dict[str, Any]
+) -> None:
+    assert (await ask(broker, a_send(**changes), b"x")).code == 13
+    assert (await ask(broker4, a_send(**changes), b"x")).code == 0
 
 
 async def test_an_order_topic_is_closed_with_the_broker(broker_maker: MakeBroker) -> None:

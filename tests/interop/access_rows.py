@@ -83,7 +83,7 @@ def send(client: RawClient, row: Row) -> Reply:
             fields["Signature"] = b64encode(
                 hmac.new(secret.encode(), content, hashlib.sha1).digest()
             ).decode()
-    return client.call(row.code, row.body, **fields)
+    return client.call_unless_busy(row.code, row.body, **fields)
 
 
 def told(row: Row, reply: Reply) -> str:
@@ -337,7 +337,10 @@ def _rights_used() -> Iterator[Row]:
         yield _heartbeat(who, "good_group", "both")
         yield _heartbeat(who, "good_group", "other")
         yield _heartbeat(who, "bad_group", "both")
-        for code in (14, 15):
+        for code in (
+            15,
+            14,
+        ):  # in this order: without a stored offset the answer waits for the message's dispatch
             offsets = {"consumerGroup": "good_group", "topic": "both", "queueId": 0, "commitOffset": 0}
             yield Row(who, code, offsets)
         yield Row(who, 38, {"consumerGroup": "good_group"})

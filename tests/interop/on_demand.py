@@ -24,6 +24,7 @@ FILES = frozenset(
         "test_pop_hand_over",
         "test_python_faults",
         "test_query_rows",
+        "test_refused_requests",
         "test_replication",
         "test_waiting_examples",
         "test_waiting_hand_over",

@@ -47,11 +47,16 @@ class RawClient:
     def call(self, code: int, body: bytes = b"", **fields: object) -> Reply:
         return remoting.call(self._connection, code, fields, body, self._version)
 
-    def _must(self, code: int, body: bytes = b"", **fields: object) -> Reply:
-        """`call` for steps that must succeed."""
+    def call_unless_busy(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        """`call`, and again for as long as the broker says it is busy."""
         deadline = time.monotonic() + SETTLE_TIMEOUT_S
         while (reply := self.call(code, body, **fields)).code in BUSY and time.monotonic() < deadline:
             time.sleep(0.1)
+        return reply
+
+    def _must(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        """`call` for steps that must succeed."""
+        reply = self.call_unless_busy(code, body, **fields)
         assert reply.code == 0, f"{code} {fields}: {reply}"
         return reply
 

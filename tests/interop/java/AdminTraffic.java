@@ -18,6 +18,7 @@ public class AdminTraffic {
     public static void main(String[] args) throws Exception {
         topic = args[0];
         producer = new DefaultMQProducer("admin_producer");
+        producer.setSendMsgTimeout(20_000);
         producer.start();
         MessageQueue first = new MessageQueue(topic, "broker-a", 0);
         MessageQueue second = new MessageQueue(topic, "broker-a", 1);
