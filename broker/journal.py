@@ -17,11 +17,11 @@ import itertools
 import logging
 import os
 import threading
-import time
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
 from pocketmq.protocol.bodies_client import HeartbeatData
 from pocketmq.protocol.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
@@ -89,7 +89,7 @@ class Journal:
         self._file = -1
         self._size = 0
         self._names: list[Path] = []
-        self._started_ms = time.time_ns() // 1_000_000
+        self._started_ms = time_ns() // 1_000_000
         self._is_stopping = threading.Event()
         self._has_complained = False
         self._thread = threading.Thread(target=self._run, name="pocketmq-journal", daemon=True)
@@ -148,7 +148,7 @@ class Journal:
             self._frame, self._count, self._dropped = new_frame(), 0, 0
         if dropped:
             self.dropped_in_all += dropped
-            pack_entry((DROPPED, time.time_ns(), dropped), frame, -1)
+            pack_entry((DROPPED, time_ns(), dropped), frame, -1)
             count += 1
             _log.warning(
                 "the journal could not follow: %d entries dropped, %d so far", dropped, self.dropped_in_all
@@ -177,14 +177,17 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
         self._file, self._size = file, 0
-        self._append(encode_head({**self._about, "fileStartedNs": time.time_ns()}))
+        self._append(encode_head({**self._about, "fileStartedNs": time_ns()}))
         self._names.append(path)
         while len(self._names) > FILES:
             self._names.pop(0).unlink(missing_ok=True)
 
 
 class JournaledConnection(Connection):
-    """A connection that tells the journal of everything that passes."""
+    """A connection that tells the journal of everything that passes.
+
+    What is called for each message names its base, which is quicker than `super()`.
+    """
 
     def __init__(self, server: "Server", journal: Journal) -> None:
         super().__init__(server)
@@ -200,22 +203,22 @@ class JournaledConnection(Connection):
 
     def connection_made(self, transport: "asyncio.BaseTransport") -> None:
         super().connection_made(transport)
-        self._journal.add((CONNECTED, time.time_ns(), self._number, self._server_name, self.peer))
+        self._journal.add((CONNECTED, time_ns(), self._number, self._server_name, self.peer))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         for command, received_ns in self._asked.values():
             self._note(command, received_ns, 0, None, None)
         self._asked.clear()
-        self._journal.add((CLOSED, time.time_ns(), self._number))
+        self._journal.add((CLOSED, time_ns(), self._number))
 
     def _request_received(self, command: Command) -> None:
         if command.flag & ONEWAY_FLAG:
-            self._note(command, time.time_ns(), 0, None, None)
-            super()._request_received(command)
+            self._note(command, time_ns(), 0, None, None)
+            Connection._request_received(self, command)
             return
-        self._now, self._now_ns = command, time.time_ns()
-        super()._request_received(command)
+        self._now, self._now_ns = command, time_ns()
+        Connection._request_received(self, command)
         if self._now is command:  # no answer yet
             self._asked[command.opaque] = command, self._now_ns
             self._now = None
@@ -225,7 +228,7 @@ class JournaledConnection(Connection):
             size = _digest(body)[0]
             pushed = (
                 PUSHED,
-                time.time_ns(),
+                time_ns(),
                 self._number,
                 self._client_id,
                 command.code,
@@ -237,10 +240,10 @@ class JournaledConnection(Connection):
             now = self._now
             if now is not None and now.opaque == command.opaque:
                 self._now = None
-                self._note(now, self._now_ns, time.time_ns(), command, body)
+                self._note(now, self._now_ns, time_ns(), command, body)
             elif (asked := self._asked.pop(command.opaque, None)) is not None:
-                self._note(*asked, time.time_ns(), command, body)
-        super().write(command, body)
+                self._note(*asked, time_ns(), command, body)
+        Connection.write(self, command, body)
 
     def _note(
         self,
@@ -256,7 +259,7 @@ class JournaledConnection(Connection):
             fields = _HIDDEN if code in _SECRET else fields
         size = crc = 0
         if body is not None:
-            size, crc = len(body), zlib.crc32(body)
+            size, crc = len(body), crc32(body)
         reply_size, reply_crc = (0, 0) if reply_body is None else _digest(reply_body)
         reply_code = remark = reply_fields = None
         if reply is not None:
@@ -282,11 +285,11 @@ def _digest(body: Body | Sequence[Body] | None) -> tuple[int, int]:
     if body is None:
         return 0, 0
     if isinstance(body, bytes | memoryview):
-        return len(body), zlib.crc32(body)
+        return len(body), crc32(body)
     size = crc = 0
     for piece in body:
         size += len(piece)
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
     return size, crc
 
 
@@ -297,6 +300,6 @@ def journal_of(folder: Path, *, broker_name: str, cluster: str, emulate: int) ->
         "cluster": cluster,
         "emulate": emulate,
         "processId": os.getpid(),
-        "startedNs": time.time_ns(),
+        "startedNs": time_ns(),
     }
     return Journal(folder, about)
