@@ -20,7 +20,7 @@ INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command
 # tried once more, and named as tried again in the summary.
 AGAIN := --reruns 1 -r aR
 
-.PHONY: help install demo pipeline-demo lint format test unit spark interop interop-all bench torture soak pins golden clean
+.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pins golden clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,9 @@ unit: $(SPARK) ## the default suite (no Java); WORKERS=2 is quicker, but then ot
 
 spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without Java 17+
 	$(BIN)/pytest -m spark tests/spark
+
+spark-all: export POCKETMQ_SPARK_ALL := 1
+spark-all: spark ## the same, drivers that are killed, the installed wheel, and a cluster of one master and two workers
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
 ifeq ($(INTEROP_MISSING),)

@@ -113,8 +113,10 @@ class BatchSender:
         """Return once everything is acknowledged; raises the first failure."""
         self._wire.run(self._finish())
 
-    def cancel(self) -> None:
-        """Forget what is under way; it may be stored all the same."""
+    def cancel(self, *, after_seconds: float = 0.0) -> None:
+        """Forget what is not acknowledged after that time; it may be stored all the same."""
+        if self._flying and after_seconds > 0:
+            self._wire.run(asyncio.wait(self._flying, timeout=after_seconds))
         for task in self._flying:
             task.cancel()
         self._wire.run(self._settle())

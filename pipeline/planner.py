@@ -31,9 +31,20 @@ class Planner:
     def __init__(self, wire: Wire, options: SourceOptions) -> None:
         self.wire = wire
         self.options = options
+        self._judged_by: set[str] = set()
 
     def queues(self) -> list[Queue]:
-        """The queues asked for, as the routes have them now. `OptionError` for a topic or queue there is not."""
+        """The queues asked for, as the routes have them now. `OptionError` for a topic or queue there is not, or for
+        an expression that a broker cannot use."""
+        queues = self._asked_for()
+        if self.options.filter_type != "TAG":
+            # A pull with an expression that cannot be read is answered as if it had none: everything would come.
+            fresh = {queue.broker_name: queue for queue in queues if queue.broker_name not in self._judged_by}
+            self.wire.check_expression(self.options, fresh.values())
+            self._judged_by |= fresh.keys()
+        return queues
+
+    def _asked_for(self) -> list[Queue]:
         options, timeout_ms = self.options, self.options.plan_timeout_ms
         topics = sorted({queue.topic for queue in options.assigned}) or list(options.topics)
         if options.pattern is not None:

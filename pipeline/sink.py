@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +38,7 @@ from pyspark.sql.types import StructType
 
 from .batch_sender import BatchSender, Stored
 from .encoder import bodies_of, cut_batches, elements, property_texts, row_ids
-from .errors import OptionError
+from .errors import OptionError, PipelineError
 from .offsets import Queue
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions, check_columns, read_sink_options
 from .transactions import end_transactions, is_written, remember_written
@@ -85,11 +86,24 @@ class _Writing:
                 task.send(batch)
             sender.finish()
         except BaseException:
-            sender.cancel()
+            self._give_up(sender)
             raise
         if sender.not_yet_safe:
             _log.warning("%d requests are stored, but not yet flushed or replicated", sender.not_yet_safe)
         return Written(sender.rows, sender.requests, sender.stored, query_id)
+
+    def _give_up(self, sender: BatchSender) -> None:
+        """End the sending of a task that fails. `abort` gets the half messages of the others alone."""
+        if self._options.guarantee != TRANSACTIONAL:
+            sender.cancel()
+            return
+        patience_ms = self._options.send_timeout_ms
+        sender.cancel(after_seconds=patience_ms / 1000)
+        hurried = msgspec.structs.replace(self._options, retry_timeout_ms=patience_ms)
+        try:
+            end_transactions(hurried, sender.stored, is_commit=False)
+        except PipelineError as error:  # the task's own failure is what its user must see
+            _log.warning("half messages stay until the broker gives them up: %s", error)
 
 
 class TaskSender:

@@ -5,6 +5,9 @@ first broker: batch number + 1. Brokers that ask what became of a half message (
 nobody holds that state; they roll it back after their `transactionCheckMax` questions. Next: `sink.py`.
 """
 
+import asyncio
+from typing import Final
+
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message_id import decode_message_id
 from pocketmq.protocol.transaction_requests import EndTransaction
@@ -15,13 +18,16 @@ from .offsets import Queue
 from .sink_options import SinkOptions
 from .wire import wire
 
+ENDED_AT_ONCE: Final = 32
+
 
 def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: bool) -> None:
     """Commit or roll back every half message; each is answered. Raises what a broker refuses."""
     connection = wire(options.namesrv_addr)
+    waiting = iter(halves)
 
-    async def end_all() -> None:
-        for half in halves:
+    async def end_some() -> None:
+        for half in waiting:
             request = EndTransaction(
                 producer_group=options.group,
                 tran_state_table_offset=half.queue_offset,
@@ -38,6 +44,11 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
                 await broker.call(request)
 
             await connection.patiently(f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms)
+
+    async def end_all() -> None:
+        ways = await asyncio.gather(*(end_some() for _ in range(ENDED_AT_ONCE)), return_exceptions=True)
+        for failure in filter(None, ways):
+            raise failure
 
     connection.run(end_all())
 

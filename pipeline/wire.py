@@ -17,9 +17,11 @@ from pocketmq.client.connection import Connection
 from pocketmq.client.connections import Connections
 from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
 from pocketmq.client.routes import MASTER_ID, Route, Routes
+from pocketmq.protocol.bodies_client import CheckClientRequestBody
 from pocketmq.protocol.bodies_route import TopicList
 from pocketmq.protocol.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.group_requests import UpdateAndCreateSubscriptionGroup
+from pocketmq.protocol.membership_requests import CheckClientConfig
 from pocketmq.protocol.offset_requests import (
     GetMaxOffset,
     GetMinOffset,
@@ -29,9 +31,11 @@ from pocketmq.protocol.offset_requests import (
 )
 from pocketmq.protocol.response_codes import ResponseCode
 from pocketmq.protocol.route_requests import GetAllTopicListFromNameServer
+from pocketmq.protocol.subscription import build_subscription
 
 from .errors import OptionError, PipelineError, SourceUnreachable
 from .offsets import Offsets, Queue
+from .options import SourceOptions
 
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 2.0
@@ -163,6 +167,29 @@ class Wire:
             return sorted(Queue(topic, one.broker_name, one.queue_id) for one in route.read_queues())
 
         return self.run(self.patiently(f"route of {topic}", ask, retry_timeout_ms))
+
+    def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
+        """Let the brokers of these queues judge the expression (official checkClientInBroker). `OptionError` where one
+        cannot read it, or filters by tags alone."""
+
+        async def ask(queue: Queue, fresh: bool) -> None:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            subscription = build_subscription(
+                queue.topic, options.expression, options.filter_type, sub_version=0
+            )
+            body = CheckClientRequestBody(
+                client_id="spark", group=options.group, subscription_data=subscription
+            )
+            try:
+                await connection.call(CheckClientConfig(), body.encode())
+            except RequestRefused as refusal:
+                if refusal.code in BUSY:
+                    raise
+                raise OptionError(
+                    f"option subExpression: {queue.broker_name} cannot filter by {options.expression!r}: {refusal}"
+                ) from refusal
+
+        self._of_each("check of the expression", queues, ask, options.plan_timeout_ms)
 
     def bounds(self, queues: Iterable[Queue], retry_timeout_ms: int) -> dict[Queue, tuple[int, int]]:
         """(first offset, one past the last) of each queue."""

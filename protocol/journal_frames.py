@@ -33,6 +33,12 @@ MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 _FRAME: Final = struct.Struct(">II")
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder().decode
+_ARRAY: Final = struct.Struct(">BI")
+_ARRAY_32: Final = 0xDD
+"""MessagePack's array with a length of four bytes follows."""
+
+pack_entry: Final = msgspec.msgpack.Encoder().encode_into
+"""`pack_entry(entry, frame, -1)`: an entry behind the others of a frame of `new_frame`."""
 
 EXCHANGE, CONNECTED, CLOSED, PUSHED, DROPPED = range(5)
 
@@ -107,6 +113,20 @@ def encode_frame(payload: Any) -> bytes:
     """A frame around anything MessagePack can hold."""
     packed = _encode(payload)
     return _FRAME.pack(len(packed), zlib.crc32(packed)) + packed
+
+
+def new_frame() -> bytearray:
+    """A frame to be filled: room for its head, and for that of the array of entries."""
+    return bytearray(_FRAME.size + _ARRAY.size)
+
+
+def finish_frame(frame: bytearray, count: int) -> bytearray:
+    """The frame with its heads, once `count` entries are packed into it."""
+    _ARRAY.pack_into(frame, _FRAME.size, _ARRAY_32, count)
+    with memoryview(frame) as view:
+        crc = zlib.crc32(view[_FRAME.size :])
+    _FRAME.pack_into(frame, 0, len(frame) - _FRAME.size, crc)
+    return frame
 
 
 def encode_head(about: dict[str, Any]) -> bytes:

@@ -98,6 +98,18 @@ def test_what_the_writer_cannot_follow_is_dropped_and_counted(tmp_path: Path) ->
     assert [one.count for one in entries if isinstance(one, Dropped)] == [15]
 
 
+def test_what_cannot_be_packed_is_dropped_and_the_rest_stands(tmp_path: Path) -> None:
+    """JSON can spell half a surrogate pair, and a client may send one."""
+    journal = Journal(tmp_path, {"brokerName": "broker-a"})
+    journal.start()
+    for name in ("first", "half \ud800", "last"):
+        journal.add((1, 1, 1, "broker", name))
+    journal.stop()
+    entries = entries_of(tmp_path)
+    assert [one.peer for one in entries if isinstance(one, Connected)] == ["first", "last"]
+    assert [one.count for one in entries if isinstance(one, Dropped)] == [1]
+
+
 def test_files_roll_and_every_one_can_be_read_alone(tmp_path: Path) -> None:
     journal = Journal(tmp_path, {"brokerName": "broker-a"}, file_bytes=1)
     journal.start()

@@ -199,6 +199,19 @@ def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
         wire.queues("no-such-topic", 500)
 
 
+@pytest.mark.parametrize(("expression", "is_on"), [("TAGS ===", True), ("TAGS = 'A'", False)])
+def test_an_expression_the_broker_cannot_use_is_refused_when_planning(expression: str, is_on: bool) -> None:
+    """Its pulls are answered as if there were none, so that a wrong expression would read everything."""
+    with EmbeddedServer(enablePropertyFilter=is_on) as server:
+        rocketmq = RocketMQ(server)
+        chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
+        with (
+            Wire(server.namesrv_addr).held() as wire,
+            pytest.raises(OptionError, match="option subExpression"),
+        ):
+            Planner(wire, chosen).batch()
+
+
 def test_offsets_of_a_group_that_nobody_made_are_stored(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("progress", queues=1)
     queue = Queue(topic, "broker-a", 0)

@@ -1,8 +1,10 @@
 """One Spark session for all tests of this folder; they are skipped, with one clear line, without Spark or Java.
 
-`local[2,3]`: two cores, and a task may fail twice before its job does.
+`local[2,3]`: two cores, and a task may fail twice before its job does. What takes drivers and clusters of its own is
+marked `on_demand` and runs with POCKETMQ_SPARK_ALL=1 only (`make spark-all`).
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +17,22 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TEST_TIMEOUT_S = 180
+EVERYTHING = bool(os.environ.get("POCKETMQ_SPARK_ALL"))
 ADDRESS = "rocketmq.namesrv.addr"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = []
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("spark")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+            if item.get_closest_marker("on_demand") and not EVERYTHING:
+                left_out.append(item)
+    if left_out:
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""PocketMQ's wheel and an archive of it, and a Python without PocketMQ but with all else the running one has.
+"""A Python that has PocketMQ as a wheel, or not at all, beside everything the running one has installed.
 
 The wheel is made of a copy of the source, so that nothing is left in it. Where its build tools cannot be had (no
 network) `WheelUnavailable` says so.
@@ -49,10 +49,13 @@ def make_archive(folder: Path, wheel: Path) -> Path:
     return archive
 
 
-def make_python(folder: Path) -> Path:
-    """A Python with the packages of this one but without its editable PocketMQ."""
+def make_python(folder: Path, wheel: Path | None = None) -> Path:
+    """A Python with the packages of this one but without its editable PocketMQ; with `wheel` installed where given."""
     venv.create(folder, with_pip=False, symlinks=True)
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     # A folder named in a .pth is searched, but its own .pth files, the editable install's among them, are not read.
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    if wheel is not None:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(packages)
     return folder / "bin" / "python"

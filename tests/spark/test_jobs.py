@@ -25,6 +25,7 @@ from pocketmq.pipeline.job_output import Outputs, Report, write
 from pocketmq.pipeline.messages_of import Place
 from pocketmq.protocol.bodies_client import ConsumerData, HeartbeatData
 from pocketmq.protocol.membership_requests import HeartBeat
+from pocketmq.protocol.offset_requests import UpdateConsumerOffset
 from pocketmq.protocol.pull_requests import PullMessage
 from pyspark.sql import SparkSession
 
@@ -71,6 +72,25 @@ def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path
     assert queues[1][6] is None
 
 
+def test_lag_of_a_running_broker_is_asked_for_the_groups_named(
+    spark: SparkSession, rocketmq: RocketMQ
+) -> None:
+    topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
+    for number in range(10):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    for queue_id, offset in ((0, 2), (1, 5)):
+        rocketmq.server.request(
+            UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+        )
+    report = lag_job.build(spark, Place(namesrv_addr=rocketmq.namesrv_addr, topics=topic), groups=group)
+    queues = rows(report, "queues")
+    assert [row[:6] for row in queues] == [(group, topic, 0, 2, 5, 3), (group, topic, 1, 5, 5, 0)]
+    assert isinstance(queues[0][6], float)
+    assert queues[1][6] is None
+    (of_group,) = rows(report, "groups")
+    assert (of_group[0], of_group[2], of_group[4]) == (group, 3, 2)
+
+
 def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path: Path) -> None:
     store, folder = write_store(tmp_path / "store", is_faulty=False), tmp_path / "parquet"
     export_job.build(spark, Place(store=str(store)), str(folder))
@@ -114,6 +134,23 @@ def test_a_replay_sends_what_it_says_with_the_origin_in_each_copy(
     assert [(one.text, one.queue_id) for one in copies] == [(f"m{number}", 0) for number in range(0, 10, 2)]
     origins = {one.text: one.message_id for one in rocketmq.messages(source)}
     assert all(one.properties["replayOf"] == origins[one.text] for one in copies)
+
+
+def test_a_replay_with_a_checkpoint_goes_on_where_it_was(
+    spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path
+) -> None:
+    source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=2)
+    replay = replay_job.Replay(
+        namesrv_addr=rocketmq.namesrv_addr, topics=source, target=target, checkpoint=str(tmp_path)
+    )
+    sent = []
+    for life in range(2):
+        for number in range(4):
+            sent.append(f"m{life}{number}")
+            rocketmq.send(source, sent[-1], queue_id=number % 2)
+        report = replay_job.build(spark, replay)
+        assert rows(report, "messages") == [(target, 4)]
+        assert sorted(one.text for one in rocketmq.messages(target)) == sent
 
 
 async def _pull(connection: Connection, topic: str, queue_id: int) -> None:

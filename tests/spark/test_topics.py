@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pocketmq.testing import RocketMQ
+from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from spark.conftest import ADDRESS, Reads, bodies
 
@@ -93,6 +93,29 @@ def test_two_tags_of_one_hash_are_told_apart(read: Reads, rocketmq: RocketMQ) ->
     rocketmq.send(topic, "wanted", tags="Aa")
     rocketmq.send(topic, "other", tags="BB")
     assert bodies(read(topic, subExpression="Aa")) == ["wanted"]
+
+
+def test_a_sql_filter_is_the_brokers_work(read: Reads) -> None:
+    with EmbeddedServer(enablePropertyFilter=True) as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("Sql", queues=3)
+        for number, text in enumerate(ALL):
+            properties = {"amount": str(number)}
+            rocketmq.send(topic, text, tags="AB"[number % 2], properties=properties, queue_id=number % 3)
+
+        def chosen(expression: str) -> list[str]:
+            options = {ADDRESS: server.namesrv_addr, "filterType": "sql92", "subExpression": expression}
+            return bodies(read(topic, **options, retryTimeoutMs="500"))
+
+        assert chosen("TAGS = 'A' AND amount > 3") == ["m04", "m06", "m08", "m10"]
+        assert chosen("TAGS IS NULL") == []
+        with pytest.raises(Exception, match="option subExpression: broker-a cannot filter by 'TAGS ==='"):
+            chosen("TAGS ===")
+
+
+def test_a_broker_without_sql_says_so(read: Reads, topic: str) -> None:
+    with pytest.raises(Exception, match="does not support consumer to filter message by SQL92"):
+        read(topic, filterType="SQL92", subExpression="TAGS = 'A'", retryTimeoutMs="500").collect()
 
 
 def test_filters_narrow_what_is_read(read: Reads, topic: str) -> None:

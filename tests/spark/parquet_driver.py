@@ -1,0 +1,28 @@
+"""A driver that copies a topic into Parquet until it is killed, or until it has all that is there. Not a test.
+
+    python parquet_driver.py NAMESRV_ADDR TOPIC FOLDER forever|all
+
+`test_exactly_once.py` runs it. Checkpoint and rows lie in FOLDER.
+"""
+
+import sys
+
+from pocketmq.pipeline.session import pocketmq_session
+
+BATCH_MESSAGES = 40
+
+
+def main() -> None:
+    namesrv_addr, topic, folder, until = sys.argv[1:]
+    spark = pocketmq_session("exactly-once", master="local[2]", is_quick_to_start=True)
+    options = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
+    frame = spark.readStream.format("rocketmq").options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
+    rows = frame.load().selectExpr("queueId", "queueOffset", "cast(body as string) text", "msgId")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
+    trigger = {"availableNow": True} if until == "all" else {"processingTime": "0 seconds"}
+    query = writer.option("path", f"{folder}/rows").trigger(**trigger).start()
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
