@@ -1,8 +1,8 @@
 """Dispatch of many records read back from the log: to the same bytes as one by one, in a fraction of the time.
 
 Records are gathered, then each queue gets its units in one piece and the index its entries in one go. What is not
-the ordinary case (a queue's first unit, one that does not follow the last, light queues) goes the one-by-one way of
-`dispatch.py`, in its turn. Only recovery has so many at hand. Next: `recovery.py`.
+the ordinary case (a queue's first unit, one that does not follow the last, light queues, damage) goes the one-by-one
+way of `dispatch.py`, in its turn. Only recovery has so many at hand. Next: `recovery.py`.
 """
 
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
@@ -13,7 +13,7 @@ from .consume_queue import UNIT, ConsumeQueue
 from .dispatch import Dispatcher
 from .key_index import IndexEntry, KeyIndex
 from .log_scan import LoggedRecord
-from .queue_table import QueueTable
+from .queue_table import QueueTable, has_place
 
 _MOST_GATHERED = 4096
 """Records; with a dozen keys each they take some MiB."""
@@ -54,8 +54,8 @@ class BulkDispatch:
         tail = None
         if sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
             tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
-            has_it = physical_offset + size <= tail.max_physical_end
-            if self._one_by_one or (not has_it and queue_offset != tail.max_offset):
+            has_it = tail is not None and physical_offset + size <= tail.max_physical_end
+            if self._one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
                 self.flush()
                 self._dispatcher.dispatch_at(physical_offset)
                 return
@@ -88,8 +88,11 @@ class BulkDispatch:
             dispatcher.position, dispatcher.newest_timestamp, dispatcher.newest_physical_offset = self._newest
         self._tails, self._entries, self._gathered, self._newest = {}, [], 0, None
 
-    def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail:
+    def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
+        """None where damage made a queue of it that cannot be."""
         topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+        if not has_place(topic, queue_id, 0):
+            return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail
 

@@ -21,7 +21,7 @@ from .consume_queue import ConsumeQueue
 from .delay_table import parse_delay_levels
 from .key_index import KeyIndex
 from .multi_dispatch import light_queues_of
-from .queue_table import QueueTable
+from .queue_table import QueueTable, has_place
 from .results import AppendResult, NewMessage
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
 """(topic, queue id, queue offset of the message, tags code, properties, store timestamp ms)"""
 
 _MAX_CACHED_TAGS = 10_000
+_LONGEST_INT = 10
 
 
 class Dispatcher:
@@ -125,11 +126,23 @@ class Dispatcher:
         return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
     def dispatch_at(self, physical_offset: int) -> int:
-        """Read the record at a log position and dispatch it; returns its size."""
+        """Read the record at a log position and dispatch it; returns its size.
+
+        One that damage gave an impossible place goes to no queue, and keeps nobody from the records behind it.
+        """
         file = self._log.files.file_at(physical_offset)
         assert file is not None, "the caller has measured a record here"
         record = decode_record(file.view[: file.wrote], physical_offset - file.base)
         in_queue = record.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT)
+        if in_queue and not has_place(record.topic, record.queue_id, record.queue_offset):
+            logger.error(
+                "the record at log position %d is damaged: no queue takes number %d of %r, queue %d; it is in none",
+                physical_offset,
+                record.queue_offset,
+                record.topic,
+                record.queue_id,
+            )
+            in_queue = False
         self.dispatch(
             self._queues.get_or_create(record.topic, record.queue_id) if in_queue else None,
             record.topic,
@@ -185,7 +198,8 @@ class Dispatcher:
     def _delivery_time(self, properties: dict[str, str], store_timestamp: int) -> int:
         """A delayed message's tags code is the time it is due (CommitLog.checkMessageAndReturnSize)."""
         text = properties[DELAY]
-        level = min(int(text), len(self._delay_levels_ms)) if text.isdecimal() else 0
+        is_number = text.isdecimal() and len(text) <= _LONGEST_INT
+        level = min(int(text), len(self._delay_levels_ms)) if is_number else 0
         if level <= 0:
             return tags_code(properties.get(TAGS))
         return store_timestamp + self._delay_levels_ms[level]
