@@ -2,7 +2,7 @@
 
 A queue object is made when a message for it is first appended; its files when the message is dispatched. The queue
 counters live in the queues. Official class: ConsumeQueueStore. Owner: the event-loop thread; the flusher iterates
-over `snapshot()`. Next: `key_index.py`.
+over `walk()`. Next: `key_index.py`.
 """
 
 import logging
@@ -85,9 +85,10 @@ class QueueTable:
         for queues in self.topics.values():
             yield from queues.values()
 
-    def snapshot(self) -> list[ConsumeQueue]:
-        """All queues at this moment, safe to walk while others are added."""
-        return [queue for queues in list(self.topics.values()) for queue in list(queues.values())]
+    def walk(self) -> Iterator[ConsumeQueue]:
+        """All queues of the topics there are now, for another thread: the owner may add and delete meanwhile."""
+        for queues in list(self.topics.values()):
+            yield from list(queues.values())
 
     def max_physical_end(self) -> int:
         """Log position behind the newest record any queue knows; -1 if all are empty."""

@@ -103,6 +103,7 @@ class Recovery:
             self._queues.delete_all()
             self._index.truncate(0)
             self._log.settle()
+            self._log.prepare_first()
             return RecoveryReport(clean, 0, 0, 0, 0, 0)
         rebuild_queues_from = self._queues.recover(self._log.min_offset)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
