@@ -1,8 +1,8 @@
 """Dispatch of many records read back from the log: to the same bytes as one by one, in a fraction of the time.
 
 Records are gathered, then each queue gets its units in one piece and the index its entries in one go. What is not
-the ordinary case (a queue's first unit, one that does not follow the last, light queues) goes the one-by-one way of
-`dispatch.py`, in its turn. Only recovery has so many at hand. Next: `recovery.py`.
+the ordinary case (a queue's first unit, one that does not follow the last, light queues, damage) goes the one-by-one
+way of `dispatch.py`, in its turn. Only recovery has so many at hand. Next: `recovery.py`.
 """
 
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
@@ -13,7 +13,7 @@ from .consume_queue import UNIT, ConsumeQueue
 from .dispatch import Dispatcher
 from .key_index import IndexEntry, KeyIndex
 from .log_scan import LoggedRecord
-from .queue_table import QueueTable
+from .queue_table import QueueTable, has_place
 
 _MOST_GATHERED = 4096
 """Records; with a dozen keys each they take some MiB."""
@@ -23,10 +23,11 @@ _PACK_UNIT = UNIT.pack
 class _Tail:
     """The units that wait for one queue, and where it will end with them."""
 
-    __slots__ = ("max_offset", "max_physical_end", "queue", "units")
+    __slots__ = ("max_offset", "max_physical_end", "queue", "topic", "units")
 
     def __init__(self, queue: ConsumeQueue) -> None:
         self.queue = queue
+        self.topic = queue.topic
         self.max_offset = queue.max_offset
         self.max_physical_end = queue.max_physical_end
         self.units: list[bytes] = []
@@ -41,6 +42,8 @@ class BulkDispatch:
         self._dispatcher = dispatcher
         self._queues = queues
         self._index = index
+        self._indexes = index.enabled
+        self._hashes_of = index.hashes_of
         self._one_by_one = config.enable_lmq and config.enable_multi_dispatch
         self._topics: dict[bytes, str] = {}
         self._tails: dict[tuple[bytes, int], _Tail] = {}
@@ -51,28 +54,29 @@ class BulkDispatch:
     def add(self, record: LoggedRecord, physical_offset: int) -> None:
         """Dispatch a record, in log order. Raises StoreError when a file cannot be made, for this or earlier ones."""
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties_bytes = record
-        tail = None
+        end = physical_offset + size
         if sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
             tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
-            has_it = physical_offset + size <= tail.max_physical_end
-            if self._one_by_one or (not has_it and queue_offset != tail.max_offset):
+            has_it = tail is not None and end <= tail.max_physical_end
+            if self._one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
                 self.flush()
-                self._dispatcher.dispatch_at(physical_offset)
+                self._dispatcher.dispatch_record(record, physical_offset)
                 return
-            if has_it:
-                tail = None
-        topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
-        properties = decode_properties(properties_bytes)
-        if tail is not None:
-            code = self._dispatcher.code_of(topic, properties, store_timestamp)
-            tail.units.append(_PACK_UNIT(physical_offset, size, code))
-            tail.max_offset += 1
-            tail.max_physical_end = physical_offset + size
-        if self._index.enabled:
-            wanted = self._index.hashes_of(topic, properties, sys_flag)
+            topic = tail.topic
+            properties = decode_properties(properties_bytes)
+            if not has_it:
+                code = self._dispatcher.code_of(topic, properties, store_timestamp)
+                tail.units.append(_PACK_UNIT(physical_offset, size, code))
+                tail.max_offset += 1
+                tail.max_physical_end = end
+        else:
+            topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+            properties = decode_properties(properties_bytes)
+        if self._indexes:
+            wanted = self._hashes_of(topic, properties, sys_flag)
             if wanted is not None:
                 self._entries.append((wanted, physical_offset, store_timestamp))
-        self._newest = (physical_offset + size, store_timestamp, physical_offset)
+        self._newest = (end, store_timestamp, physical_offset)
         self._gathered += 1
         if self._gathered >= _MOST_GATHERED:
             self.flush()
@@ -88,8 +92,11 @@ class BulkDispatch:
             dispatcher.position, dispatcher.newest_timestamp, dispatcher.newest_physical_offset = self._newest
         self._tails, self._entries, self._gathered, self._newest = {}, [], 0, None
 
-    def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail:
+    def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
+        """None where damage made a queue of it that cannot be."""
         topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+        if not has_place(topic, queue_id, 0):
+            return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail
 

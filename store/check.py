@@ -19,7 +19,13 @@ import msgspec
 from pocketmq.protocol import fastjson
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
-from pocketmq.protocol.record import BLANK, HEADS, measure_record, store_timestamp_of
+from pocketmq.protocol.record import (
+    BLANK,
+    HEADS,
+    measure_record,
+    queue_offset_of,
+    store_timestamp_of,
+)
 
 from .at_rest import Segment, Segments, count_units, map_file, queue_directories, refuse_open_store
 from .checkpoint import CHECKPOINT_BYTES, FIELDS
@@ -28,6 +34,7 @@ from .consume_queue import BLANK_UNIT, UNIT
 from .errors import StoreDamagedError
 from .foreign_parts import refuse_foreign_parts
 from .key_index import HEADER, INDEX_UNIT
+from .queue_table import has_place
 
 _MOST_OF_A_KIND: Final = 20
 """Findings of one kind about one file or queue; the rest is counted."""
@@ -178,8 +185,17 @@ class _Check:
             )
         sys_flag = int.from_bytes(record[36:40], "big")
         if sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
-            number = int.from_bytes(record[20:28], "big", signed=True)
-            self._numbers.setdefault(_place_of(record, sys_flag), {})[number] = position, len(record)
+            number = queue_offset_of(record)
+            place = topic, queue_id = _place_of(record, sys_flag)
+            if has_place(topic, queue_id, number):
+                self._numbers.setdefault(place, {})[number] = position, len(record)
+            else:
+                self.damage(
+                    self._log.directory,
+                    f"the record at {position} wants to be number {number} of {topic!r}, queue {queue_id}: "
+                    "there is no such place",
+                    "it would put the record into no queue",
+                )
 
     # -- queues
 
@@ -370,7 +386,7 @@ def _place_of(record: memoryview, sys_flag: int) -> _Place:
     width = 1 if record[7] == 0xA7 else 2
     length = int.from_bytes(record[at : at + width], "big")
     return str(record[at + width : at + width + length], "utf-8", "replace"), int.from_bytes(
-        record[12:16], "big"
+        record[12:16], "big", signed=True
     )
 
 

@@ -10,6 +10,7 @@ length should be, which recovery takes for the end. Reading returns views of the
 in `protocol/record.py`. Official class: CommitLog. Owner: the event-loop thread. Next: `consume_queue.py`.
 """
 
+import logging
 import struct
 import zlib
 
@@ -33,6 +34,8 @@ from .mapped_file import MappedFile
 from .mapped_files import MappedFiles
 from .open_maps import MOST_LOG_MAPS, OpenMaps
 from .results import AppendResult, NewMessage, PutStatus
+
+logger = logging.getLogger(__name__)
 
 _HEAD_V4 = HEADS[0].pack_into
 _INT = struct.Struct(">i")
@@ -80,6 +83,15 @@ class CommitLog:
     def settle(self) -> None:
         """Append to the last file from now on; called once files were loaded, recovered or deleted."""
         self._file = self.files.files[-1] if self.files.files else None
+
+    def prepare_first(self) -> None:
+        """Make the first file of an empty log before anybody waits for it; a slave's begins where its master says."""
+        if self._config.broker_role == "SLAVE":
+            return
+        try:
+            self.files.prepare_first()
+        except StoreError as error:
+            logger.warning("the first log file is not made ahead of time: %s", error)
 
     # Writing
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
 from pocketmq.protocol.properties import DELAY, TAGS, decode_properties
-from pocketmq.protocol.record import BLANK, decode_record, measure_record
+from pocketmq.protocol.record import BLANK, measure_record
 from pocketmq.protocol.tags import tags_code
 from pocketmq.protocol.topics import SCHEDULE_TOPIC
 
@@ -20,8 +20,9 @@ from .config import StoreConfig
 from .consume_queue import ConsumeQueue
 from .delay_table import parse_delay_levels
 from .key_index import KeyIndex
+from .log_scan import LoggedRecord, scan_records
 from .multi_dispatch import light_queues_of
-from .queue_table import QueueTable
+from .queue_table import QueueTable, has_place
 from .results import AppendResult, NewMessage
 
 logger = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
 """(topic, queue id, queue offset of the message, tags code, properties, store timestamp ms)"""
 
 _MAX_CACHED_TAGS = 10_000
+_MAX_CACHED_TOPICS = 10_000
+_LONGEST_INT = 10
 
 
 class Dispatcher:
@@ -51,6 +54,7 @@ class Dispatcher:
         self._multi_dispatch = config.enable_lmq and config.enable_multi_dispatch
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self._tag_codes: dict[str, int] = {}
+        self._topics: dict[bytes, str] = {}
         self.position = 0
         """Every record before this log position is in its queue and in the index."""
         self.newest_timestamp = 0
@@ -124,24 +128,34 @@ class Dispatcher:
         tags = properties.get(TAGS)
         return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
-    def dispatch_at(self, physical_offset: int) -> int:
-        """Read the record at a log position and dispatch it; returns its size."""
-        file = self._log.files.file_at(physical_offset)
-        assert file is not None, "the caller has measured a record here"
-        record = decode_record(file.view[: file.wrote], physical_offset - file.base)
-        in_queue = record.sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT)
+    def dispatch_record(self, record: LoggedRecord, physical_offset: int) -> None:
+        """Dispatch a record read back from a log position.
+
+        One that damage gave an impossible place goes to no queue, and keeps nobody from the records behind it.
+        """
+        _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties = record
+        topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+        in_queue = sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT)
+        if in_queue and not has_place(topic, queue_id, queue_offset):
+            logger.error(
+                "the record at log position %d is damaged: no queue takes number %d of %r, queue %d; it is in none",
+                physical_offset,
+                queue_offset,
+                topic,
+                queue_id,
+            )
+            in_queue = False
         self.dispatch(
-            self._queues.get_or_create(record.topic, record.queue_id) if in_queue else None,
-            record.topic,
-            record.queue_id,
-            decode_properties(record.properties),
+            self._queues.get_or_create(topic, queue_id) if in_queue else None,
+            topic,
+            queue_id,
+            decode_properties(properties),
             physical_offset,
-            record.size,
-            record.queue_offset,
-            record.store_timestamp,
-            record.sys_flag,
+            size,
+            queue_offset,
+            store_timestamp,
+            sys_flag,
         )
-        return record.size
 
     def run(self, limit: int, most_records: int | None = None) -> bool:
         """Dispatch what the log holds between `position` and `limit`, at most so many records; True if that bound
@@ -150,30 +164,39 @@ class Dispatcher:
         What is no record is skipped to the end of its file; a slave waits there: the rest of a record may be on its
         way.
         """
-        left = most_records
+        left = -1 if most_records is None else most_records
         while self.position < limit:
             file = self._log.files.file_at(self.position)
             if file is None:
                 # The files before the log's start were deleted before they could be dispatched.
                 self.position = max(self._log.min_offset, self._log.next_file_offset(self.position))
                 continue
-            size = measure_record(file.view, self.position - file.base, file.wrote, check_crc=False)
-            if size > 0:
-                if left is not None:
-                    if left == 0:
-                        return True
-                    left -= 1
-                self.dispatch_at(self.position)
-            elif size == BLANK:
+            for record in scan_records(file.view, self.position - file.base, file.wrote, check_crc=False):
+                physical_offset = file.base + record[0]
+                if physical_offset >= limit:
+                    return False
+                if left == 0:
+                    return True
+                left -= 1
+                self.dispatch_record(record, physical_offset)
+            if self.position >= limit:
+                return False
+            if measure_record(file.view, self.position - file.base, file.wrote, check_crc=False) == BLANK:
                 # At a slave the filler may not be there to its end.
                 end = file.base + file.size
                 self.position = end if self._is_slave else min(end, limit)
             elif self._is_slave:
-                break
+                return False
             else:
                 logger.error("no record at log position %d: skipping to the next file", self.position)
                 self.position = min(file.base + file.size, limit)
         return False
+
+    def _topic(self, topic_bytes: bytes) -> str:
+        if len(self._topics) >= _MAX_CACHED_TOPICS:
+            self._topics.clear()
+        topic = self._topics[topic_bytes] = topic_bytes.decode("utf-8", "replace")
+        return topic
 
     def _tag_code(self, tags: str) -> int:
         code = tags_code(tags)
@@ -185,7 +208,8 @@ class Dispatcher:
     def _delivery_time(self, properties: dict[str, str], store_timestamp: int) -> int:
         """A delayed message's tags code is the time it is due (CommitLog.checkMessageAndReturnSize)."""
         text = properties[DELAY]
-        level = min(int(text), len(self._delay_levels_ms)) if text.isdecimal() else 0
+        is_number = text.isdecimal() and len(text) <= _LONGEST_INT
+        level = min(int(text), len(self._delay_levels_ms)) if is_number else 0
         if level <= 0:
             return tags_code(properties.get(TAGS))
         return store_timestamp + self._delay_levels_ms[level]

@@ -12,8 +12,9 @@ Official classes: FlushRealTimeService, GroupCommitService, FlushConsumeQueueSer
 """
 
 import logging
-import os
+import mmap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,10 @@ OnFlushed = Callable[[bool], None]
 
 _CHECKPOINT_INTERVAL_MS = 1000
 _LONGEST_SLEEP_SECONDS = 0.5
+_QUEUES_IN_A_TURN = 512
+_TURN_SECONDS = 0.0001
+"""The interpreter gives the lock to who waits for it only after 5 ms, and 10,000 topics of queues take longer to look
+through than messages should wait: a short sleep every so many queues lets the event loop have it."""
 
 
 class Flusher:
@@ -66,7 +71,7 @@ class Flusher:
         self._stopping = False
         self._waiters: list[tuple[int, OnFlushed]] = []
         self._thread: threading.Thread | None = None
-        self._to_close: list[int] = []
+        self._to_let_go: list[mmap.mmap] = []
         now_ms = clock.monotonic_ms()
         self._next_log_ms = now_ms + config.flush_interval_commit_log
         self._next_log_thorough_ms = now_ms + config.flush_commit_log_thorough_interval
@@ -94,8 +99,7 @@ class Flusher:
                 self._flush_log(least_pages=0)
         finally:
             self._answer(self._take_waiters())
-            while self._to_close:
-                os.close(self._to_close.pop())
+            self._to_let_go.clear()
 
     def flush_queues(self) -> None:
         """After `stop`: force queues, index and checkpoint. Raises OSError or DiskFailedError."""
@@ -109,9 +113,9 @@ class Flusher:
                 self._wanted = True
                 self._condition.notify()
 
-    def close_later(self, descriptor: int) -> None:
-        """Close the last descriptor of a large deleted file, which takes long; one in a pass."""
-        self._to_close.append(descriptor)
+    def let_go_later(self, memory: mmap.mmap) -> None:
+        """Drop the map of a large deleted file, which takes long, together with its blocks; one in a pass."""
+        self._to_let_go.append(memory)
 
     def when_flushed(self, physical_end: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `physical_end` (True), or could not be forced (False).
@@ -195,8 +199,8 @@ class Flusher:
         if now_ms >= self._next_checkpoint_ms:
             self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
             self._checkpoint.flush()
-        if self._to_close:
-            os.close(self._to_close.pop())
+        if self._to_let_go:
+            self._to_let_go.pop()
         self._prepare_next_file()
 
     def _prepare_next_file(self) -> None:
@@ -241,8 +245,10 @@ class Flusher:
         )
         if thorough:
             self._serve_log(least_pages=0)
-        for queue in self._queues.snapshot():
+        for number, queue in enumerate(self._queues.walk(), 1):
             queue.files.flush(0 if thorough else self._config.flush_consume_queue_least_pages)
+            if not number % _QUEUES_IN_A_TURN:
+                time.sleep(_TURN_SECONDS)
             if self._waiters:
                 self._serve_log(least_pages=0)
         if not thorough:

@@ -3,7 +3,8 @@
 Walking 40 characters in Python costs more than the rest of an index entry. Java's hash of a text can be put together
 from the hashes of its pieces, h(a + b) = h(a) * 31^len(b) + h(b), and a producer's unique keys share all but their
 last characters (milliseconds and counter, hexadecimal): so the prefix is remembered, and pairs of digits are
-known. Next: `key_index.py`.
+known. Keys of users often count up, too: where two in a row share all but their last four characters, that prefix is
+remembered; keys that share nothing cost a look more. Next: `key_index.py`.
 """
 
 from typing import TypeVar
@@ -18,6 +19,8 @@ _PREFIX_CHARACTERS = 24
 _HEX_PAIRS = {pair: extend_hash(0, pair) for pair in (f"{number:02X}" for number in range(256))}
 _MAX_TOPICS = 1024
 _MAX_TEXTS_PER_TOPIC = 256
+_MAX_PAIRS = 8192
+_TAIL_CHARACTERS = 4
 
 
 class KeyHash:
@@ -27,9 +30,44 @@ class KeyHash:
         self._prefixes: dict[str, dict[str, int]] = {}
         self._topics: dict[str, int] = {}
         self._tags: dict[str, dict[str, int]] = {}
+        self._key_prefixes: dict[str, dict[str, int]] = {}
+        self._newest_prefix = ""
+        self._pairs: dict[str, int] = {}
 
     def of(self, topic: str, key: str) -> int:
         """Hash of `topic#key`, 0 ... 2^31-1."""
+        prefixes = self._key_prefixes.get(topic)
+        start = prefixes.get(key[:-4]) if prefixes is not None else None
+        if start is None:
+            self._learn_prefix(topic, key)
+            return self._of_any(topic, key)
+        pairs = self._pairs
+        try:
+            # Of a key with fewer than four characters the pairs are none, and not known.
+            value = (start * 923521 + pairs[key[-4:-2]] * 961 + pairs[key[-2:]]) & 0xFFFFFFFF
+        except KeyError:
+            self._learn_pairs(key)
+            return self._of_any(topic, key)
+        return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
+
+    def _learn_prefix(self, topic: str, key: str) -> None:
+        prefix = key[:-_TAIL_CHARACTERS]
+        if prefix != self._newest_prefix:
+            self._newest_prefix = prefix
+            return
+        _limit(self._key_prefixes, _MAX_TOPICS)
+        prefixes = self._key_prefixes.setdefault(topic, {})
+        _limit(prefixes, _MAX_TEXTS_PER_TOPIC)
+        prefixes[prefix] = extend_hash(0, f"{topic}#{prefix}")
+
+    def _learn_pairs(self, key: str) -> None:
+        tail = key[-_TAIL_CHARACTERS:]
+        if len(tail) == _TAIL_CHARACTERS and tail.isascii():  # one UTF-16 unit each
+            _limit(self._pairs, _MAX_PAIRS)
+            for pair in (tail[:2], tail[2:]):
+                self._pairs[pair] = extend_hash(0, pair)
+
+    def _of_any(self, topic: str, key: str) -> int:
         start = self._topics.get(topic)
         if start is None:
             _limit(self._topics, _MAX_TOPICS)
@@ -58,7 +96,7 @@ class KeyHash:
             prefixes = self._prefixes.setdefault(topic, {})
             _limit(prefixes, _MAX_TEXTS_PER_TOPIC)
             prefixes[key[:_PREFIX_CHARACTERS]] = extend_hash(0, f"{topic}#{key[:_PREFIX_CHARACTERS]}")
-        return self.of(topic, key)
+        return self._of_any(topic, key)
 
     def of_tags(self, topic: str, tags: str) -> int:
         """Hash of `topic#T#tags`, the 5.x entry for a tag."""

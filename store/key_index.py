@@ -307,7 +307,9 @@ class KeyIndex:
             return None
         hashes = self._hashes
         wanted = [hashes.of_unique(topic, unique_key)] if unique_key else []
-        if keys:
+        if keys and " " not in keys:
+            wanted.append(hashes.of(topic, keys))
+        elif keys:
             wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
         if tags:
             wanted.append(hashes.of_tags(topic, tags))

@@ -19,7 +19,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from .errors import DiskFailedError, FileSizeError, refused_by_system
+from .errors import DiskFailedError, FileSizeError, StoreError, refused_by_system
 from .open_maps import OpenMaps
 
 PAGE_BYTES = 4096
@@ -264,17 +264,18 @@ class MappedFile:
         self.path.unlink(missing_ok=True)
         self.unmap()
 
-    def delete_keeping_blocks(self) -> int | None:
-        """As `delete`, but the blocks go when the descriptor returned is closed.
+    def delete_keeping_map(self) -> mmap.mmap | None:
+        """As `delete`, but map and blocks stay until the map returned is let go of; None if the file was gone.
 
-        Giving up a GiB takes the disk half a second and more, which the owner's thread should not wait for.
+        Unmapping a GiB takes the processor tens of milliseconds, giving up its blocks the disk half a second and
+        more: neither is for the owner's thread.
         """
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        except OSError:
-            descriptor = None
+            memory = self.map
+        except StoreError:
+            memory = None
         self.delete()
-        return descriptor
+        return memory
 
 
 def _advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:

@@ -10,6 +10,7 @@ Owner: the event-loop thread; the flusher calls `flush` and `prepare_next` only.
 """
 
 import logging
+import mmap
 import os
 import threading
 from pathlib import Path
@@ -121,10 +122,7 @@ class MappedFiles:
     def add_file(self, base: int, room_bytes: int) -> MappedFile:
         """Create the next file with room for its first `room_bytes`. Raises StoreError when the system refuses (disk
         full, too many open files); there is no new file then."""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise refused_by_system("make", self.directory, error) from error
+        self._make_directory()
         with _making:
             file = self._take_prepared(base) or self._new_file(base)
             try:
@@ -134,6 +132,12 @@ class MappedFiles:
                 raise
             self.files.append(file)
         return file
+
+    def _make_directory(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise refused_by_system("make", self.directory, error) from error
 
     def _new_file(self, base: int) -> MappedFile:
         return MappedFile(self.directory, f"{base:020d}", base, self.file_bytes, self._step_bytes, self._maps)
@@ -151,20 +155,30 @@ class MappedFiles:
             last = self.files[-1] if self.files else None
             if last is None or last.wrote * 2 < last.size:
                 return
-            base = last.base + self.file_bytes
-            if self._prepared is None or self._prepared.base != base:
-                file = self._new_file(base)
-                try:
-                    file.reserve(1)
-                except StoreError:
-                    file.delete()
-                    raise
-                self._prepared = file
+            self._prepare(last.base + self.file_bytes)
+
+    def prepare_first(self) -> None:
+        """Make the file that begins at 0 ahead of time, where there is none at all. Raises StoreError."""
+        if not self.files:
+            self._make_directory()
+            with _making:
+                self._prepare(0)
+
+    def _prepare(self, base: int) -> None:
+        if self._prepared is not None and self._prepared.base == base:
+            return
+        file = self._new_file(base)
+        try:
+            file.reserve(1)
+        except StoreError:
+            file.delete()
+            raise
+        self._prepared = file
 
     def drop_prepared(self) -> None:
         """Delete the file made ahead of time, if it was not needed. Once the flusher has stopped."""
         file, self._prepared = self._prepared, None
-        if file is not None and self.files and file.base > self.files[-1].base:
+        if file is not None:
             file.delete()
 
     def truncate(self, offset: int) -> None:
@@ -181,9 +195,9 @@ class MappedFiles:
         """Delete the oldest file. Raises IndexError without files."""
         self.files.pop(0).delete()
 
-    def delete_first_keeping_blocks(self) -> int | None:
-        """As `delete_first`; the disk has the space when the descriptor returned is closed."""
-        return self.files.pop(0).delete_keeping_blocks()
+    def delete_first_keeping_map(self) -> mmap.mmap | None:
+        """As `delete_first`; the disk has the space when the map returned is let go of."""
+        return self.files.pop(0).delete_keeping_map()
 
     def delete_all(self) -> None:
         while self.files:

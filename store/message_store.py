@@ -412,9 +412,9 @@ class MessageStore:
         files = self.log.files.files
         if len(files) <= 1 or self._dispatcher.position < files[1].base:
             return False  # what no queue knows yet must not go
-        descriptor = self.log.files.delete_first_keeping_blocks()
-        if descriptor is not None and self._flusher is not None:
-            self._flusher.close_later(descriptor)
+        memory = self.log.files.delete_first_keeping_map()
+        if memory is not None and self._flusher is not None:
+            self._flusher.let_go_later(memory)
         self._queues.delete_files_before(self.log.min_offset)
         self._index.delete_files_before(self.log.min_offset)
         return True

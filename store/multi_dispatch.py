@@ -16,10 +16,11 @@ from pocketmq.protocol.properties import (
 )
 from pocketmq.protocol.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
-from .queue_table import QueueTable
+from .queue_table import QueueTable, can_name_queues, has_place
 from .results import NewMessage
 
 _NOT_DISPATCHED = (RETRY_PREFIX, DLQ_PREFIX, "rmq_sys_")
+_LONGEST_NUMBER = 19
 
 
 def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
@@ -41,13 +42,11 @@ def number_light_queues(message: NewMessage, queues: QueueTable) -> list[str]:
     numbers = []
     for name in names:
         queue = queues.get(name, 0)
-        numbers.append(
-            str(queue.next_offset if queue is not None else 0) if name.startswith(LMQ_PREFIX) else ""
-        )
+        numbers.append(str(queue.next_offset if queue is not None else 0) if _is_light(name) else "")
     properties[INNER_MULTI_QUEUE_OFFSET] = ",".join(numbers)
     properties.pop(WAIT, None)
     message.properties = encode_properties(properties)
-    return [name for name in names if name.startswith(LMQ_PREFIX)]
+    return [name for name in names if _is_light(name)]
 
 
 def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple[str, int]]:
@@ -56,8 +55,18 @@ def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple
     if not numbers or not wants_light_queues(topic, properties):
         return
     for name, number in zip(properties[INNER_MULTI_DISPATCH].split(","), numbers.split(","), strict=False):
-        if name.startswith(LMQ_PREFIX) and number.isdecimal():
+        if (
+            name.startswith(LMQ_PREFIX)
+            and number.isdecimal()
+            and len(number) <= _LONGEST_NUMBER
+            and has_place(name, 0, int(number))
+        ):
             yield name, int(number)
+
+
+def _is_light(name: str) -> bool:
+    """Any client can put any name here; one that no directory can have stays without a queue."""
+    return name.startswith(LMQ_PREFIX) and can_name_queues(name)
 
 
 def have_room_for(light_queues: list[str], topics: Collection[str], most: int) -> bool:

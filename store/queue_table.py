@@ -2,7 +2,7 @@
 
 A queue object is made when a message for it is first appended; its files when the message is dispatched. The queue
 counters live in the queues. Official class: ConsumeQueueStore. Owner: the event-loop thread; the flusher iterates
-over `snapshot()`. Next: `key_index.py`.
+over `walk()`. Next: `key_index.py`.
 """
 
 import logging
@@ -21,6 +21,24 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 1024 * QUEUE_UNIT_BYTES
 """Queues are many and most are short, so they take little at a time."""
+_MAX_NAME_BYTES = 255
+_MAX_QUEUE_OFFSET = (1 << 62) // QUEUE_UNIT_BYTES
+"""Positions in a queue are 63-bit numbers, and there must be a file left behind the last."""
+
+
+def can_name_queues(topic: str) -> bool:
+    """Whether a topic can have queues at all: they lie in one directory that is called so."""
+    return (
+        topic not in ("", ".", "..")
+        and "/" not in topic
+        and "\0" not in topic
+        and len(topic.encode()) <= _MAX_NAME_BYTES
+    )
+
+
+def has_place(topic: str, queue_id: int, queue_offset: int) -> bool:
+    """Whether there can be such a unit; only damage makes records that ask for another."""
+    return queue_id >= 0 and 0 <= queue_offset <= _MAX_QUEUE_OFFSET and can_name_queues(topic)
 
 
 class QueueTable:
@@ -59,7 +77,7 @@ class QueueTable:
         return queue
 
     def _path_of(self, topic: str) -> Path:
-        if "/" in topic or "\0" in topic or topic in ("", ".", ".."):
+        if not can_name_queues(topic):
             raise ValueError(f"a topic is one directory name: {topic!r}")
         return self._directory / topic
 
@@ -67,9 +85,10 @@ class QueueTable:
         for queues in self.topics.values():
             yield from queues.values()
 
-    def snapshot(self) -> list[ConsumeQueue]:
-        """All queues at this moment, safe to walk while others are added."""
-        return [queue for queues in list(self.topics.values()) for queue in list(queues.values())]
+    def walk(self) -> Iterator[ConsumeQueue]:
+        """All queues of the topics there are now, for another thread: the owner may add and delete meanwhile."""
+        for queues in list(self.topics.values()):
+            yield from list(queues.values())
 
     def max_physical_end(self) -> int:
         """Log position behind the newest record any queue knows; -1 if all are empty."""

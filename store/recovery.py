@@ -103,6 +103,7 @@ class Recovery:
             self._queues.delete_all()
             self._index.truncate(0)
             self._log.settle()
+            self._log.prepare_first()
             return RecoveryReport(clean, 0, 0, 0, 0, 0)
         rebuild_queues_from = self._queues.recover(self._log.min_offset)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
@@ -189,6 +190,7 @@ class Recovery:
         """Walk from a record in a file on; returns (end of valid data, start of the last valid record)."""
         files = self._log.files.files
         last_valid = begin
+        indexed_to, add = self._indexed_to, self._bulk.add
         self._queues_by_topic = {topic.encode(): queues for topic, queues in self._queues.topics.items()}
         for file in files[files.index(start) :]:
             at = max(begin - file.base, 0)
@@ -198,8 +200,10 @@ class Recovery:
                 if self._verify_prop_crc and not has_valid_crc_property(file.view[at : at + size]):
                     break
                 last_valid = file.base + at
-                if last_valid >= dispatch_from and not self._is_dispatched(record, last_valid):
-                    self._bulk.add(record, last_valid)
+                if last_valid >= dispatch_from and (
+                    last_valid > indexed_to or not self._is_dispatched(record, last_valid)
+                ):
+                    add(record, last_valid)
                     self._dispatched += 1
                 self._scanned += 1
                 at += size
@@ -226,11 +230,11 @@ class Recovery:
         self._next_line_at = now + _SECONDS_BETWEEN_LINES
 
     def _is_dispatched(self, record: LoggedRecord, physical_offset: int) -> bool:
-        """Whether queue and index have the record already.
+        """Whether a record that the index has, if it is indexed at all, is in its queue already.
 
         After a crash most records are where they belong; dispatching them all again would take twice as long.
         """
-        if physical_offset > self._indexed_to or self._light_queues:
+        if self._light_queues:
             return False
         _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
         if sys_flag & TRANSACTION_MASK not in (0, TRANSACTION_COMMIT):

@@ -38,7 +38,7 @@ class OneByOne:
         self._dispatcher = dispatcher
 
     def add(self, record, physical_offset) -> None:
-        self._dispatcher.dispatch_at(physical_offset)
+        self._dispatcher.dispatch_record(record, physical_offset)
 
     def flush(self) -> None:
         pass

@@ -144,7 +144,28 @@ def test_whole_record_crc_is_appended_when_asked_for(open_store, put, crash):
 
 def test_new_file_that_cannot_be_made_is_the_put_status(open_store, put, tmp_path):
     store = open_store()
-    (tmp_path / "store" / "commitlog").write_text("in the way")
-    assert put(store).status is PutStatus.CREATE_MAPPED_FILE_FAILED
-    (tmp_path / "store" / "commitlog").unlink()
-    assert put(store).status is PutStatus.PUT_OK
+    put(store, body=bytes(3000))
+    in_the_way = tmp_path / "store" / "commitlog" / f"{4096:020d}"
+    in_the_way.mkdir()
+    assert put(store, body=bytes(3000)).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    in_the_way.rmdir()
+    assert put(store, body=bytes(3000)).status is PutStatus.PUT_OK
+
+
+def test_first_log_file_is_made_before_the_first_message(open_store, put, tmp_path):
+    """Whoever opens the store can wait for the disk; the loop that appends cannot."""
+    first = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    store = open_store()
+    assert first.exists()
+    made = first.stat().st_ino
+    assert put(store).physical_offset == 0
+    assert first.stat().st_ino == made
+    assert len(list(first.parent.iterdir())) == 1
+
+
+def test_first_log_file_that_nobody_needed_is_gone_after_a_stop(open_store, tmp_path):
+    first = tmp_path / "store" / "commitlog" / f"{0:020d}"
+    open_store().close()
+    assert not first.exists()
+    open_store(broker_role="SLAVE")
+    assert not first.exists()

@@ -3,10 +3,15 @@
 Next: `test_recovery.py` for stops of every kind, `test_power_loss.py` for what a disk may forget.
 """
 
+import shutil
+import struct
 from pathlib import Path
 
 import pytest
 from pocketmq.store import StoreDamagedError, recovery
+from pocketmq.store.check import check_store
+
+NUMBER_AT, QUEUE_ID_AT, TOPIC_AT = 20, 12, 88 + len(b"body") + 1
 
 
 @pytest.fixture
@@ -46,6 +51,44 @@ def test_damaged_queue_is_filled_again_from_the_log(open_store, put, bodies, cra
     store = open_store(mapped_file_size_commit_log=1 << 20)
     assert bodies(store) == [b"%d" % number for number in range(45)]
     assert put(store).queue_offset == 45
+
+
+@pytest.mark.parametrize("lost", ["nothing", "queues", "trust"])
+@pytest.mark.parametrize(
+    ("at", "damage"),
+    [
+        (TOPIC_AT, b"or/ers"),
+        (TOPIC_AT, b"orde\0s"),
+        (TOPIC_AT - 1, b"\x01.\x00\x05"),
+        (QUEUE_ID_AT, struct.pack(">i", -1)),
+        (NUMBER_AT, struct.pack(">q", -1)),
+        (NUMBER_AT, struct.pack(">q", (1 << 63) - 1)),
+    ],
+    ids=["slash", "nul", "dot", "queue", "negative", "endless"],
+)
+def test_record_that_no_queue_can_hold_keeps_nobody_from_the_others(
+    open_store, put, bodies, root, at, damage, lost
+):
+    """Officially a topic with a slash gets directories of its own, which no later start finds again."""
+    store = open_store()
+    for number in range(3):
+        put(store, body=b"%04d" % number)
+    store.close()
+    log = root / "commitlog" / ("0" * 20)
+    data = log.read_bytes()
+    log.write_bytes(data[:at] + damage + data[at + len(damage) :])
+    if lost == "queues":
+        shutil.rmtree(root / "consumequeue")
+    elif lost == "trust":
+        (root / "abort").write_text("4711")
+    report = check_store(root)
+    assert "there is no such place" in "".join(finding.what for finding in report.findings)
+    store = open_store()
+    put(store, body=b"0003")
+    assert bodies(store)[-3:] == [b"0001", b"0002", b"0003"]
+    assert store.max_offset("orders", 0) == 4
+    store.close()
+    assert open_store().max_offset("orders", 0) == 4
 
 
 @pytest.mark.parametrize(

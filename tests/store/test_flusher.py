@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from pocketmq.store import PutStatus, VirtualClock, WallClock, checkpoint, mapped_file
+from pocketmq.store import PutStatus, VirtualClock, WallClock, checkpoint, flusher, mapped_file
 from pocketmq.store.admission import RETRY_MS
 from pocketmq.store.checkpoint import Checkpoint
 from pocketmq.store.errors import DiskFailedError
@@ -340,3 +340,16 @@ def test_virtual_clock_moves_only_when_told():
     with pytest.raises(ValueError, match="backwards"):
         clock.advance(-1)
     assert WallClock().now_ms() > 1_700_000_000_000
+
+
+def test_many_queues_do_not_keep_the_loop_from_its_turn(open_store, put, clock, disk, monkeypatch):
+    """The thread that goes through them holds the interpreter's lock: it has to let go of it now and then."""
+    monkeypatch.setattr(flusher, "_QUEUES_IN_A_TURN", 10)
+    turns: list[float] = []
+    monkeypatch.setattr(flusher.time, "sleep", turns.append)
+    store = open_store(**BIG)
+    for number in range(35):
+        put(store, f"t{number}")
+    clock.advance(1000)
+    store.flush_pass()
+    assert turns == [flusher._TURN_SECONDS] * 3

@@ -28,7 +28,16 @@ def test_hash_and_slot_are_those_of_the_official_vector():
 
 @given(
     st.text(max_size=40),
-    st.lists(st.text(max_size=40) | st.text("0123456789ABCDEF", min_size=32, max_size=32)),
+    st.lists(
+        st.text(max_size=40)
+        | st.text("0123456789ABCDEF", min_size=32, max_size=32)
+        | st.builds(
+            str.__add__,
+            st.sampled_from(["", "order", "\U0001f4e6"]),
+            st.text("01\u00e9\U0001f4e6", max_size=5),
+        ),
+        max_size=30,
+    ),
 )
 def test_every_way_to_a_hash_is_exact(topic: str, keys: list[str]):
     hashes = KeyHash()
@@ -36,6 +45,15 @@ def test_every_way_to_a_hash_is_exact(topic: str, keys: list[str]):
         expected = abs(java_hash(f"{topic}#{key}"))
         assert hashes.of(topic, key) == hashes.of_unique(topic, key) == expected & 0x7FFFFFFF
         assert hashes.of_tags(topic, key) == abs(java_hash(f"{topic}#T#{key}")) & 0x7FFFFFFF
+
+
+def test_keys_that_count_up_are_hashed_from_known_pieces():
+    hashes = KeyHash()
+    for number in range(9_998, 20_000):
+        key = f"order-{number}"
+        assert hashes.of("orders", key) == abs(java_hash(f"orders#{key}"))
+    assert list(hashes._key_prefixes["orders"]) == ["order-", "order-1"]
+    assert len(hashes._pairs) == 100
 
 
 def test_smallest_integer_hashes_to_zero():

@@ -69,12 +69,12 @@ def test_batch_with_one_bad_message_stores_none(open_store, new_message):
 
 
 def test_delay_message_has_its_delivery_time_as_tags_code(open_store, put):
-    store = open_store(message_delay_level="1s 5s")
+    store = open_store(message_delay_level="1s 5s", mapped_file_size_commit_log=1 << 16)
     for text, expected_ms in (("1", 1000), ("2", 5000), ("7", 5000)):
         result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
         entry = store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)
         assert entry[2] == result.store_timestamp + expected_ms
-    for text in ("0", "soon"):
+    for text in ("0", "soon", "9" * 5000):
         result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
         assert store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)[2] == tags_code("red")
     ordinary = put(store, DELAY="1", TAGS="red")
@@ -218,6 +218,17 @@ def test_internal_topics_do_not_dispatch_to_light_queues(open_store, put, topic)
     store = open_store(**LIGHT)
     put(store, topic=topic, INNER_MULTI_DISPATCH="%LMQ%a")
     assert store.consume_queue("%LMQ%a", 0) is None
+
+
+@pytest.mark.parametrize("name", ["%LMQ%a/b", "%LMQ%" + "x" * 251])
+def test_light_queue_that_no_directory_can_have_is_passed_over(open_store, put, bodies, crash, name):
+    store = open_store(**LIGHT)
+    put(store, body=b"1", INNER_MULTI_DISPATCH=f"{name},%LMQ%a")
+    crash(store)
+    store = open_store(**LIGHT)
+    assert put(store, body=b"2", INNER_MULTI_DISPATCH=f"%LMQ%a,{name}").queue_offset == 1
+    assert bodies(store) == bodies(store, "%LMQ%a") == [b"1", b"2"]
+    assert store.consume_queue(name, 0) is None
 
 
 def test_number_of_light_queues_is_limited(open_store, put):
