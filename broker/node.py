@@ -214,7 +214,11 @@ class Node:
         )
         broker.waiters = PullWaiters(loop, config.pull_thread_pool_queue_capacity)
         broker.store = MessageStore(
-            config.store, clock, on_arrival=self._arrived, call_soon=loop.call_soon_threadsafe
+            config.store,
+            clock,
+            on_arrival=self._arrived,
+            is_awaited=self._is_awaited,
+            call_soon=loop.call_soon_threadsafe,
         )
         refuse_other_brokers_store(config.store.root, config.broker_name)
         broker.store.open()
@@ -351,6 +355,16 @@ class Node:
             self.broker.delayed.arrived(queue_id, tags_code)  # the tags code is the time it is due
         elif topic == TIMER_TOPIC:
             self.broker.timed.arrived(queue_offset, property_map)
+
+    def _is_awaited(self, topic: str, queue_id: int) -> bool:
+        """Whether `_arrived` would do anything for a message of this queue."""
+        broker = self.broker
+        return (
+            broker.waiters.has_waiting(topic, queue_id)
+            or broker.pop_waiters.total > 0
+            or broker.notification_waiters.total > 0
+            or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
+        )
 
     def _connection_closed(self, connection: Connection) -> None:
         self.broker.consumers.connection_closed(connection)

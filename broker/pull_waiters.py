@@ -80,6 +80,10 @@ class PullWaiters:
         self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
         self._count += 1
 
+    def has_waiting(self, topic: str, queue_id: int) -> bool:
+        """Whether a pull waits for messages of this queue."""
+        return (topic, queue_id) in self._waiting
+
     def arrived(
         self,
         topic: str,

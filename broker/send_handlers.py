@@ -10,7 +10,7 @@ import random
 from pocketmq.protocol import flags
 from pocketmq.protocol import properties as names
 from pocketmq.protocol.batch import decode_batch
-from pocketmq.protocol.message_id import encode_message_id
+from pocketmq.protocol.message_id import encode_message_id, encode_message_ids
 from pocketmq.protocol.properties import decode_properties
 from pocketmq.protocol.response_codes import ResponseCode
 from pocketmq.protocol.send_requests import AnySend, SendBatchMessage, SendMessage, SendMessageV2
@@ -120,8 +120,8 @@ def _store_batch(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
     results = broker.store.append_batch(messages)
     if not results or results[0].status not in STORED:
         raise refusal_of(broker, results[0].status if results else PutStatus.MESSAGE_ILLEGAL)
-    broker.statistics.message_put(topic, len(results), sum(result.size for result in results))
-    message_ids = ",".join(encode_message_id(broker.store_host, result.physical_offset) for result in results)
+    broker.statistics.message_put(topic, len(results), sum([result.size for result in results]))
+    message_ids = encode_message_ids(broker.store_host, [result.physical_offset for result in results])
     answer = _answer(broker, results[0], message_ids, queue_id, shared.get(names.UNIQ_KEY))
     return when_safe(broker, call, answer, results[-1], shared)
 
@@ -134,25 +134,28 @@ def _elements(
     if broker.config.emulate < 5:
         shared[names.CLUSTER] = broker.config.broker_cluster_name
         added = stored_properties(shared, broker.config.emulate)
+    topic, sys_flag, born_timestamp = request.topic, request.sys_flag, request.born_timestamp
+    born_host, store_host = call.connection.packed_host, broker.store_host
+    reconsume_times = request.reconsume_times or 0
     messages = []
-    for element in decode_batch(memoryview(call.body)):
+    for element in decode_batch(call.body):
         properties = bytes(element.properties)
         if added:
             separator = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
             properties = properties + separator + added
         messages.append(
             NewMessage(
-                topic=request.topic,
-                queue_id=queue_id,
-                body=element.body,
-                properties=properties,
-                property_map=decode_properties(properties),
-                flag=element.flag,
-                sys_flag=request.sys_flag,
-                born_timestamp=request.born_timestamp,
-                born_host=call.connection.packed_host,
-                store_host=broker.store_host,
-                reconsume_times=request.reconsume_times or 0,
+                topic,
+                queue_id,
+                element.body,
+                properties,
+                decode_properties(properties),
+                element.flag,
+                sys_flag,
+                born_timestamp,
+                born_host,
+                store_host,
+                reconsume_times,
             )
         )
     return messages

@@ -5,8 +5,9 @@ both double at three quarters full; so the order of the same properties differs 
 last separator. Clients do not care; a byte-for-byte comparison of two stores does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from pocketmq.protocol.properties import encode_properties_text
@@ -22,16 +23,20 @@ def stored_properties(
 
     `first_buckets` where the official broker does not read these properties from a text but makes a map of its own.
     """
-    names, form = _form(tuple(properties), emulate, first_buckets or _FIRST_BUCKETS[emulate])
-    return (form % tuple([properties[name] for name in names])).encode("utf-8", "replace")
+    values_of, form = _form(tuple(properties), emulate, first_buckets or _FIRST_BUCKETS[emulate])
+    return (form % values_of(properties)).encode("utf-8", "replace")
 
 
 @lru_cache(maxsize=8192)
-def _form(names: tuple[str, ...], emulate: int, buckets: int) -> tuple[tuple[str, ...], str]:
-    """The names in stored order, and the text with a place for each value: a sender uses few sets of names."""
+def _form(
+    names: tuple[str, ...], emulate: int, buckets: int
+) -> tuple[Callable[[Mapping[str, str]], object], str]:
+    """What takes the values in stored order, and the text with a place for each: a sender uses few sets of names."""
     ordered = java_order(names, buckets)
     places = {name.replace("%", "%%"): "%s" for name in ordered}
-    return ordered, encode_properties_text(places, final_separator=emulate >= 5)
+    form = encode_properties_text(places, final_separator=emulate >= 5)
+    # Of one name it takes the value itself, which fits one place as well; it cannot be made of none.
+    return itemgetter(*ordered) if ordered else lambda _: (), form
 
 
 @lru_cache(maxsize=8192)

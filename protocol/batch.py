@@ -17,8 +17,9 @@ import msgspec
 from .errors import BodyError
 
 _HEAD = struct.Struct(">iiiii")
+_FLAG_AND_LENGTH = struct.Struct(">12xii")
 _SHORT = struct.Struct(">h")
-assert _HEAD.size == 20
+assert _HEAD.size == _FLAG_AND_LENGTH.size == 20
 
 MAX_PROPERTIES_BYTES = 32767
 
@@ -40,7 +41,7 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
     while position < end:
         if position + 20 > end:
             raise BodyError(f"batch element {len(elements)} at byte {position} is cut off")
-        _, _, _, flag, body_length = _HEAD.unpack_from(view, position)
+        flag, body_length = _FLAG_AND_LENGTH.unpack_from(view, position)
         body_start = position + 20
         properties_start = body_start + body_length + 2
         if body_length < 0 or properties_start > end:

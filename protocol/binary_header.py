@@ -52,11 +52,7 @@ def encode_binary_header(command: Command) -> bytes:
     if not -0x8000 <= command.code <= 0x7FFF:
         raise FrameError(f"code {command.code} does not fit the binary header")
     remark = command.remark.encode() if command.remark else b""
-    parts: list[bytes] = []
-    for key, value in (command.fields or {}).items():
-        value_bytes = value.encode()
-        parts += (_key_head(key), _LENGTH.pack(len(value_bytes)), value_bytes)
-    fields = b"".join(parts)
+    fields = _encode_fields(command.fields) if command.fields else b""
     head = _HEAD.pack(
         command.code,
         LANGUAGE_CODES.get(command.language, 7),
@@ -68,11 +64,34 @@ def encode_binary_header(command: Command) -> bytes:
     return b"".join((head, remark, _LENGTH.pack(len(fields)), fields))
 
 
+_SHORT_LENGTHS: Final = tuple(f"\0\0\0{chr(length)}" for length in range(128))
+"""Value lengths as the text that ASCII makes these bytes of."""
+
+
+def _encode_fields(fields: dict[str, str]) -> bytes:
+    # Lengths below 128 and ASCII text are made into bytes together; anything else fails on the way.
+    lengths = _SHORT_LENGTHS
+    parts: list[str] = []
+    try:
+        for key, value in fields.items():
+            parts += (_key_head(key), lengths[len(value)], value)
+        return "".join(parts).encode("ascii")
+    except (IndexError, UnicodeError):
+        return _encode_long_fields(fields)
+
+
 @lru_cache(maxsize=1024)
-def _key_head(key: str) -> bytes:
-    """Length and bytes of a field's name."""
-    key_bytes = key.encode()
-    return _KEY_LENGTH.pack(len(key_bytes)) + key_bytes
+def _key_head(key: str) -> str:
+    """Length and name of a field, for a short name; `UnicodeError` for any other."""
+    return _KEY_LENGTH.pack(len(key)).decode("ascii") + key
+
+
+def _encode_long_fields(fields: dict[str, str]) -> bytes:
+    parts: list[bytes] = []
+    for key, value in fields.items():
+        key_bytes, value_bytes = key.encode(), value.encode()
+        parts += (_KEY_LENGTH.pack(len(key_bytes)), key_bytes, _LENGTH.pack(len(value_bytes)), value_bytes)
+    return b"".join(parts)
 
 
 class _Shape:
@@ -91,13 +110,15 @@ class _Shape:
         self._struct = struct.Struct("".join(f"{len(head)}s{length}s" for head, length in pairs))
 
     def read(self, data: bytes, position: int) -> dict[str, str] | None:
-        """The fields at `position`, or `None` where they have another shape."""
+        """The fields at `position`, or `None` where they have another shape or are no UTF-8."""
         items = self._struct.unpack_from(data, position)
         if items[0::2] != self._between:
             return None
-        return dict(
-            zip(self._names, [value.decode("utf-8", "replace") for value in items[1::2]], strict=True)
-        )
+        try:
+            # Without words for the decoder: they cost more than most values do.
+            return dict(zip(self._names, [value.decode() for value in items[1::2]], strict=True))
+        except UnicodeDecodeError:
+            return None
 
 
 _MAX_SHAPES: Final = 1024

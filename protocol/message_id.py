@@ -8,6 +8,7 @@ Not the id a client makes up for its message: that is `unique_id.py`. Official c
 packed (IP, then port as int32) exactly as they stand in records; `pack_host` and `unpack_host` convert.
 """
 
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import msgspec
@@ -26,6 +27,12 @@ class MessageId(msgspec.Struct, frozen=True):
 def encode_message_id(store_host: bytes, physical_offset: int) -> str:
     """`store_host` is the packed 8 or 20 bytes of the record."""
     return (store_host + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
+
+
+def encode_message_ids(store_host: bytes, physical_offsets: Iterable[int]) -> str:
+    """The ids of a batch, joined by commas."""
+    host = store_host.hex().upper()
+    return ",".join([f"{host}{offset:016X}" for offset in physical_offsets])
 
 
 def decode_message_id(text: str) -> MessageId:

@@ -150,45 +150,41 @@ class CommitLog:
         return physical_offset, size
 
     def append_batch(
-        self, messages: list[NewMessage], queue_offset: int, store_timestamp: int
+        self, messages: list[NewMessage], sizes: list[int], queue_offset: int, store_timestamp: int
     ) -> list[AppendResult]:
-        """Write the records of a batch with one copy, after `make_room` and without CRC properties.
+        """Write the records of a batch with one copy, without CRC properties; `sizes` are those of `make_room`.
 
         The length of the first comes last: where the process dies half-way, the log ends before the batch.
         """
-        file = self._file
+        file, first = self._file, messages[0]
         assert file is not None, "make_room has seen to it"
         begin = file.wrote
         physical_offset = file.base + begin
+        magic, topic_head = self._topic_head_of(first.topic)
+        sys_flag = sys_flag_for_hosts(first.sys_flag, first.born_host, first.store_host)
+        pack_head, crc32 = HEADS[(sys_flag >> 4) & 3].pack, zlib.crc32
         pieces: list[bytes | memoryview] = []
         results = []
-        for message in messages:
-            magic, topic_head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
+        for message, size in zip(messages, sizes, strict=True):
             body, properties = message.body, message.properties
-            sys_flag = message.sys_flag
-            if len(message.born_host) != 8 or len(message.store_host) != 8 or sys_flag & 0x30:
-                sys_flag = sys_flag_for_hosts(sys_flag, message.born_host, message.store_host)
-            head = HEADS[(sys_flag >> 4) & 3]
-            body_bytes, properties_bytes = len(body), len(properties)
-            size = head.size + body_bytes + len(topic_head) + 2 + properties_bytes
-            packed = head.pack(
+            packed = pack_head(
                 size,
                 magic,
-                zlib.crc32(body) & 0x7FFFFFFF,
-                message.queue_id,
+                crc32(body) & 0x7FFFFFFF,
+                first.queue_id,
                 message.flag,
                 queue_offset,
                 physical_offset,
                 sys_flag,
-                message.born_timestamp,
-                message.born_host,
+                first.born_timestamp,
+                first.born_host,
                 store_timestamp,
-                message.store_host,
-                message.reconsume_times,
-                message.prepared_transaction_offset,
-                body_bytes,
+                first.store_host,
+                first.reconsume_times,
+                first.prepared_transaction_offset,
+                len(body),
             )
-            pieces += (packed, body, topic_head, properties_bytes.to_bytes(2, "big"), properties)
+            pieces += (packed, body, topic_head, len(properties).to_bytes(2, "big"), properties)
             results.append(
                 AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
             )
@@ -201,28 +197,39 @@ class CommitLog:
         file.wrote = begin + len(data)
         return results
 
-    def make_room(self, messages: list[NewMessage]) -> None:
-        """See to it that the records of a batch land in one file, back to back. Raises RefusedError.
+    def make_room(self, messages: list[NewMessage]) -> list[int]:
+        """See to it that the records of a batch land in one file, back to back; their sizes. Raises RefusedError.
 
         All messages are checked, so that none of them is refused after its neighbours were written.
         """
-        total = 0
+        first = messages[0]
+        topic = first.topic
+        _, topic_head = self._topic_head_of(topic)
+        sys_flag = sys_flag_for_hosts(first.sys_flag, first.born_host, first.store_host)
+        around = HEADS[(sys_flag >> 4) & 3].size + len(topic_head) + 2
+        has_crc, most_body_bytes = self._config.enabled_append_prop_crc, self._config.max_message_size
+        sizes = []
         for message in messages:
-            _, topic_head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
-            sys_flag = message.sys_flag
-            if len(message.born_host) != 8 or len(message.store_host) != 8 or sys_flag & 0x30:
-                sys_flag = sys_flag_for_hosts(sys_flag, message.born_host, message.store_host)
-            properties = message.properties
-            if self._config.enabled_append_prop_crc:
-                properties = _with_room_for_crc(properties)
-            size = HEADS[(sys_flag >> 4) & 3].size + len(message.body) + len(topic_head) + 2 + len(properties)
-            self._check_sizes(len(message.body), len(properties), size)
-            total += size
+            if message.topic != topic:
+                raise RefusedError(
+                    PutStatus.MESSAGE_ILLEGAL, f"a batch for {topic} and {message.topic[:99]!r}"
+                )
+            properties = message.properties if not has_crc else _with_room_for_crc(message.properties)
+            body_bytes, properties_bytes = len(message.body), len(properties)
+            size = around + body_bytes + properties_bytes
+            if body_bytes > most_body_bytes or properties_bytes > MAX_PROPERTIES_BYTES:
+                self._check_sizes(body_bytes, properties_bytes, size)
+            sizes.append(size)
+        total = sum(sizes)
         if total + _FILLER_BYTES > self.file_bytes:
             raise RefusedError(
                 PutStatus.MESSAGE_ILLEGAL, f"a batch of {total} bytes does not fit one log file"
             )
         self._file_with_room(total)
+        return sizes
+
+    def _topic_head_of(self, topic: str) -> tuple[int, bytes]:
+        return self._topic_heads.get(topic) or self._topic_head(topic)
 
     def _topic_head(self, topic: str) -> tuple[int, bytes]:
         """Magic, and length plus bytes of a topic; remembered, because every message asks."""

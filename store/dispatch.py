@@ -17,7 +17,7 @@ from pocketmq.protocol.topics import SCHEDULE_TOPIC
 
 from .commit_log import CommitLog
 from .config import StoreConfig
-from .consume_queue import ConsumeQueue
+from .consume_queue import UNIT, ConsumeQueue
 from .delay_table import parse_delay_levels
 from .key_index import KeyIndex
 from .log_scan import LoggedRecord, scan_records
@@ -30,9 +30,13 @@ logger = logging.getLogger(__name__)
 OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
 """(topic, queue id, queue offset of the message, tags code, properties, store timestamp ms)"""
 
+IsAwaited = Callable[[str, int], bool]
+"""(topic, queue id)"""
+
 _MAX_CACHED_TAGS = 10_000
 _MAX_CACHED_TOPICS = 10_000
 _LONGEST_INT = 10
+_PACK_UNIT = UNIT.pack
 
 
 class Dispatcher:
@@ -44,12 +48,15 @@ class Dispatcher:
         log: CommitLog,
         queues: QueueTable,
         index: KeyIndex,
+        is_awaited: IsAwaited | None = None,
     ) -> None:
+        """`is_awaited` says whether anybody is to be told of a queue's messages; without it they always are."""
         self._log = log
         self._queues = queues
         self._index = index
         self.on_arrival: OnArrival | None = None
         """Set once recovery is over: nobody waits for what was there before."""
+        self._is_awaited = is_awaited
         self._is_slave = config.broker_role == "SLAVE"
         self._multi_dispatch = config.enable_lmq and config.enable_multi_dispatch
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
@@ -100,8 +107,16 @@ class Dispatcher:
         """
         topic, store_timestamp = queue.topic, results[0].store_timestamp
         codes = [self.code_of(topic, message.property_map, store_timestamp) for message in messages]
-        for result, code in zip(results, codes, strict=True):
-            queue.append(result.physical_offset, result.size, code, result.queue_offset)
+        first = results[0]
+        if first.queue_offset == queue.max_offset and first.physical_offset >= queue.max_physical_end:
+            units = [
+                _PACK_UNIT(result.physical_offset, result.size, code)
+                for result, code in zip(results, codes, strict=True)
+            ]
+            queue.extend(b"".join(units))
+        else:  # an earlier batch is still missing, or part of this one is there
+            for result, code in zip(results, codes, strict=True):
+                queue.append(result.physical_offset, result.size, code, result.queue_offset)
         if self._index.enabled:
             hashes = [self._index.hashes_of(topic, message.property_map, 0) for message in messages]
             self._index.put_all(
@@ -113,13 +128,17 @@ class Dispatcher:
             )
         self.newest_timestamp = store_timestamp
         on_arrival = self.on_arrival
-        for message, result, code in zip(messages, results, codes, strict=True):
-            self.position = result.physical_offset + result.size
-            self.newest_physical_offset = result.physical_offset
-            if on_arrival is not None:
+        if on_arrival is not None and (self._is_awaited is None or self._is_awaited(topic, queue.queue_id)):
+            for message, result, code in zip(messages, results, codes, strict=True):
+                self._dispatched(result.physical_offset, result.size)
                 on_arrival(
                     topic, queue.queue_id, result.queue_offset, code, message.property_map, store_timestamp
                 )
+        self._dispatched(results[-1].physical_offset, results[-1].size)
+
+    def _dispatched(self, physical_offset: int, size: int) -> None:
+        self.position = physical_offset + size
+        self.newest_physical_offset = physical_offset
 
     def code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
         """The tags code of a message's queue unit."""

@@ -2,9 +2,10 @@
 
 Walking 40 characters in Python costs more than the rest of an index entry. Java's hash of a text can be put together
 from the hashes of its pieces, h(a + b) = h(a) * 31^len(b) + h(b), and a producer's unique keys share all but their
-last characters (milliseconds and counter, hexadecimal): so the prefix is remembered, and pairs of digits are
-known. Keys of users often count up, too: where two in a row share all but their last four characters, that prefix is
-remembered; keys that share nothing cost a look more. Next: `key_index.py`.
+last characters (milliseconds and counter, hexadecimal): so pairs of digits are known, and two beginnings are
+remembered, one that holds for a minute and one for a millisecond. Keys of users often count up, too: where two in a row
+share all but their last four characters, that prefix is remembered; keys that share nothing cost a look more.
+Next: `key_index.py`.
 """
 
 from typing import TypeVar
@@ -13,20 +14,22 @@ from pocketmq.protocol.tags import extend_hash
 
 T = TypeVar("T")
 
-_POWERS = (31**8, 31**6, 31**4, 31**2)
+_POWER_4, _POWER_2 = 31**4, 31**2
 _UNIQUE_KEY_CHARACTERS = 32
 _PREFIX_CHARACTERS = 24
+_HEAD_CHARACTERS = 28
+_TAIL_CHARACTERS = 4
 _HEX_PAIRS = {pair: extend_hash(0, pair) for pair in (f"{number:02X}" for number in range(256))}
 _MAX_TOPICS = 1024
 _MAX_TEXTS_PER_TOPIC = 256
 _MAX_PAIRS = 8192
-_TAIL_CHARACTERS = 4
 
 
 class KeyHash:
     """Exact hashes with bounded memories of pieces; a full memory is emptied and fills again."""
 
     def __init__(self) -> None:
+        self._heads: dict[str, dict[str, int]] = {}
         self._prefixes: dict[str, dict[str, int]] = {}
         self._topics: dict[str, int] = {}
         self._tags: dict[str, dict[str, int]] = {}
@@ -44,7 +47,7 @@ class KeyHash:
         pairs = self._pairs
         try:
             # Of a key with fewer than four characters the pairs are none, and not known.
-            value = (start * 923521 + pairs[key[-4:-2]] * 961 + pairs[key[-2:]]) & 0xFFFFFFFF
+            value = (start * _POWER_4 + pairs[key[-4:-2]] * _POWER_2 + pairs[key[-2:]]) & 0xFFFFFFFF
         except KeyError:
             self._learn_pairs(key)
             return self._of_any(topic, key)
@@ -52,13 +55,10 @@ class KeyHash:
 
     def _learn_prefix(self, topic: str, key: str) -> None:
         prefix = key[:-_TAIL_CHARACTERS]
-        if prefix != self._newest_prefix:
+        if prefix == self._newest_prefix:
+            _remember(self._key_prefixes, topic, prefix, extend_hash(0, f"{topic}#{prefix}"))
+        else:
             self._newest_prefix = prefix
-            return
-        _limit(self._key_prefixes, _MAX_TOPICS)
-        prefixes = self._key_prefixes.setdefault(topic, {})
-        _limit(prefixes, _MAX_TEXTS_PER_TOPIC)
-        prefixes[prefix] = extend_hash(0, f"{topic}#{prefix}")
 
     def _learn_pairs(self, key: str) -> None:
         tail = key[-_TAIL_CHARACTERS:]
@@ -77,43 +77,52 @@ class KeyHash:
     def of_unique(self, topic: str, key: str) -> int:
         """As `of`, for keys made like UNIQ_KEY; any other key is right too, only slower."""
         pairs = _HEX_PAIRS
-        power_8, power_6, power_4, power_2 = _POWERS
         try:
             value = (
-                self._prefixes[topic][key[:24]] * power_8
-                + pairs[key[24:26]] * power_6
-                + pairs[key[26:28]] * power_4
-                + pairs[key[28:30]] * power_2
-                + pairs[key[30:]]
+                self._heads[topic][key[:28]] * _POWER_4 + pairs[key[28:30]] * _POWER_2 + pairs[key[30:]]
             ) & 0xFFFFFFFF
         except KeyError:
             return self._learn(topic, key)
         return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
 
     def _learn(self, topic: str, key: str) -> int:
-        if len(key) == _UNIQUE_KEY_CHARACTERS:
-            _limit(self._prefixes, _MAX_TOPICS)
-            prefixes = self._prefixes.setdefault(topic, {})
-            _limit(prefixes, _MAX_TEXTS_PER_TOPIC)
-            prefixes[key[:_PREFIX_CHARACTERS]] = extend_hash(0, f"{topic}#{key[:_PREFIX_CHARACTERS]}")
-        return self._of_any(topic, key)
+        if len(key) != _UNIQUE_KEY_CHARACTERS:
+            return self._of_any(topic, key)
+        try:
+            head = (
+                self._prefixes[topic][key[:24]] * _POWER_4
+                + _HEX_PAIRS[key[24:26]] * _POWER_2
+                + _HEX_PAIRS[key[26:28]]
+            ) & 0xFFFFFFFF
+        except KeyError:
+            prefix = key[:_PREFIX_CHARACTERS]
+            _remember(self._prefixes, topic, prefix, extend_hash(0, f"{topic}#{prefix}"))
+            head = extend_hash(0, f"{topic}#{key[:_HEAD_CHARACTERS]}")
+        _remember(self._heads, topic, key[:_HEAD_CHARACTERS], head)
+        return _absolute(extend_hash(head, key[_HEAD_CHARACTERS:]))
 
     def of_tags(self, topic: str, tags: str) -> int:
         """Hash of `topic#T#tags`, the 5.x entry for a tag."""
-        known = self._tags.get(topic)
-        if known is None:
-            _limit(self._tags, _MAX_TOPICS)
-            known = self._tags[topic] = {}
-        value = known.get(tags)
-        if value is None:
-            _limit(known, _MAX_TEXTS_PER_TOPIC)
-            value = known[tags] = _absolute(extend_hash(0, f"{topic}#T#{tags}"))
-        return value
+        try:
+            return self._tags[topic][tags]
+        except KeyError:
+            value = _absolute(extend_hash(0, f"{topic}#T#{tags}"))
+            _remember(self._tags, topic, tags, value)
+            return value
 
 
 def _absolute(value: int) -> int:
     """Java's Math.abs of the signed reading, with its one negative result made 0."""
     return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
+
+
+def _remember(memory: dict[str, dict[str, int]], topic: str, text: str, value: int) -> None:
+    known = memory.get(topic)
+    if known is None:
+        _limit(memory, _MAX_TOPICS)
+        known = memory[topic] = {}
+    _limit(known, _MAX_TEXTS_PER_TOPIC)
+    known[text] = value
 
 
 def _limit(memory: dict[str, T], size: int) -> None:

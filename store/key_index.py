@@ -317,7 +317,7 @@ class KeyIndex:
 
     def put_all(self, entries: Sequence[IndexEntry]) -> None:
         """Index many messages in log order, to the same bytes as `put` of each. Raises StoreError as that does."""
-        done = 0
+        done = self.files[-1].add_all(entries) if self.files else 0
         while done < len(entries):
             self._put(*entries[done])
             done += 1

@@ -20,7 +20,7 @@ from .clock import Clock
 from .commit_log import CommitLog, RefusedError
 from .config import StoreConfig
 from .consume_queue import ConsumeQueue
-from .dispatch import Dispatcher, OnArrival
+from .dispatch import Dispatcher, IsAwaited, OnArrival
 from .errors import DiskFailedError, StoreClosedError, StoreError
 from .flusher import Flusher, OnFlushed
 from .foreign_parts import refuse_foreign_parts
@@ -46,9 +46,10 @@ _MAX_QUEUE_ID = (1 << 31) - 1
 class MessageStore:
     """Made closed; `open` recovers, `close` stops in order.
 
-    `on_arrival` is told of each message that became visible in its queue. `call_soon` runs a function in the owning
-    thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when
-    messages become visible; without it the owner calls `dispatch_flushed` itself.
+    `on_arrival` is told of each message that became visible in its queue; of those of a batch only if `is_awaited`
+    says so, once for all. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe):
+    SYNC_FLUSH needs it, because there the flusher decides when messages become visible; without it the owner calls
+    `dispatch_flushed` itself.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class MessageStore:
         clock: Clock,
         *,
         on_arrival: OnArrival | None = None,
+        is_awaited: IsAwaited | None = None,
         call_soon: CallSoon | None = None,
         flush_in_background: bool = True,
     ) -> None:
@@ -72,7 +74,7 @@ class MessageStore:
         self._index = KeyIndex(config, clock)
         self._budget = MemoryBudget(config)
         self._residency = make_residency(config, self.log, self._budget)
-        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index)
+        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited)
         self.on_append: Callable[[], None] | None = None
         """Called after each append while slaves copy the log."""
         self._on_arrival = on_arrival
@@ -263,26 +265,26 @@ class MessageStore:
         return AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
 
     def append_batch(self, messages: list[NewMessage]) -> list[AppendResult]:
-        """Store messages of one topic and queue, no halves of transactions, back to back, or none of them."""
+        """Store messages that differ in body, properties and flag alone, no halves, back to back, or none of them."""
         if not messages:
             return []
         if not self.admission.accepting and not self._takes_again(messages):
             return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
         try:
-            self.log.make_room(messages)
+            sizes = self.log.make_room(messages)
         except RefusedError as error:
             return [self._refused_by_log(error, message.topic) for message in messages]
         queue = self._queues.get(messages[0].topic, messages[0].queue_id)
         if queue is None or self._light_queues or self.config.enabled_append_prop_crc:
             return [self._append(message) for message in messages]
-        results = self.log.append_batch(messages, queue.next_offset, self._now_ms())
+        results = self.log.append_batch(messages, sizes, queue.next_offset, self._now_ms())
         queue.next_offset += len(results)
         if self._dispatch_at_once:
             try:
                 self._dispatcher.dispatch_batch(queue, messages, results)
             except (StoreError, OSError) as error:
                 self._pause(error)
-        self._appended(len(results), sum(result.size for result in results))
+        self._appended(len(results), sum(sizes))
         return results
 
     def _appended(self, messages: int, size_bytes: int) -> None:
@@ -301,10 +303,8 @@ class MessageStore:
         return self._refused(error.status)
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        if not 0 <= queue_id <= _MAX_QUEUE_ID:
-            return None
         try:
-            return self._queues.get_or_create(topic, queue_id)
+            return self._queues.get_or_create(topic, queue_id) if 0 <= queue_id <= _MAX_QUEUE_ID else None
         except ValueError:
             return None
 

@@ -10,10 +10,12 @@ from pocketmq.broker.config import BrokerConfig, NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.node import Node
 from pocketmq.broker.served import HANDLER_MODULES
+from pocketmq.client.message import Message
 from pocketmq.client.producer import Producer
 from pocketmq.client.pull_consumer import PullConsumer
 from pocketmq.protocol.command import Command
 from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.message_queue import MessageQueue
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.errors import StoreError
 
@@ -71,6 +73,27 @@ async def test_messages_and_offsets_survive_a_restart(tmp_path: Path) -> None:
                 await puller.commit(queue, read.next_offset)
         finally:
             await node.stop()
+
+
+async def test_a_batch_wakes_the_pull_that_waits_for_its_queue(tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    await node.start()
+    try:
+        async with (
+            Producer("pg", namesrv_addr=node.namesrv_address) as producer,
+            PullConsumer("g", namesrv_addr=node.namesrv_address) as puller,
+        ):
+            queue = MessageQueue("BenchmarkTest", node.broker.config.broker_name, 3)
+            await producer.send(Message(queue.topic, b"first"), queue=queue)
+            pull = asyncio.create_task(puller.pull(queue, 1, wait_ms=15_000))
+            while not len(node.broker.waiters):  # noqa: ASYNC110 - the client's request is on its way
+                await asyncio.sleep(0.001)
+            await producer.send_batch([Message(queue.topic, b"1"), Message(queue.topic, b"2")], queue=queue)
+            async with asyncio.timeout(2):  # the regular look at those that wait comes every five seconds
+                read = await pull
+            assert [message.body for message in read.messages] == [b"1", b"2"]
+    finally:
+        await node.stop()
 
 
 async def test_a_second_node_cannot_open_the_store(tmp_path: Path) -> None:

@@ -53,6 +53,24 @@ def test_a_code_of_16_bits_comes_back(code: int) -> None:
     assert read(encode_binary_header(Command(code))).code == code
 
 
+@pytest.mark.parametrize("name", ["k", "k" * 127, "k" * 128, "\u00fc"])
+@pytest.mark.parametrize("value", ["v", "v" * 127, "v" * 128, "v" * 70_000, "\u00fc", "\u20ac" * 50])
+def test_fields_are_written_as_the_layout_says_whatever_their_length_and_letters(
+    name: str, value: str
+) -> None:
+    fields = {"a": "1", name: value, "z": "2"}
+    command = Command(310, 7, 2, fields=fields, version=401, header_type=ROCKETMQ, language="CPP")
+    entries = [(key.encode(), text.encode()) for key, text in fields.items()]
+    written = encode_binary_header(command)
+    assert written[3:] == header_of(entries)[3:]
+    assert read(written).fields == fields
+
+
+def test_a_value_that_is_no_utf_8_is_read_alike_by_the_shape_of_one_that_was() -> None:
+    for value in (b"ab", b"\xffb", b"\xc3\xbc"):
+        assert read(header_of([(b"k", value)])).fields == {"k": value.decode("utf-8", "replace")}
+
+
 def test_an_empty_value_is_an_absent_field() -> None:
     assert read(header_of([(b"a", b""), (b"b", b"x")])).fields == {"b": "x"}
 

@@ -8,6 +8,7 @@ from pocketmq.protocol.message_id import (
     MessageId,
     decode_message_id,
     encode_message_id,
+    encode_message_ids,
     pack_host,
     unpack_host,
 )
@@ -24,6 +25,7 @@ def test_round_trip_of_both_address_families(address, port, offset):
     assert len(text) == (32 if address.version == 4 else 56)
     assert decode_message_id(text.lower()) == MessageId(host, offset)
     assert unpack_host(host) == (str(address), port)
+    assert encode_message_ids(host, [offset, 7]) == f"{text},{encode_message_id(host, 7)}"
 
 
 @pytest.mark.parametrize("text", ["", "00", "Z" * 32, "0" * 31, "0" * 33, " 0" * 16])

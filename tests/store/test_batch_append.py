@@ -119,5 +119,22 @@ def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, pu
     assert store.max_offset("orders", 0) == 4
 
 
+def test_one_question_decides_whether_arrivals_of_a_batch_are_told(open_store, put, new_message):
+    asked, told = [], []
+
+    def is_awaited(topic, queue_id):
+        asked.append((topic, queue_id))
+        return len(asked) > 1
+
+    store = open_store(is_awaited=is_awaited, on_arrival=lambda *arrival: told.append(arrival[2]))
+    put(store)
+    for _ in range(2):
+        store.append_batch([new_message() for _ in range(3)])
+    assert asked == [("orders", 0)] * 2
+    assert told == [0, 4, 5, 6]
+    position, size = store.newest_dispatched
+    assert position + size == store.log_max_offset
+
+
 def _no_room(*_: object) -> None:
     raise DiskFullError("no room")

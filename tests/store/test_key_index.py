@@ -56,6 +56,15 @@ def test_keys_that_count_up_are_hashed_from_known_pieces():
     assert len(hashes._pairs) == 100
 
 
+def test_hashes_stay_exact_while_time_and_counter_of_a_producer_go_on():
+    hashes = KeyHash()
+    for time_ms in (0xFFFE, 0xFFFF, 0x10000, 0x10000, 0x1FFFFF):
+        for number in range(3):
+            key = f"7F00000100AB12345678{time_ms:08X}{number * 0x7FFF:04X}"
+            expected = abs(java_hash(f"orders#{key}")) & 0x7FFFFFFF
+            assert hashes.of_unique("orders", key) == expected
+
+
 def test_smallest_integer_hashes_to_zero():
     # "polygenelubricants" has the hash -2^31, whose absolute value Java cannot say.
     assert KeyHash().of_tags("", "x") == abs(java_hash("#T#x"))

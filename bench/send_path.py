@@ -1,0 +1,232 @@
+"""What a message costs the broker's thread, in processor time: from the bytes of a read to the bytes of the answers.
+
+    python -m bench.send_path [--messages 40000] [--only TEXT]
+
+Broker and connection are the real ones in this process, the socket is not: frames are made beforehand and given to
+the connection sixteen at a time, as it takes them in one pass. A row is the lower quartile over slices of 800 frames:
+what a neighbour costs, by its use of the caches, is mostly in the others. 128-byte bodies. Not here: the kernel's part
+(`load.py`).
+"""
+
+import argparse
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.connection import Connection
+from pocketmq.broker.node import Node
+from pocketmq.broker.serving import loop_factory
+from pocketmq.protocol.batch import BatchElement, encode_batch
+from pocketmq.protocol.command import JSON, ROCKETMQ, Body, Command
+from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.properties import encode_properties_text
+from pocketmq.protocol.schema import Request, to_fields
+from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.transaction_requests import EndTransaction
+from pocketmq.protocol.unique_id import UniqueIdMaker
+from pocketmq.store.config import StoreConfig
+
+TOPIC = "BenchmarkTest"
+BODY = b"x" * 128
+FRAMES_A_READ = 16
+SLICE_READS = 50
+BATCH = 16
+QUEUES = 4
+KEYED = {"TAGS": "TagA", "KEYS": "order-1"}
+COMMIT = 8
+
+
+class Socket(asyncio.Transport):
+    """What the connection writes, kept."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 40_000)})
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+
+class Frames:
+    """Requests as bytes, with unique ids that go on like those of a producer."""
+
+    def __init__(self) -> None:
+        self._ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), 1, lambda: time.time_ns() // 1_000_000)
+        self._opaque = 0
+
+    def frame(self, request: Request[object], header_type: int, body: Body | None = None) -> bytes:
+        self._opaque += 1
+        return encode_frame(
+            Command(
+                request.code, self._opaque, 0, None, to_fields(request), body, "JAVA", V5_5_0, header_type
+            )
+        )
+
+    def send(
+        self, cls: type[SendMessage | SendMessageV2], header_type: int, properties: dict[str, str]
+    ) -> bytes:
+        text = encode_properties_text({**properties, "UNIQ_KEY": self._ids.next(), "WAIT": "true"})
+        return self.frame(self._request(cls, text), header_type, BODY)
+
+    def batch(self, header_type: int) -> bytes:
+        elements = [
+            BatchElement(
+                0, BODY, encode_properties_text({"UNIQ_KEY": self._ids.next(), "WAIT": "true"}).encode()
+            )
+            for _ in range(BATCH)
+        ]
+        text = encode_properties_text({"UNIQ_KEY": self._ids.next(), "WAIT": "true"})
+        return self.frame(
+            self._request(SendBatchMessage, text, batch=True), header_type, encode_batch(elements)
+        )
+
+    def end(self, half: Command, header_type: int) -> bytes:
+        """The commit of a half message, from the answer to it."""
+        fields = half.fields or {}
+        return self.frame(
+            EndTransaction(
+                producer_group="bench",
+                tran_state_table_offset=int(fields["queueOffset"]),
+                commit_log_offset=int(fields["msgId"][16:], 16),
+                commit_or_rollback=COMMIT,
+                msg_id=fields["transactionId"],
+                transaction_id=fields["transactionId"],
+            ),
+            header_type,
+        )
+
+    def _request(
+        self, cls: type[SendMessage | SendMessageV2], text: str, *, batch: bool = False
+    ) -> SendMessage | SendMessageV2:
+        return cls(
+            producer_group="bench",
+            topic=TOPIC,
+            default_topic="TBW102",
+            default_topic_queue_nums=4,
+            queue_id=self._opaque % QUEUES,
+            sys_flag=0,
+            born_timestamp=time.time_ns() // 1_000_000,
+            flag=0,
+            properties=text,
+            reconsume_times=0,
+            batch=batch,
+        )
+
+
+class Bench:
+    """One broker, one connection to it."""
+
+    def __init__(self, node: Node) -> None:
+        self._socket = Socket()
+        self._connection = Connection(node.broker.server)
+        self._connection.connection_made(self._socket)
+        self.frames = Frames()
+
+    async def feed(self, frames: Iterator[bytes], messages_a_frame: int = 1) -> tuple[float, list[Command]]:
+        """Microseconds of this thread a message, and the answers."""
+        slices: list[float] = []
+        replies: list[Command] = []
+        cutter = FrameCutter()
+        while reads := [b"".join(islice(frames, FRAMES_A_READ)) for _ in range(SLICE_READS)]:
+            if not reads[-1]:
+                break
+            received = self._connection.data_received
+            began_ns = time.thread_time_ns()
+            for data in reads:
+                received(data)
+            spent_ns = time.thread_time_ns() - began_ns
+            slices.append(spent_ns / 1000 / (SLICE_READS * FRAMES_A_READ * messages_a_frame))
+            replies += cutter.feed(b"".join(self._socket.written))
+            self._socket.written.clear()
+            await asyncio.sleep(0)  # what the broker left for later
+        assert replies, "too few messages for one slice"
+        assert all(reply.code == 0 for reply in replies), replies[0].remark
+        return sorted(slices)[len(slices) // 4], replies
+
+
+async def measure(bench: Bench, name: str, messages: int) -> float:
+    """One row."""
+    frames = bench.frames
+
+    def sends(
+        cls: type[SendMessage | SendMessageV2], header_type: int, properties: dict[str, str]
+    ) -> Iterator[bytes]:
+        return (frames.send(cls, header_type, properties) for _ in range(messages))
+
+    half = {"TRAN_MSG": "true", "PGROUP": "bench"}
+    rows: dict[str, Callable[[], Iterator[bytes]]] = {
+        "310, JSON, unique key": lambda: sends(SendMessageV2, JSON, {}),
+        "310, JSON, tag and key": lambda: sends(SendMessageV2, JSON, KEYED),
+        "310, binary, unique key": lambda: sends(SendMessageV2, ROCKETMQ, {}),
+        "10, JSON, tag and key": lambda: sends(SendMessage, JSON, KEYED),
+        "half, JSON": lambda: sends(SendMessageV2, JSON, half),
+        "timed, binary": lambda: sends(SendMessageV2, ROCKETMQ, {"TIMER_DELAY_SEC": "3600"}),
+    }
+    if name == "batch of 16, JSON":
+        batches = (frames.batch(JSON) for _ in range(messages // BATCH))
+        return (await bench.feed(batches, BATCH))[0]
+    if name == "commit, JSON":
+        _, halves = await bench.feed(rows["half, JSON"]())
+        return (await bench.feed(frames.end(reply, JSON) for reply in halves))[0]
+    return (await bench.feed(rows[name]()))[0]
+
+
+ROWS = (
+    "310, JSON, unique key",
+    "310, JSON, tag and key",
+    "310, binary, unique key",
+    "10, JSON, tag and key",
+    "batch of 16, JSON",
+    "half, JSON",
+    "commit, JSON",
+    "timed, binary",
+)
+
+
+async def run(folder: Path, names: list[str], messages: int) -> None:
+    config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
+    node = Node(config, NameServerConfig(listen_port=0))
+    await node.start()
+    try:
+        bench = Bench(node)
+        await bench.feed(bench.frames.send(SendMessageV2, JSON, {}) for _ in range(4000))
+        for name in names:
+            print(f"{name:26} {await measure(bench, name, messages):6.2f} us", flush=True)
+    finally:
+        await node.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--messages", type=int, default=40_000)
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
+    options = parser.parse_args()
+    print("load average", *(f"{value:.1f}" for value in os.getloadavg()))
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        names = [name for name in ROWS if options.only in name]
+        runner.run(run(Path(folder), names, options.messages))
+
+
+if __name__ == "__main__":
+    main()
