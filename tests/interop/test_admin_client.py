@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).with_name("python_admin_program.py")
 def test_the_same_is_found_everywhere(side: Server, names: Callable[[str], str]) -> None:
     log = side.home / "run" / "python-admin.out"
     program = Running(side.namespace, [sys.executable, str(PROGRAM), names("py")], log, name="admin program")
-    found = json.loads(program.wait_for(r"^FOUND (.*)$", 150)[1])
+    found = json.loads(program.wait_for(r"^FOUND (.*)\n", 150)[1])
     assert program.finish() == 0
     assert found["topics and groups"] == {
         "topic": [2, 2, 6],

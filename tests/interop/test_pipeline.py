@@ -36,7 +36,7 @@ def test_what_is_sent_is_read_from_the_broker_and_from_its_files(
     topic = names("pipeline")
     log = side.home / "run" / f"{topic}.out"
     program = Running(side.namespace, [sys.executable, str(PROGRAM), topic, str(COUNT)], log, name="pipeline")
-    found = json.loads(program.wait_for(r"^FOUND (.*)$", 120.0)[1])
+    found = json.loads(program.wait_for(r"^FOUND (.*)\n", 120.0)[1])
     assert program.finish() == 0
     assert found == {
         "bodies": sorted(f"body {number}" for number in range(COUNT)),

@@ -32,7 +32,7 @@ def start(server: Server, scenario: str, *arguments: str) -> Running:
 
 
 def findings(program: Running, timeout: float = 120.0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(program.wait_for(r"^FOUND (.*)$", timeout)[1])
+    found: dict[str, Any] = json.loads(program.wait_for(r"^FOUND (.*)\n", timeout)[1])
     assert program.finish() == 0
     return found
 

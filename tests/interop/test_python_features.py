@@ -60,7 +60,7 @@ def run(server: Server, scenario: str, *arguments: str, program: Path = PROGRAM)
         name=scenario,
         env=clean_environment(PYTHONPATH=str(HERE.parent)),
     )
-    found: dict[str, Any] = json.loads(running.wait_for(r"^FOUND (.*)$", TIMEOUT_S)[1])
+    found: dict[str, Any] = json.loads(running.wait_for(r"^FOUND (.*)\n", TIMEOUT_S)[1])
     assert running.finish() == 0
     return found
 
