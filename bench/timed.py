@@ -8,6 +8,7 @@ half an hour, an hour away. The crowd is due in one second: "late" is from that 
 
 import argparse
 import asyncio
+import os
 import re
 import subprocess
 import sys
@@ -90,12 +91,18 @@ async def crowd(address: str, count: int) -> float:
     return late
 
 
+def cpu_seconds(process_id: int) -> float:
+    """User and system time a process has used."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
-    before = resident_bytes(process_id)
+    before, cpu_before = resident_bytes(process_id), cpu_seconds(process_id)
     sent, seconds = await schedule(address, count)
-    after = resident_bytes(process_id)
+    after, cpu = resident_bytes(process_id), cpu_seconds(process_id) - cpu_before
     print(
-        f"scheduled: {sent} messages in {seconds:.1f} s ({sent / seconds:.0f}/s), "
+        f"scheduled: {sent} messages in {seconds:.1f} s ({sent / seconds:.0f}/s, {cpu / sent * 1e6:.1f} us CPU each), "
         f"memory {before / 2**20:.0f} -> {after / 2**20:.0f} MiB"
     )
     await crowd(address, crowd_count)

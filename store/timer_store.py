@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 WINDOW_SLOTS: Final = 604_800
 """A week of seconds: no moment further back is delivered."""
 BLANK_SLOTS: Final = 60
+SLOTS_AT_HAND: Final = 4096
+"""Moments whose slots are not read from the wheel again when the next message is noted for them."""
 
 
 _topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
@@ -70,8 +72,8 @@ class TimerStore:
         """The last moment anything is noted for; before `read_ms`: nothing waits."""
         self.waiting = 0
         """Messages noted and not delivered, as the counts of the slots have it."""
-        self._newest_slot: Slot | None = None
-        """As it stands in the wheel: many messages in a row are often due at one moment."""
+        self._slots: dict[int, Slot] = {}
+        """Moment -> as it stands in the wheel, of those noted for of late: they are seldom alone."""
         self._recover_log()
         self._recover_waiting(now_ms)
         self.queue_offset = self._recover_queue_offset()
@@ -110,9 +112,7 @@ class TimerStore:
         if deletes:
             magic |= MAGIC_DELETE
         due_ms -= due_ms % self.precision_ms
-        slot = self._newest_slot
-        if slot is None or slot.time_ms != due_ms:
-            slot = self._wheel.slot(due_ms)
+        slot = self._slots.get(due_ms) or self._wheel.slot(due_ms)
         position = self.log.append(
             NO_POSITION if slot is None else slot.last,
             magic,
@@ -132,7 +132,9 @@ class TimerStore:
         first, count = (position, 0) if slot is None else (slot.first, slot.count)
         slot = Slot(due_ms, first, position, count + change)
         self._wheel.put(slot)
-        self._newest_slot = slot
+        if len(self._slots) >= SLOTS_AT_HAND and due_ms not in self._slots:
+            self._slots.clear()
+        self._slots[due_ms] = slot
         self.waiting += change
         if due_ms > self.last_ms:
             self.last_ms = due_ms
@@ -215,7 +217,7 @@ class TimerStore:
 
     def _clear_wheel(self) -> None:
         self._wheel.clear()
-        self._newest_slot = None
+        self._slots.clear()
 
     def _has_snapshots(self) -> bool:
         """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""

@@ -180,6 +180,13 @@ def test_message_above_the_limit_is_refused_and_the_connection_goes_on(served: S
         assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
 
 
+def test_a_mebibyte_of_properties_is_refused_and_the_connection_goes_on(served: ServedProcess) -> None:
+    with served.broker() as peer:
+        fields = send_fields("T", properties="name\x01" + "x" * MIB + "\x02")
+        assert peer.call(SEND_MESSAGE, fields, b"x").code == 13
+        assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
+
+
 @pytest.mark.parametrize("sent", [1, 3, 4, 7, 8, 20, len(QUESTION) - 1])
 def test_frame_that_ends_too_early_is_dropped_with_its_connection(port: int, sent: int) -> None:
     with Peer(port) as peer:

@@ -6,6 +6,7 @@ What official brokers answer is tested in interop/test_pop.py; here time is ours
 import asyncio
 import json
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 import pytest
@@ -74,7 +75,7 @@ def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
 def deliver_timed(broker: Broker, now_ms: int) -> None:
     """What the timer does: everything that waits in its topic and is due goes where it belongs."""
     queue = broker.store.consume_queue(TIMER_TOPIC, 0)
-    done = delivered.setdefault(id(broker), set())
+    done = delivered.setdefault(broker, set())
     for offset in range(0 if queue is None else queue.max_offset):
         entry = broker.store.entry(TIMER_TOPIC, 0, offset)
         assert entry is not None
@@ -96,7 +97,7 @@ def deliver_timed(broker: Broker, now_ms: int) -> None:
         )
 
 
-delivered: dict[int, set[int]] = {}
+delivered: WeakKeyDictionary[Broker, set[int]] = WeakKeyDictionary()
 
 
 def pass_time(broker: Broker, clock: VirtualClock, seconds: int) -> None:

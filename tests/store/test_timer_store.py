@@ -18,7 +18,7 @@ from pocketmq.store.results import NewMessage
 from pocketmq.store.timer_checkpoint import read_timer_checkpoint
 from pocketmq.store.timer_log import NO_POSITION, UNIT_BYTES
 from pocketmq.store.timer_store import TimerStore
-from pocketmq.store.timer_wheel import SLOT_BYTES, WHEEL_BYTES
+from pocketmq.store.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL_UNITS = (
@@ -146,6 +146,30 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
     timers.open()
     assert timers.timers.log.end == 2 * UNIT_BYTES
     assert timers.pending(NOW_MS + 5000) == {NOW_MS + 1000: [0, 1]}
+    timers.close()
+
+
+def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketmq.store.timer_store.SLOTS_AT_HAND", 3)
+    read, asked = TimerWheel.slot, []
+
+    def slot(wheel: TimerWheel, time_ms: int) -> Slot | None:
+        asked.append(time_ms)
+        return read(wheel, time_ms)
+
+    monkeypatch.setattr(TimerWheel, "slot", slot)
+    moments = [NOW_MS + 1000, NOW_MS + 2000, NOW_MS + 3000]
+    for due_ms in (*moments, *moments):
+        timers.note(due_ms)
+    assert asked == moments
+    timers.note(NOW_MS + 4000)  # more than are kept at hand: all are read again
+    timers.note(moments[0])
+    assert asked == [*moments, NOW_MS + 4000, moments[0]]
+    assert timers.pending(moments[-1]) == {
+        moments[0]: [0, 3, 7],
+        moments[1]: [1, 4],
+        moments[2]: [2, 5],
+    }
     timers.close()
 
 
