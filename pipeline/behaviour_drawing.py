@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .html_report import Bar, Mark, colours, heading, legend, paragraph, timeline
+from .html_report import Bar, Mark, colours, heading, legend, paragraph, room_for, timeline
 from .ownership import DoubleOwner, Gap, Run, merged
 
 LEAST_SECONDS = 1.0
@@ -77,6 +77,7 @@ def _group(
     ]
     marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
     marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
+    left = room_for([one.row for one in (*stays, *tenures, *marks)])
     return [
         heading(f"Group {group}"),
         paragraph(
@@ -85,9 +86,9 @@ def _group(
         ),
         legend(colour_of),
         heading("Members", 3),
-        timeline(stays, [], begin, end, colour_of),
+        timeline(stays, [], begin, end, colour_of, left),
         heading("Owners of the queues", 3),
-        timeline(tenures, marks, begin, end, colour_of),
+        timeline(tenures, marks, begin, end, colour_of, left),
     ]
 
 

@@ -152,16 +152,26 @@ def legend(colour_of: Mapping[str, str]) -> str:
     )
 
 
+def room_for(names: Iterable[str]) -> int:
+    """Pixels that the longest of these names takes beside a drawing."""
+    return round(max(map(len, names), default=0) * _CHARACTER_WIDTH) + 16
+
+
 def timeline(
-    bars: Sequence[Bar], marks: Sequence[Mark], begin: float, end: float, colour_of: Mapping[str, str]
+    bars: Sequence[Bar],
+    marks: Sequence[Mark],
+    begin: float,
+    end: float,
+    colour_of: Mapping[str, str],
+    left: int,
 ) -> str:
-    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`."""
+    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`, which
+    stands `left` pixels from the edge: `room_for` the names, the same in drawings that are to be compared."""
     rows = list(dict.fromkeys([bar.row for bar in bars] + [mark.row for mark in marks]))
     if not rows:
         return "<p class=none>Nothing to draw: no queue was read.</p>"
     span = max(end - begin, 0.001)
     height = len(rows) * _ROW_HEIGHT + 30
-    left = round(max(map(len, rows)) * _CHARACTER_WIDTH) + 16
     place = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
 
     def x(moment: float) -> float:
