@@ -77,7 +77,7 @@ def _group(
     ]
     marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
     marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
-    left = room_for([one.row for one in (*stays, *tenures, *marks)])
+    left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
     return [
         heading(f"Group {group}"),
         paragraph(
