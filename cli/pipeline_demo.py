@@ -63,6 +63,7 @@ def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: s
             html_file=html_file,
             quiet=False,
             fails_on_findings=False,
+            is_short=True,
         )
     click.echo(f"\nThe report: {Path(html_file).resolve()}")
 

@@ -9,6 +9,7 @@ imports neither Spark nor sockets:
     boundaries.py           where records begin (pure)      codec.py, properties_codec.py   records to columns (pure)
     encoder.py              columns to batches (pure)
     offsets.py              positions, ranges, limits (pure)
+    access.py               keys and TLS
     options.py              the source's options (pure)     sink_options.py     the sink's (pure)
 
     wire.py                 brokers, asked from ordinary functions

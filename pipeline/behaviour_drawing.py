@@ -4,9 +4,10 @@ Input is what `behaviour_job.py` found; output are pieces of HTML. Next: `html_r
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from .html_report import Bar, Mark, colours, heading, legend, paragraph, timeline
+from .html_report import Bar, Mark, colours, heading, legend, paragraph, room_for, timeline
 from .ownership import DoubleOwner, Gap, Run, merged
 
 LEAST_SECONDS = 1.0
@@ -20,9 +21,12 @@ def draw(
     idle: Sequence[Gap],
     members: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """A piece for each group of each journal."""
+    """A piece for each group of each journal, also of one that never pulled."""
+    groups = {(run.journal, run.group) for run in runs} | {(one["journal"], one["group"]) for one in members}
+    if not groups:
+        return [paragraph("No consumer pulled, or said that it is there, while this was recorded.")]
     pieces: list[str] = []
-    for journal, group in sorted({(run.journal, run.group) for run in runs}):
+    for journal, group in sorted(groups):
         mine = [run for run in runs if (run.journal, run.group) == (journal, group)]
         there = [one for one in members if (one["journal"], one["group"]) == (journal, group)]
         pieces += _group(
@@ -73,15 +77,23 @@ def _group(
     ]
     marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
     marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
+    left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
     return [
         heading(f"Group {group}"),
-        paragraph(f"Broker {journal.partition('@')[0]}, {len(colour_of)} clients. Circles mark findings."),
+        paragraph(
+            f"Broker {journal.partition('@')[0]}, clients: {len(colour_of)}. Time counts from {_moment(begin)}. "
+            "Circles mark findings; point at a bar or circle to read of it."
+        ),
         legend(colour_of),
         heading("Members", 3),
-        timeline(stays, [], begin, end, colour_of),
+        timeline(stays, [], begin, end, colour_of, left),
         heading("Owners of the queues", 3),
-        timeline(tenures, marks, begin, end, colour_of),
+        timeline(tenures, marks, begin, end, colour_of, left),
     ]
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _kind(member: Mapping[str, Any]) -> str:

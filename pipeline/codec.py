@@ -31,6 +31,8 @@ Flags = npt.NDArray[np.bool_]
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
 """Two upper-case digits of each byte."""
 _READS_BYTES: Final = 8
+LONGEST_TOPIC: Final = 127
+"""Of records of the first version."""
 
 
 class Records:
@@ -255,7 +257,10 @@ class Records:
         return unique if not unique.null_count else pc.coalesce(unique, self.offset_message_ids)
 
     def transaction_ids(self) -> Any:
-        is_prepared = pc.equal(self.properties.values(TRAN_MSG), "true")
+        prepared = self.properties.values(TRAN_MSG)
+        if prepared.null_count == len(prepared):
+            return prepared
+        is_prepared = pc.equal(prepared, "true")
         return pc.if_else(is_prepared, self.properties.values(UNIQ_KEY), pa.scalar(None, pa.string()))
 
     def has_tag(self, tags: Collection[str]) -> Flags:
@@ -264,7 +269,12 @@ class Records:
         return np.asarray(found, dtype=np.bool_)
 
     def topics(self) -> Any:
-        return text_of(self.cut(self.topic_bounds))
+        begin, end = self.topic_bounds
+        if len(begin) and (end - begin == end[0] - begin[0]).all() and end[0] - begin[0] <= LONGEST_TOPIC:
+            raw = self.bytes[begin[:, None] + np.arange(end[0] - begin[0])]
+            if (raw == raw[0]).all():  # one topic, as in every reply to a pull
+                return pa.repeat(text_of(pa.array([raw[0].tobytes()]))[0], len(self))
+        return text_of(self.cut((begin, end)))
 
     def broker_names(self) -> Any:
         return pa.repeat(pa.scalar(self._broker_name, pa.string()), len(self))

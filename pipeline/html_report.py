@@ -4,6 +4,7 @@ Colours are those of a palette that colour-blind readers can tell apart, and eve
 well. It follows the reader's light or dark setting. Next: `job_output.py`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -12,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb8866", "#777777")
-_LABEL_WIDTH: Final = 230
+_CHARACTER_WIDTH: Final = 7.2
+"""Of the labels' font, on the wide side of what browsers choose."""
 _PLOT_WIDTH: Final = 820
 _ROW_HEIGHT: Final = 24
 _STYLE: Final = """
@@ -25,7 +27,8 @@ h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-b
 h3 { margin-bottom: .4rem } p.lead { margin-top: 0; opacity: .75 } p.none { opacity: .6; font-style: italic }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: left; white-space: nowrap }
-th { background: var(--soft); font-weight: 600 } td.number { text-align: right } div.wide { overflow-x: auto }
+th { background: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom }
+.number { text-align: right } div.wide { overflow-x: auto }
 ul.findings li { color: var(--bad) } svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
 svg .grid { stroke: var(--line) } .legend span { display: inline-block; margin-right: 1.2rem }
 .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px }
@@ -89,7 +92,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
         shared = []
     told = ", ".join(f"{name} {shown(rows[0][name])}" for name in shared)
     above = f"<p class=lead>All rows: {escape(told)}.</p>" if shared else ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    head = "".join(_head(name, [row.get(name) for row in rows]) for name in names)
     body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows)
     return f"{above}<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
@@ -99,8 +102,19 @@ def _is_shared(values: Sequence[Any]) -> bool:
     return is_text and all(value == values[0] for value in values)
 
 
+def _head(name: str, values: Sequence[Any]) -> str:
+    """messagesPerSecond as words, which can be broken; above numbers on their side."""
+    is_number = any(map(_is_number, values)) and all(value is None or _is_number(value) for value in values)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
+    return f"<th{' class=number' if is_number else ''}>{escape(words)}</th>"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _cell(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not _is_number(value):
         return f"<td>{escape(shown(value))}</td>"
     return f"<td class=number>{shown(value)}</td>"
 
@@ -138,24 +152,34 @@ def legend(colour_of: Mapping[str, str]) -> str:
     )
 
 
+def room_for(names: Iterable[str]) -> int:
+    """Pixels that the longest of these names takes beside a drawing."""
+    return round(max(map(len, names), default=0) * _CHARACTER_WIDTH) + 16
+
+
 def timeline(
-    bars: Sequence[Bar], marks: Sequence[Mark], begin: float, end: float, colour_of: Mapping[str, str]
+    bars: Sequence[Bar],
+    marks: Sequence[Mark],
+    begin: float,
+    end: float,
+    colour_of: Mapping[str, str],
+    left: int,
 ) -> str:
-    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`."""
+    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`, which
+    stands `left` pixels from the edge: `room_for` the names, the same in drawings that are to be compared."""
     rows = list(dict.fromkeys([bar.row for bar in bars] + [mark.row for mark in marks]))
     if not rows:
-        return "<p class=none>Nothing to draw.</p>"
+        return "<p class=none>Nothing to draw: no queue was read.</p>"
     span = max(end - begin, 0.001)
     height = len(rows) * _ROW_HEIGHT + 30
     place = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
 
     def x(moment: float) -> float:
-        return _LABEL_WIDTH + (min(max(moment, begin), end) - begin) / span * _PLOT_WIDTH
+        return left + (min(max(moment, begin), end) - begin) / span * _PLOT_WIDTH
 
-    drawn = [_axis(begin, span, height)]
+    drawn = [_axis(left, span, height)]
     drawn += [
-        f'<text x="{_LABEL_WIDTH - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row)}</text>'
-        for row in rows
+        f'<text x="{left - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row)}</text>' for row in rows
     ]
     drawn += [
         _rectangle(bar, lane, count, place[bar.row], x, colour_of)
@@ -166,7 +190,7 @@ def timeline(
         f'stroke-width="1.6"><title>{escape(mark.words)}</title></circle>'
         for mark in marks
     ]
-    width = _LABEL_WIDTH + _PLOT_WIDTH + 20
+    width = left + _PLOT_WIDTH + 20
     return (
         f'<div class=wide><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
         + "".join(drawn)
@@ -198,14 +222,14 @@ def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
     return [(lane_of[index], len(ends[bar.row])) for index, bar in enumerate(bars)]
 
 
-def _axis(begin: float, span: float, height: int) -> str:
+def _axis(left: int, span: float, height: int) -> str:
     """A line every so often, with the seconds since the beginning."""
     step = next(
         step for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 3600, 14400, 86400, 1e9) if span / step <= 12
     )
     drawn = []
     for count in range(int(span / step) + 1):
-        x = _LABEL_WIDTH + count * step / span * _PLOT_WIDTH
+        x = left + count * step / span * _PLOT_WIDTH
         drawn.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
         drawn.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{_since(count * step)}</text>')
     return "".join(drawn)

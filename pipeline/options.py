@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from .access import NAMES as ACCESS_NAMES
+from .access import OPEN, Access, read_access
 from .errors import OptionError
 from .offsets import Queue, flat
 
@@ -72,6 +74,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     retry_timeout_ms: int = 60_000
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
+    has_properties: bool = True
+    access: Access = OPEN
 
     @property
     def is_filtered(self) -> bool:
@@ -87,7 +91,7 @@ _NAMES: Final = (
     *("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxBytesPerTrigger"),
     *("groupId", "groupIdPrefix", "commitOffsets", "subExpression", "filterType", "decompress"),
     *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
-    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", *ACCESS_NAMES),
 )
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
@@ -205,6 +209,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),
+        has_properties=values.flag("includeProperties", True),
+        access=read_access(values),
     )
 
 

@@ -53,10 +53,15 @@ class Properties:
         self._names = self._names.filter(pa.array(mask))
         self._values = self._values.filter(pa.array(mask))
         self._rows = self._rows[mask]
+        if "_codes" in self.__dict__:
+            self._codes = self._codes[mask]
 
     def values(self, name: str) -> Any:
         """The value of one property in each record, null where it has none."""
-        found = np.flatnonzero(np.asarray(pc.equal(self._names, name)))
+        code = self._code_of.get(name)
+        if code is None:
+            return pa.nulls(self._count, self._values.type)
+        found = np.flatnonzero(self._codes == code)
         where = np.full(self._count, -1, dtype=np.int64)
         where[self._rows[found]] = found
         return self._values.take(pa.array(where, mask=where < 0))
@@ -67,6 +72,13 @@ class Properties:
         edges = np.zeros(self._count + 1, dtype=np.int32)
         np.cumsum(np.bincount(self._rows, minlength=self._count), out=edges[1:])
         return pa.MapArray.from_arrays(pa.array(edges), self._names, self._values).cast(STRING_MAP)
+
+    @cached_property
+    def _code_of(self) -> dict[str, int]:
+        """A number for each name there is: comparing numbers for each column asked is cheaper than comparing texts."""
+        encoded = self._names.dictionary_encode()
+        self._codes = np.asarray(encoded.indices).astype(np.int64)
+        return {name: code for code, name in enumerate(encoded.dictionary.to_pylist())}
 
     @cached_property
     def _codes(self) -> npt.NDArray[np.int64]:
@@ -81,7 +93,6 @@ class Properties:
         mask = np.zeros(len(keys), dtype=np.bool_)
         mask[len(keys) - 1 - last] = True
         self._keep(mask)
-        del self._codes
 
     def _has_doubles(self) -> bool:
         """Every name as a bit: the sum of a record's bits is their union, unless one came twice."""

@@ -73,7 +73,7 @@ class _Writing:
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> Written:
         options = self._options
         sender = BatchSender(
-            wire(options.namesrv_addr),
+            wire(options.namesrv_addr, options.access),
             group=options.group,
             in_flight=options.in_flight,
             timeout_ms=options.send_timeout_ms,

@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from .access import NAMES as ACCESS_NAMES
+from .access import OPEN, Access, read_access
 from .encoder import COLUMNS
 from .errors import OptionError
 from .options import NAMESRV, Values, canonical
@@ -13,7 +15,7 @@ AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL = "at-least-once", "idempotent", "trans
 DEFAULT_GROUP: Final = "spark-rocketmq-sink"
 _NAMES: Final = (
     *(NAMESRV, "topic", "producerGroup", "guarantee", "batchRows", "batchBytes", "inFlight"),
-    *("sendTimeoutMs", "retryTimeoutMs", "maxRowsPerSecond"),
+    *("sendTimeoutMs", "retryTimeoutMs", "maxRowsPerSecond", *ACCESS_NAMES),
 )
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
 _OF_SPARK: Final = ("checkpointlocation", "path")
@@ -33,6 +35,7 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     send_timeout_ms: int = 10_000
     retry_timeout_ms: int = 60_000
     max_rows_per_second: int | None = None
+    access: Access = OPEN
 
 
 def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
@@ -50,6 +53,7 @@ def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
         send_timeout_ms=values.whole("sendTimeoutMs", 10_000),
         retry_timeout_ms=values.whole("retryTimeoutMs", 60_000, least=0),
         max_rows_per_second=values.maybe("maxRowsPerSecond"),
+        access=read_access(values),
     )
 
 

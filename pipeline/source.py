@@ -50,7 +50,11 @@ class RocketMQSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> str:
-        return ddl(MESSAGE_COLUMNS)
+        text = next((value for key, value in self.options.items() if key.lower() == "includeproperties"), "")
+        chosen = dict(MESSAGE_COLUMNS)
+        if text.lower() == "false":  # what it may be is the readers' to say
+            del chosen["properties"]
+        return ddl(chosen)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_source_options(as_dict(self.options), is_stream=False)
@@ -109,7 +113,9 @@ def read_range(options: SourceOptions, layout: Layout, partition: InputPartition
     nothing in it."""
     if not isinstance(partition, RangePartition):
         return
-    for records in RangeReader(wire(options.namesrv_addr), partition.value, options).batches():
+    for records in RangeReader(
+        wire(options.namesrv_addr, options.access), partition.value, options
+    ).batches():
         yield layout.batch_of(records)
 
 
@@ -121,7 +127,7 @@ class TopicReader(DataSourceReader):
         self._layout = Layout(schema, MESSAGE_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
-        planner = Planner(wire(self._options.namesrv_addr), self._options)
+        planner = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
         return [RangePartition(one) for one in planner.split(self._narrowed(planner.batch(), planner))]
 
     def _narrowed(self, ranges: list[Range], planner: Planner) -> list[Range]:

@@ -53,7 +53,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _planner(self) -> Planner:
         if self._planned is None:
-            self._planned = Planner(wire(self._options.namesrv_addr), self._options)
+            self._planned = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
         return self._planned
 
     def __getstate__(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ ENDED_AT_ONCE: Final = 32
 
 def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: bool) -> None:
     """Commit or roll back every half message; each is answered. Raises what a broker refuses."""
-    connection = wire(options.namesrv_addr)
+    connection = wire(options.namesrv_addr, options.access)
     waiting = iter(halves)
 
     async def end_some() -> None:
@@ -56,13 +56,15 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
 def is_written(options: SinkOptions, query_id: str, batch_id: int) -> bool:
     """Whether this batch of the query was committed before."""
     queue = _memory(options)
-    stored = wire(options.namesrv_addr).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
+    stored = wire(options.namesrv_addr, options.access).committed(
+        _group(query_id), [queue], options.retry_timeout_ms
+    )[queue]
     return stored is not None and batch_id < stored
 
 
 def remember_written(options: SinkOptions, query_id: str, batch_id: int) -> None:
     """Note a batch as committed."""
-    wire(options.namesrv_addr).commit(
+    wire(options.namesrv_addr, options.access).commit(
         _group(query_id), {_memory(options): batch_id + 1}, options.retry_timeout_ms
     )
 
@@ -74,4 +76,4 @@ def _group(query_id: str) -> str:
 def _memory(options: SinkOptions) -> Queue:
     if options.topic is None:
         raise OptionError("option topic: is required where guarantee is transactional")
-    return wire(options.namesrv_addr).queues(options.topic, options.retry_timeout_ms)[0]
+    return wire(options.namesrv_addr, options.access).queues(options.topic, options.retry_timeout_ms)[0]

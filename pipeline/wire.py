@@ -1,9 +1,9 @@
 """The wire for code without an event loop: routes, offsets and commits, over connections kept for the process.
 
-Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire(namesrv_addr)` gives each
-process one `Wire` for an address, with its own event loop that runs only while somebody waits in it. Questions are
-repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one. Pulling whole
-ranges is `range_reader.py`, sending `batch_sender.py`.
+Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire(namesrv_addr, access)` gives
+each process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
+Questions are repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one.
+Pulling whole ranges is `range_reader.py`, sending `batch_sender.py`.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ from pocketmq.protocol.response_codes import ResponseCode
 from pocketmq.protocol.route_requests import GetAllTopicListFromNameServer
 from pocketmq.protocol.subscription import build_subscription
 
+from .access import OPEN, Access
 from .errors import OptionError, PipelineError, SourceUnreachable
 from .offsets import Offsets, Queue
 from .options import SourceOptions
@@ -45,23 +46,24 @@ BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, Res
 
 ResultT = TypeVar("ResultT")
 
-_wires: dict[tuple[int, str], "Wire"] = {}
+_wires: dict[tuple[int, str, Access], "Wire"] = {}
 
 
-def wire(namesrv_addr: str) -> "Wire":
+def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
     """The process's wire to these name servers; made at first use, also again after a fork."""
-    key = (os.getpid(), namesrv_addr)
+    key = (os.getpid(), namesrv_addr, access)
     found = _wires.get(key)
     if found is None:
-        found = _wires[key] = Wire(namesrv_addr)
+        found = _wires[key] = Wire(namesrv_addr, access)
     return found
 
 
 class Wire:
     """Name servers and brokers, asked from ordinary functions. `retry_timeout_ms` bounds every question."""
 
-    def __init__(self, namesrv_addr: str) -> None:
+    def __init__(self, namesrv_addr: str, access: Access = OPEN) -> None:
         self.namesrv_addr = namesrv_addr
+        self._access = access
         self._loop = _new_loop()
         self._connections: Connections | None = None
         self._routes: Routes | None = None
@@ -113,7 +115,7 @@ class Wire:
 
     def _open(self) -> Connections:
         if self._connections is None:
-            self._connections = Connections()
+            self._connections = Connections(hooks=self._access.hooks(), tls=self._access.tls())
         return self._connections
 
     async def patiently(

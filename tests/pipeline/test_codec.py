@@ -125,3 +125,17 @@ def test_no_records_give_empty_columns_of_the_right_type() -> None:
     for name, (_, kind) in MESSAGE_COLUMNS.items():
         column = records.column(name)
         assert (len(column), column.type) == (0, kind), name
+
+
+@pytest.mark.parametrize(
+    "topics", [["Orders"] * 3, ["Orders", "Orderz", "Orders"], ["Orders", "T", "Orders"]]
+)
+def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
+    data = bytearray()
+    for topic in topics:
+        data += encode_record(
+            Record(
+                topic=topic, queue_id=0, queue_offset=0, physical_offset=len(data), body=b"x", properties=b""
+            )
+        )
+    assert columns_of(bytes(data))["topic"] == topics

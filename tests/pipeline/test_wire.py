@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 from pocketmq.pipeline.batch_sender import BatchSender
 from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
-from pocketmq.pipeline.errors import DataLossError, OptionError, SourceUnreachable
+from pocketmq.pipeline.errors import DataLossError, OptionError, PipelineError, SourceUnreachable
 from pocketmq.pipeline.offsets import Queue, Range
 from pocketmq.pipeline.options import SourceOptions, read_source_options
 from pocketmq.pipeline.planner import Planner
@@ -210,6 +210,41 @@ def test_an_expression_the_broker_cannot_use_is_refused_when_planning(expression
             pytest.raises(OptionError, match="option subExpression"),
         ):
             Planner(wire, chosen).batch()
+
+
+KEYS = """\
+accounts:
+  - accessKey: reader1
+    secretKey: 12345678
+    defaultTopicPerm: SUB
+    defaultGroupPerm: SUB
+"""
+
+
+def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "plain_acl.yml").write_text(KEYS)
+    keys = {"rocketmq.accessKey": "reader1", "rocketmq.secretKey": "12345678", "rocketmq.tls.enable": "true"}
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("T", queues=1)
+        rocketmq.send(topic, "a body")
+    with EmbeddedServer(
+        aclEnable=True, emulate="4.9", rocketmqHome=str(tmp_path), store=tmp_path / "store"
+    ) as server:
+        rocketmq = RocketMQ(server)
+        for given, said in (
+            (keys, None),
+            ({**keys, "rocketmq.secretKey": "another"}, "signature"),
+            ({}, "accessKey"),
+        ):
+            chosen = options(rocketmq, topic, **given)
+            with Wire(server.namesrv_addr, chosen.access).held() as wire:
+                if said is None:
+                    assert read(wire, chosen) == ["a body"]
+                else:
+                    with pytest.raises(PipelineError, match=f"(?i){said}"):
+                        read(wire, chosen)
 
 
 def test_offsets_of_a_group_that_nobody_made_are_stored(rocketmq: RocketMQ) -> None:

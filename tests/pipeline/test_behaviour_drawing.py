@@ -1,0 +1,52 @@
+"""The drawings of the behaviour report: nothing is cut off, and where there is nothing they say so. No Spark."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from pocketmq.pipeline.behaviour_drawing import draw
+from pocketmq.pipeline.html_report import table
+from pocketmq.pipeline.ownership import Run
+
+BEGIN = 1_700_000_000.0
+CLIENT = "192.168.100.200@a-very-long-instance-name#4711"
+NARROWEST = 6.5
+"""Pixels of a character of the labels, about what browsers take for them."""
+
+
+def member(client: str = CLIENT) -> dict[str, Any]:
+    return {
+        "journal": "broker-a@1",
+        "group": "billing",
+        "client": client,
+        "language": "JAVA",
+        "release": "5.5.0",
+        "joined": datetime.fromtimestamp(BEGIN, UTC),
+        "until": datetime.fromtimestamp(BEGIN + 9, UTC),
+        "how": "unregistered",
+    }
+
+
+def test_every_label_has_room_beside_its_bars() -> None:
+    run = Run("broker-a@1", "billing", "A" * 60, 12, BEGIN, BEGIN + 9, CLIENT, 10, 100)
+    drawn = "".join(draw([run], [], [], [member()]))
+    labels = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)<', drawn)
+    assert len(labels) == 2
+    assert all(len(words) * NARROWEST <= int(x) for x, words in labels), labels
+    assert len({x for x, _ in labels}) == 1, "the same moment stands at the same place in both drawings"
+    assert "2023-11-14 22:13:20 UTC" in drawn, "what the seconds count from"
+
+
+def test_a_group_that_never_pulled_is_drawn_with_its_members() -> None:
+    drawn = "".join(draw([], [], [], [member()]))
+    assert "Group billing" in drawn
+    assert "no queue was read" in drawn
+
+
+def test_a_journal_without_consumers_says_so() -> None:
+    assert "No consumer pulled" in "".join(draw([], [], [], []))
+
+
+def test_heads_of_a_table_are_words_and_stand_over_their_numbers() -> None:
+    drawn = table([{"client": "a", "holdMsMedian": 1.5}, {"client": "b", "holdMsMedian": None}])
+    assert "<th>client</th><th class=number>hold ms median</th>" in drawn
