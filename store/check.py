@@ -13,12 +13,13 @@ or a remark. Not here: the words and the exit code, which are the command's (`po
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 from pocketmq.protocol import fastjson
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.group_config import SubscriptionGroupWrapper
 from pocketmq.protocol.record import (
     BLANK,
     HEADS,
@@ -26,27 +27,32 @@ from pocketmq.protocol.record import (
     queue_offset_of,
     store_timestamp_of,
 )
+from pocketmq.protocol.topic_config import TopicConfigSerializeWrapper
 
 from .at_rest import Segment, Segments, count_units, map_file, queue_directories, refuse_open_store
 from .checkpoint import CHECKPOINT_BYTES, FIELDS
 from .config import QUEUE_UNIT_BYTES
 from .consume_queue import BLANK_UNIT, UNIT
+from .delay_table import DelayOffsets
 from .errors import StoreDamagedError
 from .foreign_parts import refuse_foreign_parts
 from .key_index import HEADER, INDEX_UNIT
+from .offset_table import OffsetFile
 from .queue_table import has_place
 
 _MOST_OF_A_KIND: Final = 20
 """Findings of one kind about one file or queue; the rest is counted."""
-_TABLES: Final = (
-    "topics.json",
-    "subscriptionGroup.json",
-    "consumerOffset.json",
-    "delayOffset.json",
-    "consumerFilter.json",
-)
+_TABLES: Final[dict[str, type[Any]]] = {
+    "topics.json": TopicConfigSerializeWrapper,
+    "subscriptionGroup.json": SubscriptionGroupWrapper,
+    "consumerOffset.json": OffsetFile,
+    "delayOffset.json": DelayOffsets,
+    "consumerFilter.json": dict,
+}
+"""Of each file of `config/` what a start reads it as."""
 _MAX_TABLE_BYTES: Final = 1 << 30
 _Place = tuple[str, int]
+_Table = TypeVar("_Table")
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -334,17 +340,19 @@ class _Check:
                 self.damage(path, f"{name}MsgTimestamp {time_ms} is newer than the newest message", "none")
 
     def tables(self) -> None:
-        tables = {name: self._table(self._root / "config" / name) for name in _TABLES}
+        tables = {name: self._table(self._root / "config" / name, form) for name, form in _TABLES.items()}
         topics = tables["topics.json"]
         if topics is not None:
-            known = topics.get("topicConfigTable") or {}
-            for topic in sorted({topic for topic, _ in self._numbers} - set(known)):
+            for topic in sorted({topic for topic, _ in self._numbers} - set(topics.topic_config_table)):
                 self.remark(
                     self._root / "config" / "topics.json", f"does not know topic {topic}, which has messages"
                 )
-        self._offsets(tables["consumerOffset.json"])
+        offsets = tables["consumerOffset.json"]
+        if offsets is not None:
+            self._offsets(offsets)
 
-    def _table(self, path: Path) -> dict[str, Any] | None:
+    def _table(self, path: Path, form: type[_Table]) -> _Table | None:
+        """What the file or its backup says; None where neither says anything."""
         faults = []
         for candidate, start in (
             (path, "it would use the backup"),
@@ -353,25 +361,24 @@ class _Check:
             if not candidate.exists() or not candidate.stat().st_size:
                 continue
             try:
-                table = fastjson.loads(candidate.read_bytes(), max_bytes=_MAX_TABLE_BYTES)
+                table = fastjson.decode(candidate.read_bytes(), form, max_bytes=_MAX_TABLE_BYTES)
             except BodyError as error:
-                faults.append((candidate, f"is no JSON: {error}", start))
+                faults.append((candidate, f"is damaged: {error}", start))
                 continue
             for place, what, consequence in faults:
                 self.damage(place, what, consequence)
-            return table if isinstance(table, dict) else None
+            return table
         for place, what, _ in faults:
             self.damage(place, what, "it would refuse")
         return None
 
-    def _offsets(self, table: dict[str, Any] | None) -> None:
+    def _offsets(self, table: OffsetFile) -> None:
         path = self._root / "config" / "consumerOffset.json"
-        offsets = (table or {}).get("offsetTable")
-        for key, queues in offsets.items() if isinstance(offsets, dict) else ():
-            topic, _, group = str(key).partition("@")
-            for queue_id, offset in queues.items() if isinstance(queues, dict) else ():
-                end = self._ends.get((topic, int(queue_id)))
-                if isinstance(offset, int) and end is not None and offset > end:
+        for key, queues in table.offset_table.items():
+            topic, _, group = key.partition("@")
+            for queue_id, offset in queues.items():
+                end = self._ends.get((topic, queue_id))
+                if end is not None and offset > end:
                     self.damage(
                         path,
                         f"group {group} stands at {offset} of {topic}-{queue_id}, which ends at {end}",

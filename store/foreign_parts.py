@@ -1,4 +1,4 @@
-"""Parts of a store that newer official brokers may have made and this one cannot read: said before anything is touched.
+"""Parts of a store that cannot be read, made by newer official brokers or by accident: said before anything is touched.
 
 Opening such a store all the same would show topics without their messages, or messages without their topics.
 Directories that merely exist (5.5.0 makes `rocksdbstore` and `compaction` at every start) are no reason to refuse.
@@ -22,10 +22,18 @@ _PARTS: Final = (
     ("compaction/compactionLog", "", "it has compacted topics (cleanup.policy=COMPACTION)"),
     ("batchconsumequeue", "", "it has topics of batch queues (queue.type=BatchCQ)"),
 )
+_FOLDERS: Final = ("commitlog", "consumequeue", "index", "config")
+_FILES: Final = ("checkpoint", "abort", "lock")
 
 
 def refuse_foreign_parts(root: Path) -> None:
     """Raises StoreDamagedError with what is there and cannot be read."""
+    for path in (root, *(root / name for name in _FOLDERS)):
+        if path.exists() and not path.is_dir():
+            raise StoreDamagedError(f"{path} is not a directory")
+    for path in (root / name for name in _FILES):
+        if path.is_dir():
+            raise StoreDamagedError(f"{path} is a directory: there should be a file")
     for place, mark, reason in _PARTS:
         if _holds(root / place, mark):
             raise StoreDamagedError(f"cannot open store {root}: {reason}, see {root / place}")

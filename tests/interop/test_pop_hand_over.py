@@ -20,6 +20,8 @@ from .servers import Server
 
 TOPIC, GROUP, ORDERED = "Handed", "Hands", "OrderedHands"
 INVISIBLE_MS = 12_000
+ORDERED_INVISIBLE_MS = 240_000
+"""Longer than a stop, a start and all in between take on a busy machine: to the end its queue is blocked."""
 FILES = {"mappedFileSizeCommitLog": 1 << 20, "mappedFileSizeConsumeQueue": 6000, "maxHashSlotNum": 1000}
 FILES |= {"maxIndexNum": 4000, "mappedFileSizeTimerLog": 1 << 20}
 """The sizes of files have to be the same for both brokers of a store."""
@@ -78,7 +80,16 @@ def begin(server: Server) -> list[str]:
         for message in messages[:4]:
             assert ack(client, GROUP, message).code == 0
         assert change_invisible(client, GROUP, messages[4], INVISIBLE_MS + 2000).code == 0
-        in_order = pop(client, ORDERED, TOPIC, order=True, queueId=0, attemptId="a", maxMsgNums=3)
+        in_order = pop(
+            client,
+            ORDERED,
+            TOPIC,
+            order=True,
+            queueId=0,
+            attemptId="a",
+            maxMsgNums=3,
+            invisibleTime=ORDERED_INVISIBLE_MS,
+        )
         first, *_ = popped(in_order, ORDERED, TOPIC)
         assert ack(client, ORDERED, first).code == 0
         mode = {"topic": TOPIC, "consumerGroup": GROUP, "mode": "POP", "popShareQueueNum": 1}

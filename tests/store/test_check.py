@@ -128,7 +128,17 @@ def advance_the_checkpoint(root: Path) -> str:
 
 def tear_a_table(root: Path) -> str:
     change(root / "config" / "consumerOffset.json", 0, b"]")
-    return "is no JSON"
+    return "consumerOffset.json: is damaged"
+
+
+def name_a_queue_with_a_letter(root: Path) -> str:
+    (root / "config" / "consumerOffset.json").write_text('{"offsetTable":{"orders@readers":{"a":1}}}')
+    return "consumerOffset.json: is damaged"
+
+
+def make_a_number_of_the_topics(root: Path) -> str:
+    (root / "config" / "topics.json").write_text('{"topicConfigTable":7}')
+    return "topics.json: is damaged"
 
 
 def advance_an_offset(root: Path) -> str:
@@ -151,6 +161,8 @@ DAMAGES: list[Callable[[Path], str]] = [
     break_an_index_entry,
     advance_the_checkpoint,
     tear_a_table,
+    name_a_queue_with_a_letter,
+    make_a_number_of_the_topics,
     advance_an_offset,
 ]
 

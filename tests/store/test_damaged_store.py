@@ -109,6 +109,19 @@ def test_parts_of_newer_brokers_that_cannot_be_read_are_named(open_store, root, 
     assert sorted(root.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    "name", ["commitlog", "consumequeue", "index", "config", "checkpoint", "abort", "lock"]
+)
+def test_file_for_a_directory_and_the_reverse_are_named_and_nothing_is_made(open_store, root, name):
+    root.mkdir()
+    is_folder = name in ("commitlog", "consumequeue", "index", "config")
+    (root / name).write_text("in the way") if is_folder else (root / name).mkdir()
+    fault = "is not a directory" if is_folder else "is a directory"
+    with pytest.raises(StoreDamagedError, match=rf"{root / name} {fault}"):
+        open_store()
+    assert [path.name for path in root.iterdir()] == [name]
+
+
 def test_directories_that_official_brokers_always_make_are_no_reason(open_store, root):
     for place in ("rocksdbstore/default", "compaction/compactionLog", "compaction/compactionCq", "timerlog"):
         (root / place).mkdir(parents=True)
