@@ -32,6 +32,8 @@ from pocketmq.protocol.transaction_requests import EndTransaction
 from pocketmq.protocol.unique_id import UniqueIdMaker
 from pocketmq.store.config import StoreConfig
 
+from .load_average import print_load_average
+
 TOPIC = "BenchmarkTest"
 BODY = b"x" * 128
 FRAMES_A_READ = 16
@@ -222,7 +224,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     options = parser.parse_args()
-    print("load average", *(f"{value:.1f}" for value in os.getloadavg()))
+    print_load_average()
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
         names = [name for name in ROWS if options.only in name]
         runner.run(run(Path(folder), names, options.messages))

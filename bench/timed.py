@@ -19,6 +19,7 @@ from pocketmq.client.connection import Connection
 from pocketmq.protocol.offset_requests import GetMaxOffset
 from pocketmq.protocol.route_requests import GetRouteInfoByTopic
 
+from .load_average import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchmarkTest"
@@ -91,6 +92,7 @@ async def crowd(address: str, count: int) -> float:
 
 
 async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
+    print_load_average()
     before = resident_bytes(process_id)
     sent, seconds = await schedule(address, count)
     after = resident_bytes(process_id)
@@ -99,6 +101,7 @@ async def measure(address: str, process_id: int, count: int, crowd_count: int) -
         f"memory {before / 2**20:.0f} -> {after / 2**20:.0f} MiB"
     )
     await crowd(address, crowd_count)
+    print_load_average()
 
 
 def main() -> None:
