@@ -26,6 +26,8 @@ from tests.interop.our_server import OurServer
 from tests.interop.processes import Running
 from tests.interop.servers import Server
 
+from .load_average import print_load_average
+
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 COMMIT_LOG_BYTES = 1_073_741_824
 TOPIC = "BenchmarkTest"
@@ -207,7 +209,9 @@ def main() -> None:
     options = parser.parse_args()
     loads = [load for load in LOADS if options.only in load.name]
     settings = SETTINGS | dict(word.split("=", 1) for word in options.set)
+    print_load_average()
     rows = run(options.seconds, options.warm_up, options.version, loads, settings)
+    print_load_average()
     print(table(rows, loads))
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))

@@ -20,6 +20,7 @@ from pocketmq.client.connections import Connections
 from pocketmq.client.producer import Producer
 from pocketmq.client.routes import Routes
 
+from .load_average import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchLoad"
@@ -71,8 +72,10 @@ async def measure(namesrv: str, seconds: float) -> None:
 
 
 def run(namesrv: str, seconds: float) -> None:
+    print_load_average()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(measure(namesrv, seconds))
+    print_load_average()
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     python -m bench.send_path [--messages 40000] [--only TEXT]
 
 Broker and connection are the real ones in this process, the socket is not: frames are made beforehand and given to
-the connection sixteen at a time, as it takes them in one pass. A row is the lower quartile over slices of 800 frames:
+the connection sixteen at a time, as it takes them in one pass. A row is the lower quartile over slices of 800 messages:
 what a neighbour costs, by its use of the caches, is mostly in the others. 128-byte bodies. Not here: the kernel's part
 (`load.py`).
 """
@@ -31,6 +31,8 @@ from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage, SendM
 from pocketmq.protocol.transaction_requests import EndTransaction
 from pocketmq.protocol.unique_id import UniqueIdMaker
 from pocketmq.store.config import StoreConfig
+
+from .load_average import print_load_average
 
 TOPIC = "BenchmarkTest"
 BODY = b"x" * 128
@@ -148,7 +150,8 @@ class Bench:
         slices: list[float] = []
         replies: list[Command] = []
         cutter = FrameCutter()
-        while reads := [b"".join(islice(frames, FRAMES_A_READ)) for _ in range(SLICE_READS)]:
+        slice_reads = max(SLICE_READS // messages_a_frame, 1)
+        while reads := [b"".join(islice(frames, FRAMES_A_READ)) for _ in range(slice_reads)]:
             if not reads[-1]:
                 break
             received = self._connection.data_received
@@ -156,7 +159,7 @@ class Bench:
             for data in reads:
                 received(data)
             spent_ns = time.thread_time_ns() - began_ns
-            slices.append(spent_ns / 1000 / (SLICE_READS * FRAMES_A_READ * messages_a_frame))
+            slices.append(spent_ns / 1000 / (slice_reads * FRAMES_A_READ * messages_a_frame))
             replies += cutter.feed(b"".join(self._socket.written))
             self._socket.written.clear()
             await asyncio.sleep(0)  # what the broker left for later
@@ -205,7 +208,12 @@ ROWS = (
 
 
 async def run(folder: Path, names: list[str], messages: int) -> None:
-    config = BrokerConfig(store=StoreConfig(store_path_root_dir=str(folder)), listen_port=0)
+    # Nobody is there to be asked about the halves that are left.
+    config = BrokerConfig(
+        store=StoreConfig(store_path_root_dir=str(folder)),
+        listen_port=0,
+        transaction_check_interval=3_600_000,
+    )
     node = Node(config, NameServerConfig(listen_port=0))
     await node.start()
     try:
@@ -222,7 +230,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=40_000)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
     options = parser.parse_args()
-    print("load average", *(f"{value:.1f}" for value in os.getloadavg()))
+    print_load_average()
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner(loop_factory=loop_factory()) as runner:
         names = [name for name in ROWS if options.only in name]
         runner.run(run(Path(folder), names, options.messages))

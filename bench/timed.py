@@ -20,6 +20,7 @@ from pocketmq.client.connection import Connection
 from pocketmq.protocol.offset_requests import GetMaxOffset
 from pocketmq.protocol.route_requests import GetRouteInfoByTopic
 
+from .load_average import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchmarkTest"
@@ -98,6 +99,7 @@ def cpu_seconds(process_id: int) -> float:
 
 
 async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
+    print_load_average()
     before, cpu_before = resident_bytes(process_id), cpu_seconds(process_id)
     sent, seconds = await schedule(address, count)
     after, cpu = resident_bytes(process_id), cpu_seconds(process_id) - cpu_before
@@ -106,6 +108,7 @@ async def measure(address: str, process_id: int, count: int, crowd_count: int) -
         f"memory {before / 2**20:.0f} -> {after / 2**20:.0f} MiB"
     )
     await crowd(address, crowd_count)
+    print_load_average()
 
 
 def main() -> None:

@@ -38,20 +38,19 @@ def send_message(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
     topic_config = check_send(broker, request, call)
     queue_id = queue_of(request, topic_config)
     properties = decode_properties(request.properties or "")
-    topic = request.topic
+    topic, is_5 = request.topic, broker.config.emulate >= 5
     if topic[0] == "%" and is_retry_topic(topic):
         topic, queue_id = redirect_if_exhausted(broker, request, call, properties, queue_id)
     is_half = names.TRAN_MSG in properties and _is_half(broker, request, properties)
     unique_id = _complete(broker, properties)
-    if broker.config.emulate >= 5:
+    if is_5:
         if request.sys_flag & flags.INNER_BATCH or names.INNER_NUM in properties:
             raise refusal_of(broker, PutStatus.MESSAGE_ILLEGAL)  # no topic here has queues of batches
         if names.PRIORITY in properties:
             queue_id = _queue_of_priority(properties, queue_id, topic_config)
     # The text of a message that takes a detour is made there; 4.9 has to make it here too, see `_stored`.
-    may_wait = broker.config.emulate >= 5 and (
-        is_half or names.DELAY in properties or asks_for_time(properties)
-    )
+    has_time = is_5 and asks_for_time(properties)
+    may_wait = has_time or (is_5 and (is_half or names.DELAY in properties))
     message = NewMessage(
         topic=topic,
         queue_id=queue_id,
@@ -69,7 +68,8 @@ def send_message(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
         message = half_message(broker, message)
     if names.DELAY in properties:
         message = delay_if_asked(broker, message)
-    message = time_if_asked(broker, message)
+    if has_time:
+        message = time_if_asked(broker, message)
     if may_wait and message.topic == topic:
         message.properties = _stored(broker, properties)
     result = broker.store.append(message)
@@ -79,7 +79,7 @@ def send_message(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
     answer = _answer(
         broker, result, encode_message_id(broker.store_host, result.physical_offset), queue_id, unique_id
     )
-    if broker.config.emulate >= 5:
+    if is_5:
         if is_half:
             broker.open_transactions.add(properties[names.REAL_TOPIC], 1)
         if names.TIMER_OUT_MS in properties and (handle := recall_handle(broker, message)) is not None:

@@ -81,31 +81,23 @@ class FrameCutter:
             if body_start > end:
                 raise FrameError(f"header length {word & 0xFFFFFF} in a frame of {length} bytes")
             body = view[body_start:end] if body_start < end else None
-            commands.append(decode_header(word >> 24, view[position + 8 : body_start], body))
+            decode = _DECODERS.get(word >> 24)
+            if decode is None:
+                raise FrameError(f"unknown serialize type {word >> 24}")
+            commands.append(decode(view[position + 8 : body_start], body))
             position = end
         self._needed = 4
         return position
 
 
-def decode_header(header_type: int, header: memoryview, body: memoryview | None) -> Command:
-    """The command of one frame; `FrameError` where the header is not of its declared form."""
-    if header_type == JSON:
-        return decode_json_header(header, body)
-    if header_type == ROCKETMQ:
-        return decode_binary_header(header, body)
-    raise FrameError(f"unknown serialize type {header_type}")
-
-
-def encode_header(command: Command) -> bytes:
-    """The header bytes of a command in its own `header_type`."""
-    if command.header_type == JSON:
-        return encode_json_header(command)
-    return encode_binary_header(command)
+_DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
+_ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
+"""By serialize type; a command of our own has one of the two."""
 
 
 def encode_prefix(command: Command, body_bytes: int) -> bytes:
     """Length, header word and header of a frame whose body of `body_bytes` follows separately."""
-    header = encode_header(command)
+    header = _ENCODERS[command.header_type](command)
     length = 4 + len(header) + body_bytes
     return _PREFIX.pack(length, command.header_type << 24 | len(header)) + header
 

@@ -40,6 +40,7 @@ _BLANK: Final = struct.Struct(">iqi")
 _STEP_BYTES: Final = 1 << 20
 _PREVIOUS_AT: Final = 4
 _LONG: Final = struct.Struct(">q")
+_PACK_UNIT: Final = UNIT.pack_into
 
 
 class TimerUnit(msgspec.Struct, frozen=True, gc=False):
@@ -91,10 +92,11 @@ class TimerLog:
                 _BLANK.pack_into(file.map, file.wrote, left, 0, BLANK_MAGIC)
             file.wrote = file.size
             file = following
-        file.reserve(file.wrote + UNIT_BYTES)
         at = file.wrote
-        UNIT.pack_into(
-            file.map,
+        if at + UNIT_BYTES > file.reserved:
+            file.reserve(at + UNIT_BYTES)
+        _PACK_UNIT(
+            file.memory,
             at,
             UNIT_BYTES,
             previous,
