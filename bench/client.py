@@ -27,8 +27,8 @@ from tests.interop.our_server import OurServer
 from tests.interop.processes import Running
 from tests.interop.servers import NAMESRV_ADDR, Server
 
-from .java_ratio import FULL_SPEED, SETTINGS, cpu_seconds
-from .load_average import print_load_average
+from .java_ratio import FULL_SPEED, SETTINGS
+from .processor import cpu_seconds, print_load_average
 
 TOPIC = "BenchClient"
 POCKETMQ = (sys.executable, "-c", "from pocketmq.cli.main import main; main()", "bench")

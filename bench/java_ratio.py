@@ -11,7 +11,6 @@ on both, their ratio, and messages per second of broker CPU. Needs Java and Mave
 import argparse
 import contextlib
 import json
-import os
 import re
 import tempfile
 import time
@@ -26,9 +25,8 @@ from tests.interop.our_server import OurServer
 from tests.interop.processes import Running
 from tests.interop.servers import Server
 
-from .load_average import print_load_average
+from .processor import cpu_seconds, print_load_average
 
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 COMMIT_LOG_BYTES = 1_073_741_824
 TOPIC = "BenchmarkTest"
 DRAIN_LIMIT_SECONDS = 120.0
@@ -82,12 +80,6 @@ LOADS = (
         r"Send TPS:\s*(\d+)",
     ),
 )
-
-
-def cpu_seconds(process_id: int) -> float:
-    """User and system time a process has used, its threads included."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 def measure(server: Server, load: Load, process_id: int, warm_up: float, seconds: float, version: str) -> Row:

@@ -20,7 +20,7 @@ from pocketmq.client.connections import Connections
 from pocketmq.client.producer import Producer
 from pocketmq.client.routes import Routes
 
-from .load_average import print_load_average
+from .processor import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchLoad"

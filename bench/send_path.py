@@ -32,7 +32,7 @@ from pocketmq.protocol.transaction_requests import EndTransaction
 from pocketmq.protocol.unique_id import UniqueIdMaker
 from pocketmq.store.config import StoreConfig
 
-from .load_average import print_load_average
+from .processor import print_load_average
 
 TOPIC = "BenchmarkTest"
 BODY = b"x" * 128

@@ -8,7 +8,6 @@ half an hour, an hour away. The crowd is due in one second: "late" is from that 
 
 import argparse
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pocketmq.client.connection import Connection
 from pocketmq.protocol.offset_requests import GetMaxOffset
 from pocketmq.protocol.route_requests import GetRouteInfoByTopic
 
-from .load_average import print_load_average
+from .processor import cpu_seconds, print_load_average
 from .raw_load import load
 
 TOPIC = "BenchmarkTest"
@@ -90,12 +89,6 @@ async def crowd(address: str, count: int) -> float:
     connection.close()
     print(f"crowd: {sent} messages of one second, the last came {late:.2f} s after it")
     return late
-
-
-def cpu_seconds(process_id: int) -> float:
-    """User and system time a process has used."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(address: str, process_id: int, count: int, crowd_count: int) -> None:
