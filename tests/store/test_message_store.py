@@ -171,7 +171,7 @@ def test_impossible_settings_are_named_by_their_official_key(open_store, setting
 
 def test_root_that_is_a_file_is_one_clear_error(open_store, tmp_path):
     (tmp_path / "store").write_text("")
-    with pytest.raises(StoreError, match="cannot make"):
+    with pytest.raises(StoreError, match="store is not a directory"):
         open_store()
 
 
