@@ -64,7 +64,7 @@ spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without
 	$(BIN)/pytest -m spark tests/spark
 
 spark-all: export POCKETMQ_SPARK_ALL := 1
-spark-all: spark ## the same, drivers that are killed, the installed wheel, and a cluster of one master and two workers
+spark-all: spark ## the same and what takes longest: drivers that are killed, the installed wheel, a master and two workers
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
 ifeq ($(INTEROP_MISSING),)

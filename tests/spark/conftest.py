@@ -1,7 +1,7 @@
 """One Spark session for all tests of this folder; they are skipped, with one clear line, without Spark or Java.
 
-`local[2,3]`: two cores, and a task may fail twice before its job does. What takes drivers and clusters of its own is
-marked `on_demand` and runs with POCKETMQ_SPARK_ALL=1 only (`make spark-all`).
+`local[2,3]`: two cores, and a task may fail twice before its job does. What takes drivers and clusters of its own, or
+longest, is marked `on_demand` and runs with POCKETMQ_SPARK_ALL=1 only (`make spark-all`).
 """
 
 import os

@@ -136,6 +136,7 @@ def test_a_replay_sends_what_it_says_with_the_origin_in_each_copy(
     assert all(one.properties["replayOf"] == origins[one.text] for one in copies)
 
 
+@pytest.mark.on_demand
 def test_a_replay_with_a_checkpoint_goes_on_where_it_was(
     spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:

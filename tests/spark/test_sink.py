@@ -118,6 +118,7 @@ def test_a_transactional_write_that_fails_leaves_no_half_message(spark: SparkSes
         assert rocketmq.messages("half") == []
 
 
+@pytest.mark.on_demand
 def test_a_transactional_batch_that_was_committed_is_not_sent_again(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
