@@ -118,6 +118,7 @@ def measure_batches(spark: Any, figures: Figures, server: Any, folder: Path) -> 
         reader.option("subscribe", "Bench")
         .option("startingOffsets", "earliest")
         .option("maxOffsetsPerTrigger", "4")
+        .load()
     )
     query = frame.writeStream.format("noop").option("checkpointLocation", str(folder)).start()
     try:

@@ -89,6 +89,7 @@ class Lateness:
 async def watched(what: str, turns: TurnMeter) -> AsyncIterator[None]:
     lateness = Lateness()
     task = asyncio.create_task(lateness.watch())
+    await asyncio.sleep(0)  # what came before, the opening of a store, is of a turn before
     turns.held_up.clear()
     yield
     task.cancel()
