@@ -56,7 +56,7 @@ format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Two workers share the tests, and who is done first takes over from the other: as many as the smallest machine has cores.
+# Where two workers share the tests, who is done first takes over from the other.
 unit: $(SPARK) ## the default suite (no Java); WORKERS=2 is quicker, but then others may take a port that a test gave free
 	$(BIN)/pytest --numprocesses $(or $(WORKERS),0) --dist worksteal
 
