@@ -201,11 +201,8 @@ class Producer(Facade):
         message = message_of(topic, body, tags, keys, properties)
         sender = self._ready
         outgoing = self._outgoing(message)
-        if queue is not None:
-            queue = self._wrapped(queue, message.topic)
-        elif queue_id is not None or selector is not None:
-            queue = await self._pick(message, queue_id, selector, arg)
-        else:
+        queue = await self._asked_for(message, queue, queue_id, selector, arg)
+        if queue is None:
             route = sender.known_route(outgoing.topic) or await sender.find_route(outgoing.topic)
             queue = sender.choose(route, None)
         await sender.send_oneway(outgoing, queue)
@@ -313,6 +310,21 @@ class Producer(Facade):
     def _outgoing(self, message: Message) -> Outgoing:
         self._check(message)
         return self._ready.prepare(message, message.wire_properties())
+
+    async def _asked_for(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        queue_id: int | None,
+        selector: MessageQueueSelector | None,
+        arg: Any,
+    ) -> MessageQueue | None:
+        """The queue one gave, by itself, by its number or by a selector; None where one gave none."""
+        if queue is not None:
+            return self._wrapped(queue, message.topic)
+        if queue_id is None and selector is None:
+            return None
+        return await self._pick(message, queue_id, selector, arg)
 
     async def _pick(
         self, message: Message, queue_id: int | None, selector: MessageQueueSelector | None, arg: Any

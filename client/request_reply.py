@@ -73,10 +73,7 @@ class Requester(Producer):
             await sender.find_route(topic)
             await instance.heartbeats.send()  # the broker must know this connection before it can push
         correlation_id = str(uuid.uuid4())
-        if queue is not None:
-            queue = self._wrapped(queue, message.topic)
-        elif queue_id is not None or selector is not None:
-            queue = await self._pick(message, queue_id, selector, arg)
+        queue = await self._asked_for(message, queue, queue_id, selector, arg)
         wired = message.wire_properties()
         wired |= {
             names.CORRELATION_ID: correlation_id,
