@@ -8,8 +8,8 @@ there, and more in all, for whatever lives until the thread comes is looked at b
 in the thread takes the interpreter from the loop all the same. The thread takes the frame away and writes it. When the
 frame is full entries are dropped and counted, in the journal and in the log: the broker never waits for its disk. What
 a kill cuts off is at most the last `WRITE_SECONDS` and half a frame, which readers skip. A disk that refuses is logged
-once, and entries are dropped. Files are `<start>-<number>.journal`, `FILE_BYTES` each, the newest `FILES` of them
-kept. The bytes are drawn in `pocketmq.protocol.journal_frames`. Connections of a broker with a journal are
+once, and entries are dropped and counted until it takes some again. Files are `<start>-<number>.journal`, `FILE_BYTES`
+each, the newest `FILES` of them kept. The bytes are drawn in `pocketmq.protocol.journal_frames`. Connections of a broker with a journal are
 `JournaledConnection`; without one none of this is imported.
 """
 
@@ -84,7 +84,7 @@ class Journal:
         self._count = 0
         self._dropped = 0
         self.dropped_in_all = 0
-        self._numbers = itertools.count()
+        self._next_number = 0
         self._connections = itertools.count(1)
         self._file = -1
         self._size = 0
@@ -111,6 +111,7 @@ class Journal:
         if self._thread.is_alive():
             self._thread.join()
         self._write()
+        self._tell(self._dropped)
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -146,41 +147,63 @@ class Journal:
             if not count and not dropped:
                 return
             self._frame, self._count, self._dropped = new_frame(), 0, 0
-        if dropped:
-            self.dropped_in_all += dropped
-            pack_entry((DROPPED, time_ns(), dropped), frame, -1)
-            count += 1
-            _log.warning(
-                "the journal could not follow: %d entries dropped, %d so far", dropped, self.dropped_in_all
-            )
         try:
             if self._size >= self._file_bytes:
                 self._roll()
-            self._append(finish_frame(frame, count))
+            if dropped:
+                pack_entry((DROPPED, time_ns(), dropped), frame, -1)
+            self._append(finish_frame(frame, count + bool(dropped)))
         except OSError as error:
             with self._lock:
-                self._dropped += count
+                self._dropped += count + dropped
             if not self._has_complained:
                 self._has_complained = True
                 _log.error("the journal cannot be written, entries are dropped: %s", error)
+            return
+        self._has_complained = False
+        self._tell(dropped)
+
+    def _tell(self, dropped: int) -> None:
+        if dropped:
+            self.dropped_in_all += dropped
+            _log.warning(
+                "the journal could not follow: %d entries dropped, %d so far", dropped, self.dropped_in_all
+            )
 
     def _append(self, data: bytes | bytearray) -> None:
-        view = memoryview(data)
-        while view:
-            written = os.write(self._file, view)
-            self._size += written
-            view = view[written:]
+        """Behind what is there, or not at all: half a frame would hide all that come after it."""
+        try:
+            _write_all(self._file, data)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(data)
 
     def _roll(self) -> None:
-        path = self._folder / f"{self._started_ms}-{next(self._numbers):06}{SUFFIX}"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o644)
+        """Go on in a new file; where that cannot be, the old one stays."""
+        path = self._folder / f"{self._started_ms}-{self._next_number:06}{SUFFIX}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        file = os.open(path, flags, 0o644)
+        head = encode_head({**self._about, "fileStartedNs": time_ns()})
+        try:
+            _write_all(file, head)
+        except OSError:
+            os.close(file)
+            path.unlink()
+            raise
         if self._file >= 0:
             os.close(self._file)
-        self._file, self._size = file, 0
-        self._append(encode_head({**self._about, "fileStartedNs": time_ns()}))
+        self._file, self._size = file, len(head)
+        self._next_number += 1
         self._names.append(path)
         while len(self._names) > FILES:
             self._names.pop(0).unlink(missing_ok=True)
+
+
+def _write_all(file: int, data: bytes | bytearray) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
 
 
 class JournaledConnection(Connection):

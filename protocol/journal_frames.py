@@ -111,8 +111,9 @@ _as_entry: Final = msgspec.msgpack.Decoder(Entry).decode
 
 def encode_frame(payload: Any) -> bytes:
     """A frame around anything MessagePack can hold."""
-    packed = _encode(payload)
-    return _FRAME.pack(len(packed), zlib.crc32(packed)) + packed
+    frame = bytearray(_FRAME.size)
+    frame += _encode(payload)
+    return bytes(_with_head(frame))
 
 
 def new_frame() -> bytearray:
@@ -123,6 +124,11 @@ def new_frame() -> bytearray:
 def finish_frame(frame: bytearray, count: int) -> bytearray:
     """The frame with its heads, once `count` entries are packed into it."""
     _ARRAY.pack_into(frame, _FRAME.size, _ARRAY_32, count)
+    return _with_head(frame)
+
+
+def _with_head(frame: bytearray) -> bytearray:
+    """Length and CRC-32 of what stands behind the room for them."""
     with memoryview(frame) as view:
         crc = zlib.crc32(view[_FRAME.size :])
     _FRAME.pack_into(frame, 0, len(frame) - _FRAME.size, crc)
@@ -152,10 +158,16 @@ class FrameReader:
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
         self.torn_at: int | None = None
-        check_head(self._data)
+        # A broker that is killed between making a file and writing to it leaves an empty one.
+        self._is_begun = len(data) >= len(HEAD) or not HEAD.startswith(bytes(data[: len(HEAD)]))
+        if self._is_begun:
+            check_head(self._data)
 
     def __iter__(self) -> Iterator[memoryview]:
         data, position, end = self._data, len(HEAD), len(self._data)
+        if not self._is_begun:
+            self.torn_at = 0
+            return
         while position < end:
             if position + _FRAME.size > end:
                 break

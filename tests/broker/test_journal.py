@@ -1,7 +1,10 @@
 """The journal: every request with its answer, in files that survive a kill, and never in the way of a broker."""
 
+import resource
 import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +130,55 @@ def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
         Journal(tmp_path / "file", {}).start()
 
 
+class UnattendedJournal(Journal):
+    """Written by the test, not by a thread."""
+
+    def _run(self) -> None:
+        pass
+
+
+@contextmanager
+def full_disk(file_bytes: int) -> Iterator[None]:
+    """Files of this process grow to so many bytes and no further: a write stops half way, the next one fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("file_bytes", [1, 1 << 20], ids=["rolling", "appending"])
+def test_a_disk_that_was_full_costs_what_came_meanwhile_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, file_bytes: int
+) -> None:
+    journal = UnattendedJournal(tmp_path, {"brokerName": "broker-a"}, file_bytes=file_bytes)
+    journal.start()
+    journal.add((2, 1, 1))
+    journal._write()
+    size = max(path.stat().st_size for path in tmp_path.iterdir())
+    with full_disk(size + 5 if file_bytes > 1 else 20):
+        for number in (2, 3, 4):
+            journal.add((2, number, number))
+            journal._write()
+    journal.add((2, 5, 5))
+    journal._write()
+    journal.stop()
+    entries = entries_of(tmp_path)
+    assert [one.connection for one in entries if isinstance(one, Closed)] == [1, 5]
+    assert [one.count for one in entries if isinstance(one, Dropped)] == [3]
+    assert journal.dropped_in_all == 3
+    said = [record.getMessage() for record in caplog.records]
+    assert len([text for text in said if "cannot be written" in text]) == 1
+    assert "3 entries dropped, 3 so far" in said[-1]
+
+
 WHOLE = encode_head({"brokerName": "b"}) + encode_frame([[2, 1, 1]]) + encode_frame([[2, 2, 2], [99, "new"]])
 
 
-@given(st.integers(len(HEAD), len(WHOLE)))
+@given(st.integers(0, len(WHOLE)))
 def test_a_torn_tail_takes_nothing_but_itself(length: int) -> None:
+    """Nor does a file that a kill left empty."""
     reader = FrameReader(WHOLE[:length])
     payloads = list(reader)
     entries = [one for payload in payloads[1:] for one in decode_entries(payload)]
