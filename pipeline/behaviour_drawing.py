@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .html_report import Bar, Mark, colours, heading, legend, paragraph, room_for, timeline
+from .html_report import PALETTE, Bar, Mark, colours, heading, legend, paragraph, room_for, timeline
 from .ownership import DoubleOwner, Gap, Run, merged
 
 LEAST_SECONDS = 1.0
@@ -55,6 +55,10 @@ def _group(
     clients = {one["client"]: _kind(one) for one in sorted(members, key=lambda one: one["joined"])}
     name_of = names(clients | {run.client: clients.get(run.client, "") for run in runs})
     colour_of = colours(list(name_of.values()))
+    # More clients than colours: numbers tell those of one colour apart.
+    number_of = (
+        {} if len(colour_of) <= len(PALETTE) else {name: str(n) for n, name in enumerate(colour_of, 1)}
+    )
     stays = [
         Bar(
             name_of[one["client"]],
@@ -62,6 +66,7 @@ def _group(
             one["until"].timestamp(),
             name_of[one["client"]],
             f"{one['client']} ({_kind(one)}): {one['how']}",
+            number_of.get(name_of[one["client"]], ""),
         )
         for one in sorted(members, key=lambda one: one["joined"])
     ]
@@ -72,6 +77,7 @@ def _group(
             run.end,
             name_of[run.client],
             f"{run.client}: {run.pulls:,} pulls, {run.messages:,} messages, {run.end - run.begin:.1f} s",
+            number_of.get(name_of[run.client], ""),
         )
         for run in sorted(merged(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
@@ -84,10 +90,12 @@ def _group(
             f"Broker {journal.partition('@')[0]}, clients: {len(colour_of)}. Time counts from {_moment(begin)}. "
             "Circles mark findings; point at a bar or circle to read of it."
         ),
-        legend(colour_of),
-        heading("Members", 3),
+        paragraph("Colours come again; the number in a bar is the client's.")
+        if number_of
+        else legend(colour_of),
+        heading("Who was a member when", 3),
         timeline(stays, [], begin, end, colour_of, left),
-        heading("Owners of the queues", 3),
+        heading("Who read which queue when", 3),
         timeline(tenures, marks, begin, end, colour_of, left),
     ]
 

@@ -17,6 +17,8 @@ _CHARACTER_WIDTH: Final = 7.2
 """Of the labels' font, on the wide side of what browsers choose."""
 _PLOT_WIDTH: Final = 820
 _ROW_HEIGHT: Final = 24
+LONG: Final = 44
+"""Characters of a cell, from which on it may be broken into lines."""
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --line: #d7dce3; --soft: #f3f5f8; --bad: #b3261e }
 @media (prefers-color-scheme: dark) {
@@ -28,8 +30,10 @@ h3 { margin-bottom: .4rem } p.lead { margin-top: 0; opacity: .75 } p.none { opac
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5rem 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: left; white-space: nowrap }
 th { background: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom }
-.number { text-align: right } div.wide { overflow-x: auto }
+.number { text-align: right } td.long { white-space: normal; min-width: 18rem; overflow-wrap: anywhere }
+div.wide { overflow-x: auto }
 ul.findings li { color: var(--bad) } svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
+svg text.in { fill: #fff; stroke: #1c2430; stroke-width: 2.5; paint-order: stroke; pointer-events: none }
 svg .grid { stroke: var(--line) } .legend span { display: inline-block; margin-right: 1.2rem }
 .legend i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; border-radius: 2px }
 """
@@ -43,6 +47,8 @@ class Bar(msgspec.Struct, frozen=True):
     end: float
     series: str
     words: str = ""
+    label: str = ""
+    """Stands inside, where there is room."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -84,17 +90,30 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = Non
     """Rows with a head; numbers stand right. A text or time that all rows share stands once, above them."""
     if not rows:
         return "<p class=none>No rows.</p>"
+    shared = shared_columns(rows, columns)
+    names = [name for name in columns or rows[0] if name not in shared]
+    above = f"<p class=lead>{escape(told_once(rows, shared))}</p>" if shared else ""
+    numbers = {name for name in names if _are_numbers([row.get(name) for row in rows])}
+    head = "".join(
+        f"<th{' class=number' if name in numbers else ''}>{escape(words(name))}</th>" for name in names
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(row.get(name), is_right=name in numbers) for name in names) + "</tr>"
+        for row in rows
+    )
+    return f"{above}<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def shared_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
+    """The columns in which all of several rows have the same text or time; none where that is all columns."""
     names = list(columns or rows[0])
     shared = [name for name in names if len(rows) > 1 and _is_shared([row.get(name) for row in rows])]
-    if len(shared) < len(names):
-        names = [name for name in names if name not in shared]
-    else:
-        shared = []
-    told = ", ".join(f"{name} {shown(rows[0][name])}" for name in shared)
-    above = f"<p class=lead>All rows: {escape(told)}.</p>" if shared else ""
-    head = "".join(_head(name, [row.get(name) for row in rows]) for name in names)
-    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in names) + "</tr>" for row in rows)
-    return f"{above}<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return shared if len(shared) < len(names) else []
+
+
+def told_once(rows: Sequence[Mapping[str, Any]], shared: Sequence[str]) -> str:
+    """The sentence about what all rows share."""
+    return f"All rows: {', '.join(f'{words(name)} {shown(rows[0][name])}' for name in shared)}."
 
 
 def _is_shared(values: Sequence[Any]) -> bool:
@@ -102,21 +121,23 @@ def _is_shared(values: Sequence[Any]) -> bool:
     return is_text and all(value == values[0] for value in values)
 
 
-def _head(name: str, values: Sequence[Any]) -> str:
-    """messagesPerSecond as words, which can be broken; above numbers on their side."""
-    is_number = any(map(_is_number, values)) and all(value is None or _is_number(value) for value in values)
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
-    return f"<th{' class=number' if is_number else ''}>{escape(words)}</th>"
+def words(name: str) -> str:
+    """messagesPerSecond as words, which can be broken."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", " ", name).lower()
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cell(value: Any) -> str:
-    if not _is_number(value):
-        return f"<td>{escape(shown(value))}</td>"
-    return f"<td class=number>{shown(value)}</td>"
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return any(map(is_number, values)) and all(value is None or is_number(value) for value in values)
+
+
+def _cell(value: Any, *, is_right: bool) -> str:
+    text = shown(value)
+    kind = " class=number" if is_right else " class=long" if len(text) > LONG else ""
+    return f"<td{kind}>{escape(text)}</td>"
 
 
 def shown(value: Any) -> str:
@@ -206,6 +227,21 @@ def _rectangle(
         f'<rect x="{x(bar.begin):.1f}" y="{top + lane * tall:.1f}" rx="2" height="{tall - 1:.1f}" '
         f'width="{max(x(bar.end) - x(bar.begin), 2):.1f}" fill="{colour_of.get(bar.series, PALETTE[-1])}">'
         f"<title>{escape(bar.words or bar.series)}</title></rect>"
+        + _label(
+            bar,
+            (x(bar.begin) + x(bar.end)) / 2,
+            top + (lane + 0.5) * tall + 4,
+            x(bar.end) - x(bar.begin),
+            count,
+        )
+    )
+
+
+def _label(bar: Bar, middle: float, bottom: float, room: float, lanes: int) -> str:
+    if not bar.label or lanes > 1 or len(bar.label) * _CHARACTER_WIDTH > room:
+        return ""
+    return (
+        f'<text class="in" x="{middle:.1f}" y="{bottom:.1f}" text-anchor="middle">{escape(bar.label)}</text>'
     )
 
 
@@ -223,19 +259,18 @@ def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
 
 
 def _axis(left: int, span: float, height: int) -> str:
-    """A line every so often, with the seconds since the beginning."""
+    """A line every so often, with the time since the beginning in one unit."""
     step = next(
-        step for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 3600, 14400, 86400, 1e9) if span / step <= 12
+        step
+        for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 14400, 86400, 1e9)
+        if span / step <= 12
     )
     drawn = []
+    size, unit = (1, "s") if span < 120 else (60, "min") if span < 7200 else (3600, "h")
     for count in range(int(span / step) + 1):
         x = left + count * step / span * _PLOT_WIDTH
         drawn.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
-        drawn.append(f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{_since(count * step)}</text>')
+        drawn.append(
+            f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{count * step / size:g} {unit}</text>'
+        )
     return "".join(drawn)
-
-
-def _since(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:g} s"
-    return f"{seconds / 60:g} min" if seconds < 7200 else f"{seconds / 3600:g} h"

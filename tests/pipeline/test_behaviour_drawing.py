@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pocketmq.pipeline.behaviour_drawing import draw
-from pocketmq.pipeline.html_report import table
+from pocketmq.pipeline.html_report import Bar, table, timeline
 from pocketmq.pipeline.ownership import Run
 
 BEGIN = 1_700_000_000.0
@@ -50,3 +50,30 @@ def test_a_journal_without_consumers_says_so() -> None:
 def test_heads_of_a_table_are_words_and_stand_over_their_numbers() -> None:
     drawn = table([{"client": "a", "holdMsMedian": 1.5}, {"client": "b", "holdMsMedian": None}])
     assert "<th>client</th><th class=number>hold ms median</th>" in drawn
+
+
+def test_more_clients_than_colours_are_told_apart_by_numbers() -> None:
+    def drawn(count: int) -> str:
+        members = [{**member(), "client": f"host-{number}@1"} for number in range(count)]
+        runs = [
+            Run("broker-a@1", "billing", "T", 0, BEGIN + number, BEGIN + number + 1, f"host-{number}@1", 1, 1)
+            for number in range(count)
+        ]
+        return "".join(draw(runs, [], [], members))
+
+    assert 'class="in"' not in drawn(8)
+    assert 'class="legend"' in drawn(8)
+    assert re.findall(r'class="in"[^>]*>(\d+)<', drawn(9)) == [str(number) for number in range(1, 10)] * 2
+    assert 'class="legend"' not in drawn(9)
+
+
+def test_an_axis_has_one_unit() -> None:
+    bar = Bar("row", BEGIN, BEGIN + 600, "one")
+    drawn = timeline([bar], [], BEGIN, BEGIN + 600, {"one": "#000"}, 50)
+    assert set(re.findall(r'text-anchor="middle">[\d.]+ (\w+)<', drawn)) == {"min"}
+
+
+def test_a_long_text_of_a_table_may_be_broken_and_a_short_one_not() -> None:
+    drawn = table([{"rule": "word " * 20}, {"rule": "word"}])
+    assert "<td class=long>word word" in drawn
+    assert "<td>word</td>" in drawn
