@@ -9,8 +9,8 @@ in the thread takes the interpreter from the loop all the same. The thread takes
 frame is full entries are dropped and counted, in the journal and in the log: the broker never waits for its disk. What
 a kill cuts off is at most the last `WRITE_SECONDS` and half a frame, which readers skip. A disk that refuses is logged
 once, and entries are dropped and counted until it takes some again. Files are `<start>-<number>.journal`, `FILE_BYTES`
-each, the newest `FILES` of them kept. The bytes are drawn in `pocketmq.protocol.journal_frames`. Connections of a broker with a journal are
-`JournaledConnection`; without one none of this is imported.
+each, the newest `FILES` of them kept. The bytes are drawn in `pocketmq.protocol.journal_frames`. Connections of a
+broker with a journal are `JournaledConnection`; without one none of this is imported.
 """
 
 import itertools

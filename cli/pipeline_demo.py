@@ -38,7 +38,7 @@ _PAUSE_SECONDS: Final = 0.005
 def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: str | None) -> None:
     """From a running broker to a report for the browser."""
     from pocketmq.pipeline.behaviour_job import build
-    from pocketmq.pipeline.job_output import run_job
+    from pocketmq.pipeline.job_run import run_job
     from pocketmq.testing import EmbeddedServer
 
     if (namesrv_addr is None) != (journal is None):

@@ -40,23 +40,7 @@ class AclClientRPCHook(RPCHook):
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
         """From a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot be read or names no keys."""
-        import yaml
-
-        try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise ClientError(f"{path}: cannot be read: {error}") from error
-        except yaml.YAMLError:
-            raise ClientError(
-                f"{path}: not YAML"
-            ) from None  # its own text would show the line with the secret
-        if not isinstance(content, dict):
-            raise ClientError(f"{path}: expected accessKey and secretKey")
-        words = {name: content.get(name) for name in ("accessKey", "secretKey", "securityToken")}
-        if not words["accessKey"] or not words["secretKey"]:
-            raise ClientError(f"{path}: expected accessKey and secretKey")
-        token = words["securityToken"]
-        return cls(str(words["accessKey"]), str(words["secretKey"]), None if token is None else str(token))
+        return cls(*keys_from_yaml(path))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(access_key={self.access_key!r})"
@@ -77,3 +61,23 @@ class AclClientRPCHook(RPCHook):
         if body is not None:
             signer.update(body)
         return base64.b64encode(signer.digest()).decode()
+
+
+def keys_from_yaml(path: str | Path) -> tuple[str, str, str | None]:
+    """(access key, secret key, security token) of a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot
+    be read or names no keys."""
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError:
+        raise ClientError(f"{path}: not YAML") from None  # its own text would show the line with the secret
+    if not isinstance(content, dict):
+        raise ClientError(f"{path}: expected accessKey and secretKey")
+    words = {name: content.get(name) for name in ("accessKey", "secretKey", "securityToken")}
+    if not words["accessKey"] or not words["secretKey"]:
+        raise ClientError(f"{path}: expected accessKey and secretKey")
+    token = words["securityToken"]
+    return str(words["accessKey"]), str(words["secretKey"]), None if token is None else str(token)

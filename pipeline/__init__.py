@@ -23,8 +23,9 @@ imports neither Spark nor sockets:
     session.py              Java, settings, registration    progress.py         a query's progress as a group's
     formats/                the names by which Spark finds the formats
 
-    job_output.py           what every job does with its result
-    html_report.py          a page with everything in it    messages_of.py      a store or topics, for any job
+    job_run.py              how every job starts and ends   job_output.py       what it does with its result
+    terminal_tables.py      tables where they are read      html_report.py      a page with everything in it
+    messages_of.py          a store or topics, for any job  job_access.py       keys for them
     audit_job.py            gaps, order, damage             duplicates_job.py   stored more than once
     lag_job.py              how far groups are behind       latency_job.py      from sent to consumed
     replay_job.py           sent again                      export_job.py       to Parquet

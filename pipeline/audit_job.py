@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .job_output import Report, Section, output_options, run_job
+from .job_output import Report, Section
+from .job_run import output_options, run_job
+from .messages_of import check_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +54,7 @@ def build(spark: "SparkSession", store: str, *, topics: str | None = None, check
     ]
     told = [
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in damaged.limit(20).collect()),
-        *(f"{row.topic} queue {row.queueId}: {row.what}, {row.count} messages from offset {row.first}"
+        *(f"{row.topic} queue {row.queueId}: {row.what}, {row['count']} messages from offset {row.first}"
           for row in gaps.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} stands before {row.previous} in the log"
           for row in disorder.limit(20).collect()),
@@ -140,7 +142,12 @@ def index_of(spark: "SparkSession", good: "DataFrame", options: dict[str, str]) 
 @output_options
 def main(*, store: str, topics: str | None, checks_crc: bool, **options: Any) -> None:
     """Look for gaps, disorder and damage in a store, ours or of an official broker."""
-    run_job("audit", lambda spark: build(spark, store, topics=topics, checks_crc=checks_crc), **options)
+    run_job(
+        "audit",
+        lambda spark: build(spark, store, topics=topics, checks_crc=checks_crc),
+        check=lambda: check_store(store),
+        **options,
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ import click
 from pocketmq.protocol.languages import version_name
 
 from .behaviour_drawing import draw
-from .job_output import Report, Section, output_options, run_job
+from .job_output import Report, Section
+from .job_run import output_options, run_job
+from .journal_rows import check_journal
 from .ownership import DoubleOwner, Gap, Run, cut_at_next, double_owners, gaps, merged
 
 if TYPE_CHECKING:
@@ -29,6 +31,18 @@ HELD_MICROS: Final = 50_000
 SLOW_LAG: Final = 1000
 """Messages a client leaves unread in its queues at the end, from which on it is called slow."""
 DEFAULT_GAP_SECONDS: Final = 5.0
+CLIENTS_NOTE: Final = (
+    f"Empty: the share of pulls that brought nothing. Held: the share that waited at the broker for messages, for "
+    f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the usual time between two of them. Send "
+    "backs: messages given back to be retried. Unread: what was left in its queues when it pulled last."
+)
+OWNERS_NOTE: Final = (
+    "From the first pull of a client to its last, while no other client pulled from the queue."
+)
+POSITIONS_NOTE: Final = (
+    "Answer: the offset the broker gave when the client asked where its group stands. First pull: where the client "
+    "then began. Max offset: where the queue ended at that moment."
+)
 _CONSUMER: Final = "struct<groupName:string,consumeFromWhere:string,messageModel:string>"
 _HEARTBEAT_SCHEMA: Final = f"clientID string, consumerDataSet array<{_CONSUMER}>"
 
@@ -49,10 +63,12 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
         "Client behaviour",
         f"From {', '.join(paths)}.",
         [
-            Section("clients", "Clients, side by side", clients),
+            Section("clients", "Clients, side by side", clients, CLIENTS_NOTE),
             Section("members", "Members of the groups", members),
-            Section("owners", "Owners of the queues", owners_of(spark, runs, doubles)),
-            Section("positions", "First positions, and the rule that decided", positions),
+            Section(
+                "owners", "Owners of the queues, with times", owners_of(spark, runs, doubles), OWNERS_NOTE
+            ),
+            Section("positions", "First positions, and the rule that decided", positions, POSITIONS_NOTE),
             Section("requests", "Requests by code", requests_of(entries)),
         ],
         told,
@@ -409,14 +425,24 @@ def findings_of(
 @click.command("behaviour")
 @click.argument("journals", nargs=-1, required=True)
 @click.option(
-    "--gap-seconds", default=DEFAULT_GAP_SECONDS, show_default=True, help="Tell of queues unread for longer."
+    "--gap-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_GAP_SECONDS,
+    show_default=True,
+    help="Tell of queues unread for longer.",
 )
 @output_options
 def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> None:
     """What clients did, from the JOURNALS of brokers started with --journal; several are compared."""
-    run_job(
-        "behaviour", lambda spark: build(spark, journals, gap_seconds=gap_seconds), is_short=True, **options
-    )
+
+    def check() -> None:
+        for path in journals:
+            check_journal(path)
+
+    def built(spark: "SparkSession") -> Report:
+        return build(spark, journals, gap_seconds=gap_seconds)
+
+    run_job("behaviour", built, check=check, is_short=True, **options)
 
 
 if __name__ == "__main__":

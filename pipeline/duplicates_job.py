@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .job_output import Report, Section, output_options, run_job
-from .messages_of import SYSTEM_TOPICS, Place, messages, place_options
+from .job_output import Report, Section
+from .job_run import output_options, run_job
+from .messages_of import SYSTEM_TOPICS, Place, given_place, messages, place_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,10 +64,10 @@ def duplicates(rows: "DataFrame", by: str) -> "DataFrame":
 @place_options
 @click.option("--by", type=click.Choice(["msgId", "keys"]), default="msgId", show_default=True)
 @output_options
-def main(*, store: str | None, namesrv_addr: str | None, topics: str | None, by: str, **options: Any) -> None:
+def main(*, by: str, **given: Any) -> None:
     """Find messages that are stored more than once."""
-    place = Place(store=store, namesrv_addr=namesrv_addr, topics=topics)
-    run_job("duplicates", lambda spark: build(spark, place, by=by), **options)
+    place, options = given_place(given)
+    run_job("duplicates", lambda spark: build(spark, place, by=by), check=place.check, **options)
 
 
 if __name__ == "__main__":

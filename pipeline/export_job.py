@@ -1,6 +1,7 @@
 """Messages to Parquet for repeated questions: `python -m pocketmq.pipeline.export_job --store DIR --to DIR`.
 
-Folders are `date=YYYY-MM-DD/topic=...`; a second export of the same place writes the same rows over the first. For one
+Folders are `date=YYYY-MM-DD/topic=...`; an export takes the place of an earlier one in its folder; a
+folder that holds anything else is left alone. For one
 audit this does not pay: the store itself is scanned faster than Parquet is read. Next: `replay_job.py`.
 """
 
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .job_output import Report, Section, output_options, run_job
-from .messages_of import Place, messages, place_options
+from .job_output import Report, Section
+from .job_run import check_replaceable, output_options, run_job
+from .messages_of import Place, given_place, messages, place_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,12 +31,15 @@ def build(spark: "SparkSession", place: Place, folder: str) -> Report:
 @place_options
 @click.option("--to", "folder", required=True, metavar="DIR", help="The folder of Parquet files.")
 @output_options
-def main(
-    *, store: str | None, namesrv_addr: str | None, topics: str | None, folder: str, **options: Any
-) -> None:
+def main(*, folder: str, **given: Any) -> None:
     """Write messages as Parquet, by day and topic."""
-    place = Place(store=store, namesrv_addr=namesrv_addr, topics=topics)
-    run_job("export", lambda spark: build(spark, place, folder), **options)
+    place, options = given_place(given)
+
+    def check() -> None:
+        place.check()
+        check_replaceable("--to", folder)
+
+    run_job("export", lambda spark: build(spark, place, folder), check=check, **options)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import importlib
 import logging
 import pkgutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -81,10 +82,30 @@ def journal_files(path: Path) -> list[Path]:
     return files
 
 
+def check_journal(text: str) -> None:
+    """`OptionError` where there is none, `JournalError` for one that is not to be read."""
+    try:
+        files = journal_files(Path(text))
+    except OptionError as error:
+        raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
+    for file in files:
+        with _readable(file):
+            FrameReader(mapped(str(file)))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """`JournalError` with the file's name for what its bytes are not."""
+    try:
+        yield
+    except JournalFormatError as error:
+        raise JournalError(f"{path}: {error}") from error
+
+
 def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
     """The rows of one file, frame by frame. `JournalError` for a newer form."""
     data = mapped(str(path))
-    try:
+    with _readable(path):
         frames = FrameReader(data)
         about: dict[str, Any] | None = None
         for payload in frames:
@@ -95,8 +116,6 @@ def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
             yield [
                 {**row, "journal": journal, "file": str(path)} for row in map(_row, decode_entries(payload))
             ]
-    except JournalFormatError as error:
-        raise JournalError(f"{path}: {error}") from error
     if frames.torn_at is not None:
         left = len(data) - frames.torn_at
         _log.warning("%s ends in a cut or damaged frame: the last %d bytes are left out", path, left)

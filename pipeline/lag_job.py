@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import OptionError
-from .job_output import Report, Section, output_options, run_job
-from .messages_of import Place, place_options
+from .job_output import Report, Section
+from .job_run import output_options, run_job
+from .messages_of import Place, given_place, place_options
 from .offsets import Range
 from .options import SourceOptions
 
@@ -29,7 +30,7 @@ _OFFSETS = "`group` string, topic string, queueId int, offset bigint, maxOffset 
 
 def build(spark: "SparkSession", place: Place, *, groups: str | None = None) -> Report:
     """The report; `groups` are names with commas between them."""
-    place.check()
+    check(place, groups)
     lags = (
         lags_of_store(spark, place, groups)
         if place.store is not None
@@ -44,6 +45,13 @@ def build(spark: "SparkSession", place: Place, *, groups: str | None = None) -> 
             Section("queues", "Queues", lags.orderBy("group", "topic", "queueId")),
         ],
     )
+
+
+def check(place: Place, groups: str | None) -> None:
+    """`OptionError` for what cannot be answered."""
+    place.check()
+    if place.namesrv_addr is not None and not _names(groups or ""):
+        raise OptionError("--groups: is required with --namesrv")
 
 
 def _sums() -> tuple[Any, ...]:
@@ -77,10 +85,9 @@ def lags_of_broker(spark: "SparkSession", place: Place, groups: str | None) -> "
     """Asked from the broker; the next unread message of each queue is pulled for its time."""
     from .wire import wire
 
-    if groups is None:
-        raise OptionError("--groups: is required with --namesrv")
     assert place.namesrv_addr is not None
-    broker = wire(place.namesrv_addr)
+    assert groups is not None
+    broker = wire(place.namesrv_addr, place.access)
     rows = []
     for topic in _names(place.topics or ""):
         bounds = broker.bounds(broker.queues(topic, RETRY_TIMEOUT_MS), RETRY_TIMEOUT_MS)
@@ -88,7 +95,7 @@ def lags_of_broker(spark: "SparkSession", place: Place, groups: str | None) -> "
             for queue, offset in broker.committed(group, bounds, RETRY_TIMEOUT_MS).items():
                 if offset is not None:
                     low, high = bounds[queue]
-                    stored_ms = _store_time_ms(broker, Range(queue, max(offset, low), high))
+                    stored_ms = _store_time_ms(broker, Range(queue, max(offset, low), high), place)
                     rows.append((group, topic, queue.queue_id, offset, high, stored_ms))
     lags = spark.createDataFrame(rows, f"{_OFFSETS}, storedMs bigint")
     return lags.selectExpr(*_LAG, "timestamp_millis(storedMs) as storeTimestamp").selectExpr(
@@ -96,13 +103,13 @@ def lags_of_broker(spark: "SparkSession", place: Place, groups: str | None) -> "
     )
 
 
-def _store_time_ms(broker: "Wire", unread: Range) -> int | None:
+def _store_time_ms(broker: "Wire", unread: Range, place: Place) -> int | None:
     """When the first of these messages was stored; None where there is none."""
     from .range_reader import RangeReader
 
     if unread.size <= 0:
         return None
-    options = SourceOptions(namesrv_addr=broker.namesrv_addr, fail_on_data_loss=False)
+    options = SourceOptions(namesrv_addr=broker.namesrv_addr, access=place.access, fail_on_data_loss=False)
     first = Range(unread.queue, unread.lo, unread.lo + 1)
     for records in RangeReader(broker, first, options).batches():
         return int(records.column("storeTimestamp").to_pylist()[0].timestamp() * 1000)
@@ -124,12 +131,15 @@ def _names(text: str) -> list[str]:
 @place_options
 @click.option("--groups", metavar="G[,G]", help="These groups; all of a store without.")
 @output_options
-def main(
-    *, store: str | None, namesrv_addr: str | None, topics: str | None, groups: str | None, **options: Any
-) -> None:
+def main(*, groups: str | None, **given: Any) -> None:
     """How far groups are behind, in messages and in time."""
-    place = Place(store=store, namesrv_addr=namesrv_addr, topics=topics)
-    run_job("lag", lambda spark: build(spark, place, groups=groups), **options)
+    place, options = given_place(given)
+    run_job(
+        "lag",
+        lambda spark: build(spark, place, groups=groups),
+        check=lambda: check(place, groups),
+        **options,
+    )
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ which is counted. Minutes are those of the sending. Next: `replay_job.py`.
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from .job_output import Report, Section, output_options, run_job
-from .messages_of import Place, messages, place_options
+from .job_output import Report, Section
+from .job_run import output_options, run_job
+from .messages_of import Place, given_place, messages, place_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,10 +27,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 def build(spark: "SparkSession", place: Place) -> Report:
     """The report over a trace topic."""
-    import msgspec
-
-    traced = place if place.topics else msgspec.structs.replace(place, topics=TRACE_TOPIC)
-    records = trace_records(messages(spark, traced, "topic string, body binary")).cache()
+    records = trace_records(messages(spark, traced_in(place), "topic string, body binary")).cache()
     pubs, befores, afters = published(records), received(records), done(records)
     deliveries = (
         befores.join(pubs, ["msgId"], "left")
@@ -63,6 +62,11 @@ def build(spark: "SparkSession", place: Place) -> Report:
         Section("unmatched", "What could not be matched", unmatched),
     ]
     return Report("End-to-end latency", f"From traces of {place.store or place.namesrv_addr}.", sections)
+
+
+def traced_in(place: Place) -> Place:
+    """The same place, of the trace topic unless another one is named."""
+    return place if place.topics else msgspec.structs.replace(place, topics=TRACE_TOPIC)
 
 
 def trace_records(rows: "DataFrame") -> "DataFrame":
@@ -114,10 +118,11 @@ def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
 @click.command("latency")
 @place_options
 @output_options
-def main(*, store: str | None, namesrv_addr: str | None, topics: str | None, **options: Any) -> None:
+def main(**given: Any) -> None:
     """Latency from sent to consumed, from the trace topic (--topics names another one)."""
-    place = Place(store=store, namesrv_addr=namesrv_addr, topics=topics)
-    run_job("latency", lambda spark: build(spark, place), **options)
+    place, options = given_place(given)
+    traced = traced_in(place)
+    run_job("latency", lambda spark: build(spark, traced), check=traced.check, **options)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from .job_output import Report, Section, output_options, run_job
+from .access import OPEN, Access
+from .errors import OptionError
+from .job_access import access_options, source_options
+from .job_output import Report, Section
+from .job_run import cause, output_options, run_job
+from .messages_of import check_namesrv
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +41,16 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     rows_per_second: int | None = None
     checkpoint: str | None = None
     is_dry: bool = False
+    access: Access = OPEN
+
+    def check(self) -> None:
+        """`OptionError` for what can be said without asking anybody."""
+        check_namesrv("--namesrv", self.namesrv_addr)
+        if self.target_namesrv_addr is not None:
+            check_namesrv("--to-namesrv", self.target_namesrv_addr)
+        is_range = self.starting_ms is not None and self.ending_ms is not None
+        if is_range and self.starting_ms >= self.ending_ms:  # type: ignore[operator]
+            raise OptionError("--from-ms, --until-ms: the first must be less than the second")
 
 
 def build(spark: "SparkSession", replay: Replay) -> Report:
@@ -43,6 +58,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     from pyspark.sql import functions as F
 
     options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
+    options |= source_options(replay.access)
     if replay.starting_ms is not None:
         options |= {
             "startingTimestamp": str(replay.starting_ms),
@@ -59,7 +75,7 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
         )
     else:
         source = spark.read.format("rocketmq").options(**options).load()
-    rows = source if replay.where is None else source.where(replay.where)
+    rows = source if replay.where is None else _filtered(source, replay.where)
     if replay.ending_ms is not None and is_stream:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
     sent = _count(rows) if replay.is_dry else _send(rows, replay)
@@ -68,6 +84,16 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     return Report(
         "Replay", f"{sent:,} messages {words} to {replay.target}.", [Section("messages", "Messages", counts)]
     )
+
+
+def _filtered(rows: "DataFrame", where: str) -> "DataFrame":
+    """`OptionError` with the first line of what Spark says of the condition."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return rows.where(where)
+    except AnalysisException as error:
+        raise OptionError(f"--where: {cause(error)}") from error
 
 
 def copies(rows: "DataFrame", queues: str) -> "DataFrame":
@@ -91,6 +117,7 @@ def _count(rows: "DataFrame") -> int:
 
 def _send(rows: "DataFrame", replay: Replay) -> int:
     options = {"nameServer": replay.target_namesrv_addr or replay.namesrv_addr, "topic": replay.target}
+    options |= source_options(replay.access)
     if replay.rows_per_second is not None:
         options["maxRowsPerSecond"] = str(replay.rows_per_second)
     prepared = copies(rows, replay.queues)
@@ -119,14 +146,12 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
 @click.option("--rows-per-second", type=click.IntRange(1), help="Of each task.")
 @click.option("--checkpoint", metavar="DIR", help="Go on where a broken replay was.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Count, send nothing.")
+@access_options
 @output_options
-def main(*, master: str, memory: str, json_file: str | None, parquet_folder: str | None, html_file: str | None,
-         quiet: bool, **given: Any) -> None:  # fmt: skip
+def main(**given: Any) -> None:
     """Send messages again, to the same or another topic."""
-    run_job(
-        "replay", lambda spark: build(spark, Replay(**given)), master=master, memory=memory, json_file=json_file,
-        parquet_folder=parquet_folder, html_file=html_file, quiet=quiet,
-    )  # fmt: skip
+    replay = Replay(**{name: given.pop(name) for name in Replay.__struct_fields__})
+    run_job("replay", lambda spark: build(spark, replay), check=replay.check, **given)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from pocketmq.pipeline import (
     latency_job,
     replay_job,
 )
+from pocketmq.pipeline.access import Access
 from pocketmq.pipeline.job_output import Outputs, Report, write
-from pocketmq.pipeline.messages_of import Place
+from pocketmq.pipeline.messages_of import Place, messages
 from pocketmq.protocol.bodies_client import ConsumerData, HeartbeatData
 from pocketmq.protocol.membership_requests import HeartBeat
 from pocketmq.protocol.offset_requests import UpdateConsumerOffset
@@ -42,7 +43,9 @@ def test_the_audit_finds_one_gap_and_one_bad_crc(spark: SparkSession, tmp_path: 
     assert rows(report, "gaps") == [(TOPIC, MISSING[0], "missing", MISSING[1], 1)]
     assert rows(report, "order") == rows(report, "index") == []
     assert report.findings is not None
-    assert len(report.findings) == 2
+    told_damage, told_gap = report.findings
+    assert told_damage.startswith("bad crc at log position")
+    assert told_gap == f"{TOPIC} queue {MISSING[0]}: missing, 1 messages from offset {MISSING[1]}"
     write(report, Outputs(str(tmp_path / "r.json"), None, str(tmp_path / "r.html"), is_quiet=True))
     assert json.loads((tmp_path / "r.json").read_text())["gaps"][0]["first"] == MISSING[1]
     assert "bad crc" in (tmp_path / "r.html").read_text()
@@ -72,18 +75,36 @@ def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path
     assert queues[1][6] is None
 
 
-def test_lag_of_a_running_broker_is_asked_for_the_groups_named(
-    spark: SparkSession, rocketmq: RocketMQ
-) -> None:
-    topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
-    for number in range(10):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-    for queue_id, offset in ((0, 2), (1, 5)):
-        rocketmq.server.request(
-            UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
-        )
-    report = lag_job.build(spark, Place(namesrv_addr=rocketmq.namesrv_addr, topics=topic), groups=group)
-    queues = rows(report, "queues")
+KEYS = """\
+accounts:
+  - accessKey: reader1
+    secretKey: 12345678
+    defaultTopicPerm: SUB
+    defaultGroupPerm: SUB
+"""
+
+
+def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "plain_acl.yml").write_text(KEYS)
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
+        for number in range(10):
+            rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+        for queue_id, offset in ((0, 2), (1, 5)):
+            rocketmq.server.request(
+                UpdateConsumerOffset(
+                    consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
+                )
+            )
+    options: dict[str, object] = {"aclEnable": True, "emulate": "4.9", "rocketmqHome": str(tmp_path)}
+    with EmbeddedServer(store=tmp_path / "store", **options) as server:
+        access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
+        place = Place(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
+        report = lag_job.build(spark, place, groups=group)
+        queues = rows(report, "queues")
+        assert messages(spark, place, "queueOffset bigint").count() == 10
     assert [row[:6] for row in queues] == [(group, topic, 0, 2, 5, 3), (group, topic, 1, 5, 5, 0)]
     assert isinstance(queues[0][6], float)
     assert queues[1][6] is None

@@ -1,0 +1,199 @@
+"""How a job meets its user: what can be mended is said in one line before Spark starts, and every end has its code."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("pyspark")
+
+from pocketmq.cli.pipeline import pipeline
+from pocketmq.pipeline import job_run, session
+from pocketmq.pipeline.access import Access
+from pocketmq.pipeline.errors import NoJavaError, OptionError
+from pocketmq.pipeline.job_access import complete, source_options
+from pocketmq.pipeline.job_output import Report
+from pocketmq.pipeline.options import read_source_options
+from pocketmq.protocol.journal_frames import MAGIC
+
+
+class FakeSession:
+    """Stands where Spark would; says what was asked of it."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, Any] = {}
+        self.is_stopped = False
+
+    @property
+    def sparkContext(self) -> "FakeSession":
+        return self
+
+    def setLogLevel(self, level: str) -> None:
+        self.level = level
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
+    fake = FakeSession()
+
+    def start(name: str, **options: Any) -> FakeSession:
+        fake.started = options
+        return fake
+
+    monkeypatch.setattr(session, "pocketmq_session", start)
+    return fake
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(pipeline, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("audit --store {0}/nosuch", "--store: {0}/nosuch/commitlog is no folder"),
+        ("audit --store {0} --memory lots", "--memory: 'lots' is no size such as 512m or 2g"),
+        ("audit --store {0} --master local[x]", "--master: 'local[x]' is none of local[N]"),
+        ("audit --store {0} --json {0}/no/r.json", "--json: there is no folder {0}/no"),
+        ("audit --store {0} --html {0}", "--html: {0} is a folder"),
+        ("audit --store {0} --parquet {0}/old.journal", "--parquet: {0}/old.journal is a file"),
+        ("duplicates", "give one of --store DIR and --namesrv ADDR"),
+        ("duplicates --store {0} -n 127.0.0.1:1", "give one of --store DIR and --namesrv ADDR"),
+        ("duplicates -n 127.0.0.1:1", "--topics: is required with --namesrv"),
+        ("latency -n nonsense", "--namesrv: 'nonsense' is not host:port"),
+        ("lag -n 127.0.0.1:1 --topics T", "--groups: is required with --namesrv"),
+        ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: both or none"),
+        ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls: is required with --tls-trust"),
+        ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
+        ("replay -n a:1 --topics T --to U --from-ms 3 --until-ms 3", "--from-ms, --until-ms: the first must"),
+        ("replay -n a:1 --topics T --to U --to-namesrv b", "--to-namesrv: 'b' is not host:port"),
+        ("export --store {0} --to {0}", "--to: {0} holds "),
+        ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is no journal"),
+        ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is no journal"),
+        ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
+        ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
+    ],
+)
+def test_what_can_be_mended_is_one_line_and_code_2_before_spark_starts(
+    spark: FakeSession, tmp_path: Path, words: str, said: str
+) -> None:
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020}").touch()
+    (tmp_path / "old.journal").write_bytes(MAGIC + b"\x01")
+    (tmp_path / "newer.journal").write_bytes(MAGIC + b"\x07more")
+    (tmp_path / "other").write_text("hello, there")
+    ended = run(*words.format(tmp_path).split())
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith(f"pocketmq: {said.format(tmp_path)}")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+    assert spark.started == {}
+
+
+def run_built(build: Callable[[Any], Report], **options: Any) -> None:
+    given = {
+        "master": "local[1]",
+        "memory": "1g",
+        "json_file": None,
+        "parquet_folder": None,
+        "html_file": None,
+    }
+    job_run.run_job("test", build, **{**given, "quiet": False, **options})
+
+
+@contextmanager
+def ends(code: int) -> Iterator[None]:
+    with pytest.raises(SystemExit) as ended:
+        yield
+    assert ended.value.code == code
+
+
+def test_ctrl_c_stops_the_session_and_is_code_130(spark: FakeSession) -> None:
+    def interrupted(_: Any) -> Report:
+        raise KeyboardInterrupt
+
+    with ends(130):
+        run_built(interrupted)
+    assert spark.is_stopped
+
+
+def test_an_audit_that_finds_something_is_code_2_and_a_report_that_tells_is_not(
+    spark: FakeSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report("Title", "Lead [of/it].", [], ["one thing"])
+    file = tmp_path / "r.json"
+    with ends(2):
+        run_built(lambda _: report, json_file=str(file))
+    assert json.loads(file.read_text())["findings"] == ["one thing"]
+    said = capsys.readouterr().out
+    assert "1 finding\n  one thing" in said
+    assert "Lead [of/it]." in said
+    assert said.endswith(f"Written: {file}\n")
+    run_built(lambda _: report, fails_on_findings=False)
+    run_built(lambda _: Report("Title", "", [], []))
+    assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
+
+
+@pytest.mark.parametrize(("is_terminal", "quiet"), [(True, False), (False, False), (True, True)])
+def test_progress_is_for_terminals(
+    spark: FakeSession, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, quiet: bool
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
+    run_built(lambda _: Report("Title", "", []), quiet=quiet)
+    assert spark.started["shows_progress"] is (is_terminal and not quiet)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (NoJavaError("Spark needs Java 17"), "Spark needs Java 17"),
+        (
+            RuntimeError("An error occurred while calling None.x.\n: java.lang.X: no master\n\tat y"),
+            "Spark does not start with --master local[1] and --memory 1g: java.lang.X: no master",
+        ),
+    ],
+)
+def test_a_session_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    def start(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(session, "pocketmq_session", start)
+    with ends(2):
+        run_built(lambda _: Report("Title", "", []))
+    assert capsys.readouterr().err == f"pocketmq: {said}\n"
+
+
+def test_only_spark_s_own_folders_are_replaced(tmp_path: Path) -> None:
+    job_run.check_replaceable("--to", str(tmp_path / "new"))
+    job_run.check_replaceable("--to", "s3a://bucket/anything")
+    for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "date=2026-01-01").mkdir()
+    job_run.check_replaceable("--to", str(tmp_path))
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(OptionError, match=r"--to: .* holds thesis\.txt"):
+        job_run.check_replaceable("--to", str(tmp_path))
+
+
+def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\nsecretKey: secret1\n")
+    home = {"ROCKETMQ_HOME": str(tmp_path)}
+    assert complete(Access(), home) == Access(access_key="file1", secret_key="secret1")
+    assert complete(Access(uses_tls=True), {}) == Access(uses_tls=True)
+    given = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
+    assert complete(given, home) == given
+    source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(given)}
+    assert read_source_options(source, is_stream=False).access == given
+    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
+    with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
+        complete(Access(), home)
