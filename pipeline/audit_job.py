@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .job_output import Report, Section
+from .job_output import Report, Section, counted
 from .job_run import output_options, run_job
 from .messages_of import check_store
 
@@ -54,7 +54,7 @@ def build(spark: "SparkSession", store: str, *, topics: str | None = None, check
     ]
     told = [
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in damaged.limit(20).collect()),
-        *(f"{row.topic} queue {row.queueId}: {row.what}, {row['count']} messages from offset {row.first}"
+        *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
           for row in gaps.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} stands before {row.previous} in the log"
           for row in disorder.limit(20).collect()),

@@ -20,8 +20,10 @@ def draw(
     doubles: Sequence[DoubleOwner],
     idle: Sequence[Gap],
     members: Sequence[Mapping[str, Any]],
+    side_of: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """A piece for each group of each journal, also of one that never pulled."""
+    """A piece for each group of each journal, also of one that never pulled. `side_of` names journals where several
+    are compared."""
     groups = {(run.journal, run.group) for run in runs} | {(one["journal"], one["group"]) for one in members}
     if not groups:
         return [paragraph("No consumer pulled, or said that it is there, while this was recorded.")]
@@ -29,9 +31,10 @@ def draw(
     for journal, group in sorted(groups):
         mine = [run for run in runs if (run.journal, run.group) == (journal, group)]
         there = [one for one in members if (one["journal"], one["group"]) == (journal, group)]
+        side = (side_of or {}).get(journal)
+        pieces.append(heading(f"Group {group}" if side is None else f"Group {group} in {side}"))
         pieces += _group(
             journal,
-            group,
             mine,
             [one for one in doubles if (one.journal, one.group) == (journal, group)],
             [one for one in idle if (one.journal, one.group) == (journal, group)],
@@ -42,7 +45,6 @@ def draw(
 
 def _group(
     journal: str,
-    group: str,
     runs: Sequence[Run],
     doubles: Sequence[DoubleOwner],
     idle: Sequence[Gap],
@@ -85,7 +87,6 @@ def _group(
     marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
     left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
     return [
-        heading(f"Group {group}"),
         paragraph(
             f"Broker {journal.partition('@')[0]}, clients: {len(colour_of)}. Time counts from {_moment(begin)}. "
             "Circles mark findings; point at a bar or circle to read of it."

@@ -16,7 +16,7 @@ from pocketmq.protocol.languages import version_name
 from .behaviour_drawing import draw
 from .job_output import Report, Section
 from .job_run import output_options, run_job
-from .journal_rows import check_journal
+from .journal_rows import sides_of
 from .ownership import DoubleOwner, Gap, Run, cut_at_next, double_owners, gaps, merged
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     members, clients = members_of(entries).cache(), clients_of(entries, pulls).cache()
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
     told = findings_of(doubles, idle, clients, dropped)
-    drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()])
+    sides = dict(zip(paths, _side_names(paths), strict=True)) if len(paths) > 1 else {}
+    side_of = {journal: sides[path] for journal, path in sides_of(paths).items() if sides}
+    drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
     return Report(
         "Client behaviour",
         f"From {', '.join(paths)}.",
@@ -435,14 +437,10 @@ def findings_of(
 def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> None:
     """What clients did, from the JOURNALS of brokers started with --journal; several are compared."""
 
-    def check() -> None:
-        for path in journals:
-            check_journal(path)
-
     def built(spark: "SparkSession") -> Report:
         return build(spark, journals, gap_seconds=gap_seconds)
 
-    run_job("behaviour", built, check=check, is_short=True, **options)
+    run_job("behaviour", built, check=lambda: sides_of(journals), is_short=True, **options)
 
 
 if __name__ == "__main__":

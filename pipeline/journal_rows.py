@@ -7,7 +7,7 @@ newer form is refused. The bytes are drawn in `pocketmq.protocol.journal_frames`
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -82,15 +82,29 @@ def journal_files(path: Path) -> list[Path]:
     return files
 
 
-def check_journal(text: str) -> None:
-    """`OptionError` where there is none, `JournalError` for one that is not to be read."""
-    try:
-        files = journal_files(Path(text))
-    except OptionError as error:
-        raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
-    for file in files:
-        with _readable(file):
-            FrameReader(mapped(str(file)))
+def sides_of(paths: Sequence[str]) -> dict[str, str]:
+    """Journal -> the path it is in. `OptionError` where there is none, or one stands in two paths, which are compared;
+    `JournalError` for one that is not to be read."""
+    found: dict[str, str] = {}
+    for text in paths:
+        try:
+            files = journal_files(Path(text))
+        except OptionError as error:
+            raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
+        for file in files:
+            with _readable(file):
+                about = next(iter(FrameReader(mapped(str(file)))), None)
+                journal = None if about is None else journal_name(decode_about(about))
+            if journal is not None and found.setdefault(journal, text) != text:
+                raise OptionError(
+                    f"JOURNALS: {found[journal]} and {text} are of one journal, {journal}: give its folder, once"
+                )
+    return found
+
+
+def journal_name(about: dict[str, Any]) -> str:
+    """One run of one broker."""
+    return f"{about.get('brokerName', '?')}@{about.get('startedNs', 0)}"
 
 
 @contextmanager
@@ -111,7 +125,7 @@ def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
         for payload in frames:
             if about is None:
                 about = decode_about(payload)
-                journal = f"{about.get('brokerName', '?')}@{about.get('startedNs', 0)}"
+                journal = journal_name(about)
                 continue
             yield [
                 {**row, "journal": journal, "file": str(path)} for row in map(_row, decode_entries(payload))

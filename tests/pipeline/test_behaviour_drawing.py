@@ -77,3 +77,11 @@ def test_a_long_text_of_a_table_may_be_broken_and_a_short_one_not() -> None:
     drawn = table([{"rule": "word " * 20}, {"rule": "word"}])
     assert "<td class=long>word word" in drawn
     assert "<td>word</td>" in drawn
+
+
+def test_drawings_of_two_journals_say_whose_they_are() -> None:
+    other = {**member(), "journal": "broker-a@2"}
+    drawn = "".join(draw([], [], [], [member(), other], {"broker-a@1": "old", "broker-a@2": "new"}))
+    assert "<h2>Group billing in old</h2>" in drawn
+    assert "<h2>Group billing in new</h2>" in drawn
+    assert "<h2>Group billing</h2>" in "".join(draw([], [], [], [member()]))

@@ -18,7 +18,7 @@ from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.job_access import complete, source_options
 from pocketmq.pipeline.job_output import Report
 from pocketmq.pipeline.options import read_source_options
-from pocketmq.protocol.journal_frames import MAGIC
+from pocketmq.protocol.journal_frames import MAGIC, encode_head
 
 
 class FakeSession:
@@ -78,6 +78,7 @@ def run(*words: str) -> Result:
         ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is no journal"),
         ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is no journal"),
         ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
+        ("behaviour {0}/whole {0}", "JOURNALS: {0}/whole and {0} are of one journal, broker-a@1: give its"),
         ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
     ],
 )
@@ -88,6 +89,9 @@ def test_what_can_be_mended_is_one_line_and_code_2_before_spark_starts(
     (tmp_path / "commitlog" / f"{0:020}").touch()
     (tmp_path / "old.journal").write_bytes(MAGIC + b"\x01")
     (tmp_path / "newer.journal").write_bytes(MAGIC + b"\x07more")
+    (tmp_path / "whole").mkdir()
+    for file in (tmp_path / "whole" / "1.journal", tmp_path / "a.journal"):
+        file.write_bytes(encode_head({"brokerName": "broker-a", "startedNs": 1}))
     (tmp_path / "other").write_text("hello, there")
     ended = run(*words.format(tmp_path).split())
     assert ended.exit_code == 2

@@ -45,7 +45,7 @@ def test_the_audit_finds_one_gap_and_one_bad_crc(spark: SparkSession, tmp_path: 
     assert report.findings is not None
     told_damage, told_gap = report.findings
     assert told_damage.startswith("bad crc at log position")
-    assert told_gap == f"{TOPIC} queue {MISSING[0]}: missing, 1 messages from offset {MISSING[1]}"
+    assert told_gap == f"{TOPIC} queue {MISSING[0]}: missing, 1 message from offset {MISSING[1]}"
     write(report, Outputs(str(tmp_path / "r.json"), None, str(tmp_path / "r.html"), is_quiet=True))
     assert json.loads((tmp_path / "r.json").read_text())["gaps"][0]["first"] == MISSING[1]
     assert "bad crc" in (tmp_path / "r.html").read_text()
