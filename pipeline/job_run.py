@@ -4,9 +4,12 @@ Spark takes seconds to start, so what the user can mend is said before: one line
 words. Exit code 2 as well where an audit finds something; 130 for Ctrl-C. Next: `job_output.py`.
 """
 
+import logging
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +69,7 @@ def run_job(
     """Run a job in a session of its own, and write what it found. `check` raises what can be said without Spark;
     `is_short`: its plans cost more than its rows."""
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
+    logging.getLogger().addFilter(_is_not_of_ctrl_c)
     try:
         check()
         check_session(master, memory)
@@ -79,6 +83,8 @@ def run_job(
             raise
         click.echo(f"pocketmq: {line}", err=True)
         sys.exit(USER_ERROR)
+    finally:
+        logging.getLogger().removeFilter(_is_not_of_ctrl_c)
     if report.findings and fails_on_findings:
         sys.exit(FOUND)
 
@@ -97,13 +103,14 @@ def _run(
     except ImportError as error:
         raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'") from error
     try:
-        spark = pocketmq_session(
-            f"pocketmq {name}",
-            master=master,
-            memory=memory,
-            shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
-            is_quick_to_start=is_short,
-        )
+        with interrupts_kept() as interrupts:
+            spark = pocketmq_session(
+                f"pocketmq {name}",
+                master=master,
+                memory=memory,
+                shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
+                is_quick_to_start=is_short,
+            )
     except PipelineError:
         raise
     except Exception as error:
@@ -111,6 +118,8 @@ def _run(
             f"Spark does not start with --master {master} and --memory {memory}: {cause(error)}"
         ) from error
     try:
+        if interrupts:
+            raise KeyboardInterrupt
         # What a task raises comes to us as an exception; the log would print it with Java's stack before.
         spark.sparkContext.setLogLevel("OFF")
         report = build(spark)
@@ -118,6 +127,31 @@ def _run(
     finally:
         spark.stop()
     return report
+
+
+def _is_not_of_ctrl_c(record: logging.LogRecord) -> bool:
+    """The bridge to Java logs the stack of what is the end the user wished for."""
+    return record.msg != "KeyboardInterrupt while sending command."
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[list[int]]:
+    """Ctrl-C is noted and no more: Java that is left alone while it starts would stay for ever."""
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield came  # it is ignored, or somebody else's
+        return
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield came
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # Spark has a handler of its own once it runs
+            signal.signal(signal.SIGINT, before)
 
 
 def check_session(master: str, memory: str) -> None:

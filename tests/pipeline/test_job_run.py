@@ -1,17 +1,23 @@
 """How a job meets its user: what can be mended is said in one line before Spark starts, and every end has its code."""
 
 import json
+import logging
+import os
+import re
+import shlex
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 pytest.importorskip("pyspark")
 
-from pocketmq.cli.pipeline import pipeline
+from pocketmq.cli.pipeline import JOBS, pipeline
 from pocketmq.pipeline import job_run, session
 from pocketmq.pipeline.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
@@ -37,6 +43,14 @@ class FakeSession:
 
     def stop(self) -> None:
         self.is_stopped = True
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_as_on_a_terminal() -> Iterator[None]:
+    """A suite in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -119,13 +133,33 @@ def ends(code: int) -> Iterator[None]:
     assert ended.value.code == code
 
 
-def test_ctrl_c_stops_the_session_and_is_code_130(spark: FakeSession) -> None:
+def test_ctrl_c_stops_the_session_and_is_code_130_without_a_word(
+    spark: FakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
     def interrupted(_: Any) -> Report:
+        logging.error("KeyboardInterrupt while sending command.")  # as py4j does, with its stack
         raise KeyboardInterrupt
 
     with ends(130):
         run_built(interrupted)
     assert spark.is_stopped
+    assert caplog.records == []
+
+
+def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
+    spark: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = session.pocketmq_session
+
+    def interrupted(*words: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return started(*words, **options)
+
+    monkeypatch.setattr(session, "pocketmq_session", interrupted)
+    with ends(130):
+        run_built(lambda _: pytest.fail("the job began"))
+    assert spark.is_stopped
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_an_audit_that_finds_something_is_code_2_and_a_report_that_tells_is_not(
@@ -201,3 +235,12 @@ def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> N
     (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
     with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
         complete(Access(), home)
+
+
+def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:
+    document = Path(__file__).parents[2] / "docs" / "pipeline.md"
+    examples = re.findall(r"`pocketmq pipeline (\w+) (.*?)`", document.read_text(encoding="utf-8"))
+    assert {job for job, _ in examples} == JOBS.keys() - {"demo"}
+    for job, words in examples:
+        command = pipeline.get_command(click.Context(pipeline), job)
+        command.make_context(job, shlex.split(words))
