@@ -117,6 +117,8 @@ def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path:
     export_job.build(spark, Place(store=str(store)), str(folder))
     assert (folder / "date=2023-11-14" / f"topic={TOPIC}").is_dir()
     assert spark.read.parquet(str(folder)).count() == COUNT
+    nothing = export_job.build(spark, Place(store=str(store), topics="Nobody"), str(tmp_path / "empty"))
+    assert rows(nothing, "rows") == []
 
 
 def test_latency_joins_what_was_sent_with_what_was_received(spark: SparkSession, rocketmq: RocketMQ) -> None:
