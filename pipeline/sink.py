@@ -42,7 +42,7 @@ from .errors import OptionError, PipelineError
 from .offsets import Queue
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions, check_columns, read_sink_options
 from .transactions import end_transactions, is_written, remember_written
-from .wire import wire
+from .wire import wire_for
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -73,7 +73,7 @@ class _Writing:
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> Written:
         options = self._options
         sender = BatchSender(
-            wire(options.namesrv_addr, options.access),
+            wire_for(options),
             group=options.group,
             in_flight=options.in_flight,
             timeout_ms=options.send_timeout_ms,

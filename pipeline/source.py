@@ -36,7 +36,7 @@ from .offsets import Range
 from .options import SourceOptions, as_dict, read_source_options
 from .planner import Planner
 from .range_reader import RangeReader
-from .wire import wire
+from .wire import wire_for
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamReader, DataSourceWriter
@@ -113,9 +113,7 @@ def read_range(options: SourceOptions, layout: Layout, partition: InputPartition
     nothing in it."""
     if not isinstance(partition, RangePartition):
         return
-    for records in RangeReader(
-        wire(options.namesrv_addr, options.access), partition.value, options
-    ).batches():
+    for records in RangeReader(wire_for(options), partition.value, options).batches():
         yield layout.batch_of(records)
 
 
@@ -127,7 +125,7 @@ class TopicReader(DataSourceReader):
         self._layout = Layout(schema, MESSAGE_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
-        planner = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
+        planner = Planner(wire_for(self._options), self._options)
         return [RangePartition(one) for one in planner.split(self._narrowed(planner.batch(), planner))]
 
     def _narrowed(self, ranges: list[Range], planner: Planner) -> list[Range]:

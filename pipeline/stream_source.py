@@ -30,7 +30,7 @@ from .options import SourceOptions
 from .planner import Bounds, Planner
 from .range_reader import RangeReader
 from .source import Layout, RangePartition, read_range
-from .wire import wire
+from .wire import wire_for
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -53,7 +53,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _planner(self) -> Planner:
         if self._planned is None:
-            self._planned = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
+            self._planned = Planner(wire_for(self._options), self._options)
         return self._planned
 
     def __getstate__(self) -> dict[str, Any]:

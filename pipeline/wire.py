@@ -1,7 +1,7 @@
 """The wire for code without an event loop: routes, offsets and commits, over connections kept for the process.
 
-Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire(namesrv_addr, access)` gives
-each process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
+Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire_for(options)` gives each
+process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
 Questions are repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one.
 Pulling whole ranges is `range_reader.py`, sending `batch_sender.py`.
 """
@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.client.connection import Connection
 from pocketmq.client.connections import Connections
@@ -56,6 +56,21 @@ def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
     if found is None:
         found = _wires[key] = Wire(namesrv_addr, access)
     return found
+
+
+class Reaching(Protocol):
+    """Options of a source or sink, as far as they say who is asked and what is shown to them."""
+
+    @property
+    def namesrv_addr(self) -> str: ...
+
+    @property
+    def access(self) -> Access: ...
+
+
+def wire_for(options: Reaching) -> "Wire":
+    """The process's wire for these options."""
+    return wire(options.namesrv_addr, options.access)
 
 
 class Wire:
