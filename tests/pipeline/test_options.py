@@ -33,7 +33,21 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
         ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "subscribePattern": ""}, "subscribePattern: is required"),
         ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[1]}'}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":"01"}}'}, "assign: JSON such as"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":{"0":5}}}'}, "assign: JSON such as"),
+        ({"rocketmq.namesrv.addr": "localhost", "subscribe": "T"}, "namesrv.addr: host:port"),
+        ({"rocketmq.namesrv.addr": ";", "subscribe": "T"}, "namesrv.addr: host:port"),
+        (
+            {**GOOD, "minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"},
+            "minOffsetsPerTrigger: at most",
+        ),
+        ({**GOOD, "subExpression": "||"}, r"subExpression: \* or tags such as"),
+        ({**GOOD, "subExpression": " || "}, r"subExpression: \* or tags such as"),
+        ({**GOOD, "filterType": "SQL92"}, "subExpression: a condition"),
+        ({**GOOD, "groupId": "a b"}, "groupId: .*illegal characters"),
+        ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "committed needs groupId"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:

@@ -4,6 +4,7 @@ An embedded server, or one that ends connections; no Spark.
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -195,6 +196,53 @@ def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
 
 
 def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
+def test_a_start_beyond_the_end_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
+    """No range begins there, so that the loss of the messages before it would be no range's either."""
+    topic = rocketmq.topic("beyond", queues=2)
+    for number in range(4):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    start = f'{{"{topic}":{{"0":99,"1":-2}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\), not there"):
+            read(wire, options(rocketmq, topic, startingOffsets=start))
+        tolerant = options(rocketmq, topic, startingOffsets=start, failOnDataLoss="false")
+        assert read(wire, tolerant) == ["m1", "m3"]
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ('{"times":1,"another":1}', "exactly the topics there are, and differs in another"),
+        ('{"another":1}', "differs in another, times"),
+        ("{}", "differs in times"),
+        ('{"times":-5}', "epoch ms, 0 or more, not -5"),
+        ('{"times":1.5}', "epoch ms, 0 or more, not 1.5"),
+        ('{"times":true}', "epoch ms, 0 or more, not True"),
+        ('{"times":{"0":-1}}', "epoch ms, 0 or more, not -1"),
+        ('{"times":{"0":1.5}}', 'JSON such as {"T":1700000000000}'),
+        ('{"times":{"1":5}}', "missing: times broker-a queue 0; not there: times broker-a queue 1"),
+        ("[]", "JSON such as"),
+    ],
+)
+def test_times_that_are_none_or_of_other_topics_are_refused(
+    times: str, said: str, rocketmq: RocketMQ
+) -> None:
+    queue = Queue("times", "broker-a", 0)
+    chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
+    with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp: .*{re.escape(said)}"):
+        Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
+
+
+def test_a_send_is_given_up_after_so_many_retries() -> None:
+    with Wire("127.0.0.1:1").held() as wire:
+        sender = BatchSender(
+            wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
+        )
+        sender.send_one("T", b"x", "", 0)
+        with pytest.raises(SendError, match=r"cannot connect .*, given up after 1 retries"):
+            sender.finish()
+
+
     with Wire(rocketmq.namesrv_addr).held() as wire, pytest.raises(OptionError, match="no-such-topic"):
         wire.queues("no-such-topic", 500)
 
