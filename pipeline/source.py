@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
+from pocketmq.protocol.subscription import ExpressionError, tag_subscription
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -32,6 +33,7 @@ from pyspark.sql.types import StructType
 
 from .codec import Records
 from .columns import MESSAGE_COLUMNS, check_names, ddl
+from .errors import OptionError
 from .offsets import Range
 from .options import SourceOptions, as_dict, read_source_options
 from .planner import Planner
@@ -93,6 +95,8 @@ class Layout:
     def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         self.names = check_names(columns, fields)
+        if len(set(self.names)) < len(self.names):
+            raise OptionError(f"schema: names a column twice: {', '.join(self.names)}")
         self.arrow = to_arrow_schema(schema, timezone="UTC")
 
     def batch(self, arrays: list[Any]) -> Any:
@@ -186,11 +190,7 @@ class FilteringReader(TopicReader):
 
     def _ask_for_tags(self) -> None:
         tags = self._values.get("tags")
-        if (
-            tags
-            and not self._options.is_filtered
-            and all("||" not in str(tag) and tag != "*" for tag in tags)
-        ):
+        if tags and not self._options.is_filtered and all(map(_can_be_asked_for, tags)):
             self._options = msgspec.structs.replace(
                 self._options, expression=" || ".join(sorted(map(str, tags)))
             )
@@ -218,6 +218,14 @@ class FilteringReader(TopicReader):
             "queueId": one.queue.queue_id,
         }
         return all(fact in self._values.get(column, {fact}) for column, fact in facts.items())
+
+
+def _can_be_asked_for(tag: Any) -> bool:
+    """Whether an expression can name this tag: there, blanks around one are dropped, and `*` and `||` are signs."""
+    try:
+        return tag_subscription("", str(tag), sub_version=0).tags_set == {tag}
+    except ExpressionError:
+        return False
 
 
 def _as_number(value: Any) -> int:

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from .columns import MESSAGE_COLUMNS
 from .errors import CheckpointError, PipelineError
 from .offsets import Loss, Offsets, Queue, Range, StreamPosition, limited, ranges_between
-from .options import SourceOptions
+from .options import SourceOptions, wanted_topics
 from .planner import Bounds, Planner
 from .range_reader import RangeReader
 from .source import Layout, RangePartition, read_range
@@ -137,10 +137,12 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return True
 
     def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
+        most_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         if isinstance(limit, ReadMaxRows):
-            return limited(begin, end, limit.max_rows)
-        if isinstance(limit, ReadMaxBytes):
-            return limited(begin, end, max(1, limit.max_bytes // self._message_bytes(begin, end)))
+            end = limited(begin, end, limit.max_rows)
+            most_bytes = self._options.max_bytes_per_trigger  # the engine hands over one limit only
+        if most_bytes is not None:
+            end = limited(begin, end, max(1, most_bytes // self._message_bytes(begin, end)))
         return end
 
     def _message_bytes(self, begin: Offsets, end: Offsets) -> int:
@@ -155,12 +157,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_topics(self, position: StreamPosition) -> None:
         options = self._options
-        wanted = set(options.topics) | {queue.topic for queue in options.assigned}
-        foreign = position.topics() - wanted if wanted else set()
-        if foreign:
+        topics = position.topics()
+        if options.pattern is not None:
+            wanted = set(wanted_topics(options.pattern, sorted(topics)))
+        else:
+            wanted = set(options.topics) | {queue.topic for queue in options.assigned}
+        if topics - wanted:
             raise CheckpointError(
-                f"the checkpoint is of {', '.join(sorted(position.topics()))}, the query reads "
-                f"{', '.join(sorted(wanted))}: give it a checkpoint of its own, or the same topics"
+                f"the checkpoint is of {', '.join(sorted(topics))}, the query reads "
+                f"{options.pattern or ', '.join(sorted(wanted))}: give it a checkpoint of its own, or the same topics"
             )
 
     # -- reading
