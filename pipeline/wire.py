@@ -134,28 +134,35 @@ class Wire:
         return self._connections
 
     async def patiently(
-        self, what: str, ask: Callable[[bool], Awaitable[ResultT]], retry_timeout_ms: int
+        self,
+        what: str,
+        ask: Callable[[bool], Awaitable[ResultT]],
+        retry_timeout_ms: int,
+        *,
+        retries: int | None = None,
     ) -> ResultT:
         """`ask(fresh)` until it answers; `fresh` is true from the second time on, for the route may have changed.
 
-        `SourceUnreachable` when the time is over, with the last reason. Refusals that time will not change come out at
-        once.
+        `SourceUnreachable` when the time is over or it was asked `retries` times more, with the last reason. Refusals
+        that time will not change come out at once.
         """
         deadline = time.monotonic() + retry_timeout_ms / 1000
-        pause, fresh = FIRST_PAUSE_SECONDS, False
+        pause, asked = FIRST_PAUSE_SECONDS, 0
         while True:
             try:
-                return await ask(fresh)
+                return await ask(asked > 0)
             except (NotReachable, RouteNotFound, RequestRefused) as error:
                 if isinstance(error, RequestRefused) and error.code not in BUSY:
                     raise PipelineError(f"{what}: {error}") from error
+                if asked == retries:
+                    raise SourceUnreachable(f"{what}: {error}, given up after {retries} retries") from error
                 if time.monotonic() + pause > deadline:
                     raise SourceUnreachable(
                         f"{what}: {error}, given up after {retry_timeout_ms} ms"
                     ) from error
             except ClientError as error:
                 raise OptionError(f"{what}: {error}") from error
-            fresh = True
+            asked += 1
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 

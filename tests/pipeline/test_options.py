@@ -85,6 +85,25 @@ def test_system_topics_come_only_when_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"nameServer": "x"}, "namesrv.addr: host:port"),
+        ({"topic": "a/b"}, "topic: .*illegal characters"),
+        ({"producerGroup": "a b"}, "producerGroup: .*illegal characters"),
+        ({"sendRetries": "-1"}, "sendRetries: a whole number, 0 or more"),
+        ({"batchBytes": "5000000"}, "batchBytes: a whole number, 1 to 4194304"),
+        ({"inFlight": "65"}, "inFlight: a whole number, 1 to 64"),
+        ({"maxRowsPerSecond": "0"}, "maxRowsPerSecond: a whole number, 1 or more"),
+        ({"guarantee": "exactly-once"}, "guarantee: one of at-least-once, idempotent, transactional"),
+        ({"subscribe": "T"}, "subscribe: there is none"),
+    ],
+)
+def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        read_sink_options({"nameServer": "x:1", **options})
+
+
+@pytest.mark.parametrize(
     ("fields", "options", "named"),
     [
         ([("topic", "string")], {}, "body: is required"),

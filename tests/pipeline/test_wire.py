@@ -16,7 +16,13 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 from pocketmq.pipeline.batch_sender import BatchSender
 from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
-from pocketmq.pipeline.errors import DataLossError, OptionError, PipelineError, SourceUnreachable
+from pocketmq.pipeline.errors import (
+    DataLossError,
+    OptionError,
+    PipelineError,
+    SendError,
+    SourceUnreachable,
+)
 from pocketmq.pipeline.offsets import Queue, Range
 from pocketmq.pipeline.options import SourceOptions, read_source_options
 from pocketmq.pipeline.planner import Planner
@@ -190,12 +196,6 @@ def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> Non
             ]
 
 
-def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
-    with Wire("127.0.0.1:1").held() as wire, pytest.raises(SourceUnreachable, match="given up after 200 ms"):
-        wire.queues("T", 200)
-
-
-def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
 def test_a_start_beyond_the_end_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
     """No range begins there, so that the loss of the messages before it would be no range's either."""
     topic = rocketmq.topic("beyond", queues=2)
@@ -243,6 +243,12 @@ def test_a_send_is_given_up_after_so_many_retries() -> None:
             sender.finish()
 
 
+def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
+    with Wire("127.0.0.1:1").held() as wire, pytest.raises(SourceUnreachable, match="given up after 200 ms"):
+        wire.queues("T", 200)
+
+
+def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
     with Wire(rocketmq.namesrv_addr).held() as wire, pytest.raises(OptionError, match="no-such-topic"):
         wire.queues("no-such-topic", 500)
 
