@@ -26,6 +26,8 @@ ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i
 assert ENTRY.itemsize == 20
 PRE_BLANK: Final = 0x7FFFFFFF
 """The size in entries that fill the first file of a queue which did not begin at 0."""
+MOST_SPLITS: Final = 10_000
+"""Tasks of one scan: the engine keeps each of them in the driver, and takes milliseconds to start one."""
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -66,12 +68,13 @@ def log_files(folder: Path) -> list[LogFile]:
 
 
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:
-    """The files cut into tasks of about `split_bytes`, at least `least` of them. Cuts fall anywhere."""
+    """The files cut into tasks of about `split_bytes`, at least `least` of them, and about `MOST_SPLITS` at most.
+    Cuts fall anywhere."""
     written = {file: _written_bytes(file, known_end) for file in files}
     total = sum(written.values())
     if not files:
         return []
-    step = max(1, min(split_bytes, -(-total // least)))
+    step = max(1, min(split_bytes, -(-total // least)), -(-total // MOST_SPLITS))
     splits = []
     for file in files:
         edges = [*range(0, written[file], step), written[file], file.size]
