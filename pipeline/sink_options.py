@@ -19,7 +19,7 @@ _NAMES: Final = (
     *("sendTimeoutMs", "retryTimeoutMs", "sendRetries", "maxRowsPerSecond", *ACCESS_NAMES),
 )
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
-_OF_SPARK: Final = ("checkpointlocation", "path")
+_OF_SPARK: Final = ("checkpointlocation", "path", "queryname")
 """Options of the engine's own that come along."""
 
 

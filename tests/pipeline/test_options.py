@@ -60,6 +60,11 @@ def test_a_stream_has_no_end() -> None:
         read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
 
 
+def test_options_of_the_engine_itself_are_none_of_the_sink() -> None:
+    own = {"queryName": "q", "checkpointLocation": "/c", "path": "T"}
+    assert read_sink_options({"nameServer": "x:1", **own}) == read_sink_options({"nameServer": "x:1"})
+
+
 def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
     read = read_source_options(
         {"nameserver": "h:1", "TOPIC": "A, B", "MAXOFFSETSPERTRIGGER": "7"}, is_stream=True

@@ -153,7 +153,8 @@ def test_a_repeated_batch_carries_the_same_ids(
         writer = (
             rows.writeStream.format("rocketmq").option(ADDRESS, rocketmq.namesrv_addr).option("topic", target)
         )
-        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        writer = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        query = writer.queryName("copies").start()  # the engine hands its own options over, the name too
         assert query.awaitTermination(60)
 
     run()
