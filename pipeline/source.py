@@ -64,9 +64,12 @@ class RocketMQSource(DataSource):
         return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
-        from .stream_source import TopicStreamReader
+        from .stream_source import RefusedReader, TopicStreamReader
 
-        return TopicStreamReader(read_source_options(as_dict(self.options), is_stream=True), schema)
+        try:
+            return TopicStreamReader(read_source_options(as_dict(self.options), is_stream=True), schema)
+        except OptionError as error:
+            return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from .sink import TopicWriter

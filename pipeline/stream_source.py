@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from .columns import MESSAGE_COLUMNS
-from .errors import CheckpointError, PipelineError
+from .errors import CheckpointError, OptionError, PipelineError
 from .offsets import Loss, Offsets, Queue, Range, StreamPosition, limited, ranges_between
 from .options import SourceOptions, wanted_topics
 from .planner import Bounds, Planner
@@ -198,3 +198,29 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.wire.commit(quick.group, StreamPosition.of_json(end).offsets, quick.plan_timeout_ms)
         except PipelineError as error:
             _log.warning("progress of group %s is not stored: %s", quick.group, error)
+
+
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Says what is wrong with the options when it is first asked for anything.
+
+    A reader that cannot be made the engine's worker wants to stop all the same, and what its user gets to see is that
+    there is no variable `reader`.
+    """
+
+    def __init__(self, error: OptionError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        raise self._error
