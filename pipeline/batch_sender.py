@@ -211,8 +211,13 @@ class BatchSender:
         """Writable queues; of a topic that is yet to be made those it will have."""
         try:
             route = await self._wire.route(topic, fresh=fresh)
-        except RouteNotFound:
-            template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
+        except RouteNotFound as missing:
+            try:
+                template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
+            except RouteNotFound:
+                raise RouteNotFound(
+                    f"no broker has topic {topic}, and none makes topics by itself"
+                ) from missing
             route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
             self._wire.remember(topic, route)
         queues = [Queue(topic, one.broker_name, one.queue_id) for one in route.write_queues()]

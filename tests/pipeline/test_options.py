@@ -46,6 +46,8 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "subExpression": "||"}, r"subExpression: \* or tags such as"),
         ({**GOOD, "subExpression": " || "}, r"subExpression: \* or tags such as"),
         ({**GOOD, "filterType": "SQL92"}, "subExpression: a condition"),
+        ({**GOOD, "rocketmq.consumer.offset.reset.to": "latest"}, "reset.to: there is none"),
+        ({**GOOD, "rocketmq.groupName": "another"}, "groupName: there is none"),
         ({**GOOD, "groupId": "a b"}, "groupId: .*illegal characters"),
         ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "committed needs groupId"),
     ],

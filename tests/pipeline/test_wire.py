@@ -233,6 +233,26 @@ def test_times_that_are_none_or_of_other_topics_are_refused(
         Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
 
 
+def test_a_topic_that_no_broker_has_or_makes_is_named_by_its_own_name() -> None:
+    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).held() as wire:
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
+        sender.send_one("Unmade", b"x", "", 0)
+        with pytest.raises(SendError, match="no broker has topic Unmade, and none makes topics by itself"):
+            sender.finish()
+
+
+def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("sparse", queues=4)
+    for text in ("one", "two"):
+        rocketmq.send(topic, text, queue_id=2)
+    start = f'{{"{topic}":{{"0":0,"1":-1,"2":1,"3":-2}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        assert read(wire, options(rocketmq, topic)) == ["one", "two"]
+        assert read(wire, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
+        empty = rocketmq.topic("empty", queues=3)
+        assert read(wire, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
+
+
 def test_a_send_is_given_up_after_so_many_retries() -> None:
     with Wire("127.0.0.1:1").held() as wire:
         sender = BatchSender(

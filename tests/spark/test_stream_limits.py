@@ -105,3 +105,13 @@ def test_a_checkpoint_of_topics_that_a_pattern_does_not_mean_is_refused(rocketmq
                 CheckpointError, match=f"the checkpoint is of {topic}, the query reads another"
             ):
                 one.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_stream_that_begins_at_the_end_begins_where_that_was_first_asked(rocketmq: RocketMQ) -> None:
+    """The engine asks more than once; what came between two answers would be lost."""
+    topic = rocketmq.topic("begun", queues=1)
+    one = reader(rocketmq, topic, startingOffsets="latest")
+    start = one.initialOffset()
+    rocketmq.send(topic, "x")
+    assert one.initialOffset() == start
+    assert size(topic, start, one.latestOffset(start, ReadAllAvailable())) == 1
