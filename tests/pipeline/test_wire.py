@@ -5,7 +5,9 @@ An embedded server, or one that ends connections; no Spark.
 
 import asyncio
 import re
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -251,6 +253,43 @@ def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: R
         assert read(wire, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
         empty = rocketmq.topic("empty", queues=3)
         assert read(wire, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
+
+
+def test_a_broker_that_does_not_answer_is_given_up_in_the_time_the_options_say(
+    rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = rocketmq.topic("silent", queues=1)
+    rocketmq.send(topic, "one")
+    with socket.create_server(("127.0.0.1", 0)) as silent, Wire(rocketmq.namesrv_addr).held() as wire:
+        opened = wire._open()
+        get = opened.get
+
+        async def away(address: str) -> object:
+            broker = f"127.0.0.1:{silent.getsockname()[1]}"
+            return await get(broker if address == rocketmq.server.broker_addr else address)
+
+        monkeypatch.setattr(opened, "get", away)
+        chosen = options(rocketmq, topic, pullTimeoutMs="50", retryTimeoutMs="0")
+        with pytest.raises(SourceUnreachable, match=r"did not answer PULL_MESSAGE within 0.05 s, given up"):
+            read(wire, chosen, [Range(Queue(topic, "broker-a", 0), 0, 1)])
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=60, retry_timeout_ms=0)
+        sender.send_one(topic, b"x", "", 0)
+        with pytest.raises(SendError, match=r"did not answer SEND_MESSAGE_V2 within 0.06 s, given up"):
+            sender.finish()
+
+
+def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("slow", queues=1)
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        begun = time.monotonic()
+        sender = BatchSender(
+            wire, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
+        )
+        for _ in range(20):
+            sender.send_one(topic, b"x", "", 0)
+        sender.finish()
+        assert time.monotonic() - begun >= 0.2
+    assert len(rocketmq.messages(topic)) == 20
 
 
 def test_a_send_is_given_up_after_so_many_retries() -> None:
