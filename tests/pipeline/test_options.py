@@ -24,6 +24,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "startingOffsets": "committed"}, "groupId"),
         ({**GOOD, "endingOffsets": "earliest"}, "endingOffsets"),
         ({**GOOD, "minPartitions": "0"}, "minPartitions: a whole number, 1 or more"),
+        ({**GOOD, "pullBatchsize": "0"}, "pullBatchSize: a whole number, 1 to 65536"),
         ({**GOOD, "pullInFlight": "5000"}, "pullInFlight: a whole number, 1 to 1024"),
         ({**GOOD, "failOnDataLoss": "maybe"}, "failOnDataLoss: true or false"),
         ({**GOOD, "rocketmq.accessKey": "user"}, "rocketmq.accessKey, rocketmq.secretKey: both or none"),
@@ -103,6 +104,7 @@ def test_system_topics_come_only_when_named() -> None:
         ({"maxRowsPerSecond": "0"}, "maxRowsPerSecond: a whole number, 1 or more"),
         ({"guarantee": "exactly-once"}, "guarantee: one of at-least-once, idempotent, transactional"),
         ({"subscribe": "T"}, "subscribe: there is none"),
+        ({"batchrow": "5"}, "batchrow: there is none"),
     ],
 )
 def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
@@ -115,7 +117,7 @@ def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[s
     [
         ([("topic", "string")], {}, "body: is required"),
         ([("body", "int")], {"topic": "T"}, "body: is int"),
-        ([("body", "string")], {}, "topic"),
+        ([("body", "string")], {}, "no column topic and no option topic"),
         ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "bodyCRC: the sink knows"),
         (
             [("body", "string"), ("delayTimeLevel", "int")],

@@ -211,6 +211,18 @@ def test_a_start_beyond_the_end_is_a_loss_or_left_out(rocketmq: RocketMQ) -> Non
         assert read(wire, tolerant) == ["m1", "m3"]
 
 
+def test_an_end_that_is_not_there_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("ends", queues=2)
+    for number in range(4):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    end = f'{{"{topic}":{{"0":99,"1":-1}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\)"):
+            read(wire, options(rocketmq, topic, endingOffsets=end))
+        tolerant = options(rocketmq, topic, endingOffsets=end, failOnDataLoss="false")
+        assert read(wire, tolerant) == ["m0", "m2", "m1", "m3"]
+
+
 @pytest.mark.parametrize(
     ("times", "said"),
     [
@@ -312,15 +324,23 @@ def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
         wire.queues("no-such-topic", 500)
 
 
-@pytest.mark.parametrize(("expression", "is_on"), [("TAGS ===", True), ("TAGS = 'A'", False)])
-def test_an_expression_the_broker_cannot_use_is_refused_when_planning(expression: str, is_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("expression", "is_on", "said"),
+    [
+        ("TAGS ===", True, "broker-a cannot filter by 'TAGS ==='"),
+        ("TAGS = 'A'", False, "does not support consumer to filter message by SQL92"),
+    ],
+)
+def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
+    expression: str, is_on: bool, said: str
+) -> None:
     """Its pulls are answered as if there were none, so that a wrong expression would read everything."""
     with EmbeddedServer(enablePropertyFilter=is_on) as server:
         rocketmq = RocketMQ(server)
         chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
         with (
             Wire(server.namesrv_addr).held() as wire,
-            pytest.raises(OptionError, match="option subExpression"),
+            pytest.raises(OptionError, match=f"option subExpression: .*{said}"),
         ):
             Planner(wire, chosen).batch()
 

@@ -32,6 +32,18 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (StructField("color", StringType()), "column color: there is none; the columns are topic, "),
+        (StructField("queueId", StringType()), "column queueId: is int, not string"),
+    ],
+)
+def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Layout(StructType([field]), MESSAGE_COLUMNS)
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
@@ -140,6 +152,25 @@ def test_a_file_that_is_missing_between_two_is_damage(store: Path, driver: str) 
     )
     files[0].unlink()
     assert scan(store, driver=driver)[-1] == ("ok", 49), "the oldest files are deleted in good order"
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({}, 1),
+        ({"splitBytes": "1"}, LOG_FILE_BYTES),
+        ({"splitBytes": "1000"}, 12),
+        ({"minPartitions": "50"}, 50),
+        ({"driver": "consumequeue"}, 1),
+        ({"decodeRows": "3"}, 1),
+    ],
+)
+def test_every_message_is_read_once_whatever_the_cuts(
+    store: Path, options: dict[str, str], tasks: int
+) -> None:
+    given = {"path": str(store), **options}
+    assert len(StoreReader(read_store_options(given), STATUSES).partitions()) >= tasks
+    assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
 
 
 @pytest.mark.parametrize("option", [{"driver": "consumequeue"}, {"table": "consumequeue"}])
