@@ -56,6 +56,7 @@ class BatchSender:
         in_flight: int,
         timeout_ms: int,
         retry_timeout_ms: int,
+        retries: int | None = None,
         rows_per_second: int | None = None,
     ) -> None:
         self._wire = wire
@@ -63,6 +64,7 @@ class BatchSender:
         self._in_flight = in_flight
         self._timeout_seconds = timeout_ms / 1000
         self._retry_timeout_ms = retry_timeout_ms
+        self._retries = retries
         self._rows_per_second = rows_per_second
         self._turns = itertools.count(time.monotonic_ns())
         self._flying: set[asyncio.Task[None]] = set()
@@ -187,7 +189,9 @@ class BatchSender:
                 self._remember(request, place, Connection.read_fields(sent, command))
 
         try:
-            await self._wire.patiently(f"send to {request.topic}", ask, self._retry_timeout_ms)
+            await self._wire.patiently(
+                f"send to {request.topic}", ask, self._retry_timeout_ms, retries=self._retries
+            )
         except PipelineError as error:
             raise SendError(str(error)) from error
 
@@ -207,8 +211,13 @@ class BatchSender:
         """Writable queues; of a topic that is yet to be made those it will have."""
         try:
             route = await self._wire.route(topic, fresh=fresh)
-        except RouteNotFound:
-            template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
+        except RouteNotFound as missing:
+            try:
+                template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
+            except RouteNotFound:
+                raise RouteNotFound(
+                    f"no broker has topic {topic}, and none makes topics by itself"
+                ) from missing
             route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
             self._wire.remember(topic, route)
         queues = [Queue(topic, one.broker_name, one.queue_id) for one in route.write_queues()]

@@ -68,7 +68,7 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
     if "keys" in present:
         keys = batch.column("keys")
         if pa.types.is_list(keys.type):
-            keys = pc.binary_join(keys.cast(pa.list_(pa.string())), " ")
+            keys = _joined_keys(keys)
         pieces.append(_pair(names.KEYS, keys))
     if "tags" in present:
         pieces.append(_pair(names.TAGS, batch.column("tags")))
@@ -87,6 +87,15 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
     return texts
 
 
+def _joined_keys(lists: Any) -> Any:
+    """The keys of each row with blanks between them. A null among them is no key, and takes no others along."""
+    keys = lists.flatten().cast(pa.string())
+    is_key = pc.fill_null(pc.greater(pc.binary_length(keys), 0), False)
+    rows = np.asarray(pc.list_parent_indices(lists).filter(is_key))
+    edges = np.searchsorted(rows, np.arange(len(lists) + 1)).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(edges), keys.filter(is_key)), " ")
+
+
 def _pair(name: str, values: Any) -> Any:
     """`name 0x01 value 0x02`, nothing where the value is null or empty."""
     _refuse_separators(name, values)
@@ -102,6 +111,8 @@ def _map_texts(maps: Any) -> Any:
         raise OptionError(
             f"column properties: {wrong[0].as_py()} is reserved; keys, tags and the like have columns of their own"
         )
+    if pc.any(pc.equal(pc.binary_length(keys), 0)).as_py():
+        raise OptionError("column properties: a name is empty")
     _refuse_separators("properties", keys)
     _refuse_separators("properties", items)
     pairs = pc.binary_join_element_wise(keys, "\x01", pc.fill_null(items, ""), "\x02", "")

@@ -106,10 +106,16 @@ def flat(value: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
     }
 
 
-def read_offsets(option: str, text: str, queues: Iterable[Queue]) -> Offsets:
+OFFSETS_EXAMPLE: Final = '{"T":{"broker-a":{"0":23,"1":-2}}}'
+
+
+def read_offsets(
+    option: str, text: str, queues: Iterable[Queue], *, example: str = OFFSETS_EXAMPLE
+) -> Offsets:
     """The offsets a user wrote, `{"T": {"broker-a": {"0": 23}}}`, or `{"T": {"0": 23}}` where one broker serves T.
 
-    They must name exactly the queues there are. `OptionError` naming the option and what is wrong.
+    They must name exactly the queues there are. `OptionError` naming the option and what is wrong, with `example` for
+    what is no such JSON.
     """
     there = set(queues)
     brokers: dict[str, set[str]] = {}
@@ -119,23 +125,31 @@ def read_offsets(option: str, text: str, queues: Iterable[Queue]) -> Offsets:
         value = json.loads(text)
         offsets: Offsets = {}
         for topic, inner in value.items():
-            if all(isinstance(one, int) for one in inner.values()):
+            if not any(isinstance(one, dict) for one in inner.values()):
                 names = brokers.get(topic, set())
                 if len(names) > 1:
-                    raise OptionError(f"{option}: {topic} is on several brokers, name one of {sorted(names)}")
+                    raise OptionError(
+                        f"option {option}: {topic} is on several brokers, name one of {sorted(names)}"
+                    )
                 inner = dict.fromkeys(names or {"?"}, inner)
+            _check_whole(number for queues in inner.values() for number in queues.values())
             offsets |= flat({topic: inner})
     except (ValueError, TypeError, AttributeError) as error:
-        raise OptionError(
-            f'{option}: wants JSON such as {{"T":{{"broker-a":{{"0":23,"1":-2}}}}}}, not {text[:100]}'
-        ) from error
+        raise OptionError(f"option {option}: JSON such as {example}, not {text[:100]}") from error
     missing, unknown = there - offsets.keys(), offsets.keys() - there
     if missing or unknown:
         raise OptionError(
-            f"{option}: must name exactly the queues there are; "
+            f"option {option}: must name exactly the queues there are; "
             f"missing: {_listed(missing)}; not there: {_listed(unknown)}"
         )
     return offsets
+
+
+def _check_whole(numbers: Iterable[Any]) -> None:
+    """`ValueError` for what is no whole number: rounding 1.7 would read from where nobody asked."""
+    for number in numbers:
+        if type(number) is not int:  # true and false are ints to isinstance
+            raise ValueError(f"{number!r} is no whole number")
 
 
 def _listed(queues: Iterable[Queue]) -> str:

@@ -7,10 +7,14 @@ connectors. Next: `wire.py`, `source.py`.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
+from pocketmq.client.setting_checks import InvalidSetting
+from pocketmq.client.settings import name_servers
+from pocketmq.client.validators import ValidationFailed, check_group
+from pocketmq.protocol.subscription import ExpressionError, tag_subscription
 
 from .access import NAMES as ACCESS_NAMES
 from .access import OPEN, Access, read_access
@@ -129,6 +133,28 @@ class Values:
             raise OptionError(f"option {name}: is required, for example {example}")
         return value
 
+    def addresses(self) -> str:
+        """The name servers. `OptionError` for what is no `host:port;host:port`."""
+        text = self.required(NAMESRV, "127.0.0.1:9876")
+        try:
+            servers = name_servers(text, {})
+        except InvalidSetting:
+            servers = []
+        if not servers:
+            raise OptionError(f"option {NAMESRV}: host:port, or several with ; between them, not {text!r}")
+        return ";".join(servers)
+
+    def name(self, name: str, check: Callable[[str], None]) -> str | None:
+        """The name of a topic or group; None where the option is not given or empty."""
+        text = (self._texts.get(name) or "").strip()
+        if not text:
+            return None
+        try:
+            check(text)
+        except ValidationFailed as error:
+            raise OptionError(f"option {name}: {error}") from error
+        return text
+
     def whole(self, name: str, default: int, *, least: int = 1, most: int = (1 << 63) - 1) -> int:
         value = self.maybe(name, least=least, most=most)
         return default if value is None else value
@@ -174,15 +200,20 @@ class Values:
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
     values = Values(canonical(options, _NAMES, ALIASES))
-    group = values.text("groupId")
-    prefix = values.text("groupIdPrefix") or DEFAULT_GROUP
+    group = values.name("groupId", check_group)
+    prefix = values.name("groupIdPrefix", check_group) or DEFAULT_GROUP
     topics, pattern, assigned = _subscription(values)
     start = _place(values, "starting", LATEST if is_stream else EARLIEST)
     end = _place(values, "ending", LATEST)
-    _check_places(start, end, has_group=group is not None, is_stream=is_stream)
+    _check_places(start, end, has_group=bool(group), is_stream=is_stream)
     retry_timeout_ms = values.whole("retryTimeoutMs", 60_000, least=0)
+    least, most = values.maybe("minOffsetsPerTrigger"), values.maybe("maxOffsetsPerTrigger")
+    if least is not None and most is not None and least > most:
+        raise OptionError(
+            f"option minOffsetsPerTrigger: at most maxOffsetsPerTrigger, which is {most}, not {least}"
+        )
     return SourceOptions(
-        namesrv_addr=values.required(NAMESRV, "127.0.0.1:9876"),
+        namesrv_addr=values.addresses(),
         topics=topics,
         pattern=pattern,
         assigned=assigned,
@@ -193,13 +224,13 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         fail_on_data_loss=values.flag("failOnDataLoss", True),
         min_partitions=values.maybe("minPartitions"),
         max_records_per_partition=values.maybe("maxRecordsPerPartition"),
-        max_offsets_per_trigger=values.maybe("maxOffsetsPerTrigger"),
-        min_offsets_per_trigger=values.maybe("minOffsetsPerTrigger"),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
         max_bytes_per_trigger=values.maybe("maxBytesPerTrigger"),
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
-        commits_offsets=values.flag("commitOffsets", group is not None),
-        expression=values.text("subExpression") or "*",
+        commits_offsets=values.flag("commitOffsets", bool(group)),
+        expression=_expression(values),
         filter_type=values.choice("filterType", "TAG", ("TAG", "SQL92")),
         decompresses=values.flag("decompress", True),
         pull_batch_size=values.whole("pullBatchSize", 32, most=65536),
@@ -214,6 +245,24 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
     )
 
 
+def _expression(values: Values) -> str:
+    """`OptionError` for tags that are separators only, and for a SQL92 filter without an expression."""
+    expression = values.text("subExpression") or "*"
+    if values.choice("filterType", "TAG", ("TAG", "SQL92")) == "SQL92":
+        if expression == "*":
+            raise OptionError(
+                "option subExpression: a condition such as amount > 3 where filterType is SQL92"
+            )
+        return expression
+    try:
+        tags = tag_subscription("", expression, sub_version=0).tags_set
+    except ExpressionError:
+        tags = frozenset()
+    if not tags and expression != "*":
+        raise OptionError(f"option subExpression: * or tags such as A || B, not {expression!r}")
+    return expression
+
+
 def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Queue, ...]]:
     ways = ("subscribe", "subscribePattern", "assign")
     given = [name for name in ways if values.text(name) is not None]
@@ -225,7 +274,7 @@ def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Qu
             raise OptionError("option subscribe: topic names with commas between them, not nothing")
         return topics, None, ()
     if given == ["subscribePattern"]:
-        pattern = values.text("subscribePattern") or ""
+        pattern = values.required("subscribePattern", "Orders.*")
         try:
             re.compile(pattern)
         except re.error as error:
@@ -236,7 +285,7 @@ def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Qu
     text = values.text("assign") or ""
     try:
         named = {
-            topic: {broker: dict.fromkeys(map(str, ids), 0) for broker, ids in brokers.items()}
+            topic: {broker: dict.fromkeys(map(str, _queue_ids(ids)), 0) for broker, ids in brokers.items()}
             for topic, brokers in json.loads(text).items()
         }
         queues = tuple(sorted(flat(named)))
@@ -247,6 +296,13 @@ def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Qu
     if not queues:
         raise OptionError("option assign: names no queue")
     return (), None, queues
+
+
+def _queue_ids(value: Any) -> list[int]:
+    """`ValueError` for what is no list of whole numbers: of a text every digit would be taken for a queue."""
+    if type(value) is not list or any(type(one) is not int for one in value):
+        raise ValueError(f"{value!r} is no list of queues")
+    return value
 
 
 def _plan_timeout_ms(values: Values, retry_timeout_ms: int) -> int:

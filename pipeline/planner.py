@@ -21,6 +21,7 @@ _log = logging.getLogger("pocketmq.pipeline")
 
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
+TIMES_EXAMPLE: Final = '{"T":1700000000000} or {"T":{"broker-a":{"0":1700000000000}}}'
 
 Bounds = Mapping[Queue, tuple[int, int]]
 
@@ -97,6 +98,10 @@ class Planner:
         """The ranges of a batch read, before they are split."""
         bounds = self.bounds(self.queues())
         start = self.start(bounds)
+        for queue, offset in start.items():
+            high = bounds[queue][1]
+            if offset > high:  # no range begins there, so that nothing else would say it
+                self.lost(Loss(queue, high, offset, f"not there: the queue ends at {high}"))
         return self.checked(ranges_between(start, self.end(bounds, start)), bounds)
 
     def split(self, ranges: list[Range]) -> list[Range]:
@@ -170,15 +175,27 @@ def _moments(place: Place, bounds: Bounds) -> dict[Queue, int]:
     """Times by topic, `{"T": 1700000000000}`, or by queue, as offsets are written."""
     try:
         by_topic = json.loads(place.text)
-        if all(isinstance(one, int) for one in by_topic.values()):
-            return {queue: by_topic[queue.topic] for queue in bounds}
+        is_by_queue = any(isinstance(one, dict) for one in by_topic.values())
     except (ValueError, AttributeError) as error:
         raise OptionError(
-            f"option {place.option}: JSON of times by topic or queue, not {place.text:.100}"
+            f"option {place.option}: JSON such as {TIMES_EXAMPLE}, not {place.text:.100}"
         ) from error
-    except KeyError as error:
-        raise OptionError(f"option {place.option}: names no time for topic {error.args[0]}") from error
-    return read_offsets(place.option, place.text, bounds)
+    if is_by_queue:
+        moments = read_offsets(place.option, place.text, bounds, example=TIMES_EXAMPLE)
+    else:
+        differing = by_topic.keys() ^ {queue.topic for queue in bounds}
+        if differing:
+            raise OptionError(
+                f"option {place.option}: must name exactly the topics there are, and differs in "
+                f"{', '.join(sorted(differing))}"
+            )
+        moments = {queue: by_topic[queue.topic] for queue in bounds}
+    for queue, moment in moments.items():
+        if type(moment) is not int or moment < 0:
+            raise OptionError(
+                f"option {place.option}: a time is epoch ms, 0 or more, not {moment!r} for {queue}"
+            )
+    return moments
 
 
 def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, place: Place) -> Offsets:

@@ -7,7 +7,7 @@ Next: `session.py`.
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,8 +20,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from .access import NAMES, OPEN, Access, read_access
 from .errors import CheckpointError, PipelineError
 from .offsets import StreamPosition
+from .options import Values, canonical
 from .wire import Wire
 
 _log = logging.getLogger("pocketmq.pipeline")
@@ -34,11 +36,16 @@ class ProgressListener(StreamingQueryListener):
     """Commits positions to a group (where there is one) and tells a line for each batch (where somebody listens)."""
 
     def __init__(
-        self, namesrv_addr: str | None = None, group: str | None = None, say: Line | None = None
+        self,
+        namesrv_addr: str | None = None,
+        group: str | None = None,
+        say: Line | None = None,
+        access: Access = OPEN,
     ) -> None:
         self._namesrv_addr = namesrv_addr
         self._group = group
         self._say = say
+        self._access = access
         self._wire: Wire | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
@@ -67,7 +74,7 @@ class ProgressListener(StreamingQueryListener):
         assert self._group is not None
         assert self._namesrv_addr is not None
         # Events come on one thread of the gateway: a wire of its own, as those of the process have other owners.
-        self._wire = self._wire or Wire(self._namesrv_addr)
+        self._wire = self._wire or Wire(self._namesrv_addr, self._access)
         try:
             self._wire.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
         except PipelineError as error:
@@ -99,10 +106,19 @@ def _position(value: Any) -> StreamPosition:
 
 @contextmanager
 def commit_progress(
-    spark: SparkSession, namesrv_addr: str | None = None, group: str | None = None, say: Line | None = None
+    spark: SparkSession,
+    namesrv_addr: str | None = None,
+    group: str | None = None,
+    say: Line | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Iterator[ProgressListener]:
-    """While it lasts, the queries of a session commit to `group` and `say` hears a line for each batch."""
-    listener = ProgressListener(namesrv_addr, group, say)
+    """While it lasts, the queries of a session commit to `group` and `say` hears a line for each batch.
+
+    `options` are keys and TLS under the names the sources have for them, such as `rocketmq.accessKey`; `OptionError`
+    for any other.
+    """
+    access = read_access(Values(canonical(options or {}, NAMES, {})))
+    listener = ProgressListener(namesrv_addr, group, say, access)
     spark.streams.addListener(listener)
     try:
         yield listener

@@ -42,7 +42,7 @@ from .errors import OptionError, PipelineError
 from .offsets import Queue
 from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions, check_columns, read_sink_options
 from .transactions import end_transactions, is_written, remember_written
-from .wire import wire
+from .wire import wire_for
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -73,11 +73,12 @@ class _Writing:
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> Written:
         options = self._options
         sender = BatchSender(
-            wire(options.namesrv_addr, options.access),
+            wire_for(options),
             group=options.group,
             in_flight=options.in_flight,
             timeout_ms=options.send_timeout_ms,
             retry_timeout_ms=options.retry_timeout_ms,
+            retries=options.send_retries,
             rows_per_second=options.max_rows_per_second,
         )
         task = TaskSender(sender, options, writer)
@@ -146,8 +147,17 @@ class TaskSender:
             for first, stop in cut_batches(
                 sizes.astype(np.int64), self._options.batch_rows, self._options.batch_bytes
             ):
+                if stop - first == 1 and sizes[first] > self._options.batch_bytes:
+                    # A batch of one is longer than its message, and might pass the broker's limit where that does not.
+                    self._send_row(batch, texts, first if rows is None else int(rows[first]), topic, queue)
+                    continue
                 body = data[int(edges[first]) : int(edges[stop])]
                 self._sender.send_batch(topic, body, stop - first, queue=queue)
+
+    def _send_row(self, batch: Any, texts: Any, row: int, topic: str, queue: Queue | None) -> None:
+        flag = batch.column("flag")[row].as_py() if "flag" in batch.schema.names else 0
+        body = bodies_of(batch.slice(row, 1))[0].as_py()
+        self._sender.send_one(topic, body, texts[row].as_py(), flag or 0, queue=queue)
 
     def _groups(self, batch: Any) -> Iterator[tuple[str, Queue | None, Any]]:
         """(topic, queue or None for any, row numbers or None for all): rows that may share a request."""
@@ -240,6 +250,11 @@ class TopicStreamWriter(_Writing, DataSourceStreamArrowWriter):
 
     def __init__(self, options: dict[str, str], schema: StructType, *, overwrite: bool) -> None:
         _Writing.__init__(self, options, schema, overwrite=overwrite)
+        if self._options.guarantee == TRANSACTIONAL and self._options.topic is None:
+            raise OptionError(
+                "option topic: is required for streams where guarantee is transactional, "
+                "for the last batch is remembered there"
+            )
 
     def write(self, iterator: Iterator[Any]) -> Written:
         context = TaskContext.get()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from pocketmq.client.validators import check_group, check_topic
 
 from .access import NAMES as ACCESS_NAMES
 from .access import OPEN, Access, read_access
@@ -15,10 +16,10 @@ AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL = "at-least-once", "idempotent", "trans
 DEFAULT_GROUP: Final = "spark-rocketmq-sink"
 _NAMES: Final = (
     *(NAMESRV, "topic", "producerGroup", "guarantee", "batchRows", "batchBytes", "inFlight"),
-    *("sendTimeoutMs", "retryTimeoutMs", "maxRowsPerSecond", *ACCESS_NAMES),
+    *("sendTimeoutMs", "retryTimeoutMs", "sendRetries", "maxRowsPerSecond", *ACCESS_NAMES),
 )
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
-_OF_SPARK: Final = ("checkpointlocation", "path")
+_OF_SPARK: Final = ("checkpointlocation", "path", "queryname")
 """Options of the engine's own that come along."""
 
 
@@ -34,6 +35,8 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     in_flight: int = 4
     send_timeout_ms: int = 10_000
     retry_timeout_ms: int = 60_000
+    send_retries: int | None = None
+    """None: as often as `retry_timeout_ms` allows."""
     max_rows_per_second: int | None = None
     access: Access = OPEN
 
@@ -43,15 +46,16 @@ def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     own = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
     values = Values(canonical(own, _NAMES, _ALIASES))
     return SinkOptions(
-        namesrv_addr=values.required(NAMESRV, "127.0.0.1:9876"),
-        topic=values.text("topic"),
-        group=values.text("producerGroup") or DEFAULT_GROUP,
+        namesrv_addr=values.addresses(),
+        topic=values.name("topic", check_topic),
+        group=values.name("producerGroup", check_group) or DEFAULT_GROUP,
         guarantee=values.choice("guarantee", IDEMPOTENT, (AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL)),
         batch_rows=values.whole("batchRows", 1000),
         batch_bytes=values.whole("batchBytes", 512 * 1024, most=4 * 1024 * 1024),
         in_flight=values.whole("inFlight", 4, most=64),
         send_timeout_ms=values.whole("sendTimeoutMs", 10_000),
         retry_timeout_ms=values.whole("retryTimeoutMs", 60_000, least=0),
+        send_retries=values.maybe("sendRetries", least=0),
         max_rows_per_second=values.maybe("maxRowsPerSecond"),
         access=read_access(values),
     )

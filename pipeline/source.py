@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
+from pocketmq.protocol.subscription import ExpressionError, tag_subscription
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -32,11 +33,12 @@ from pyspark.sql.types import StructType
 
 from .codec import Records
 from .columns import MESSAGE_COLUMNS, check_names, ddl
+from .errors import OptionError
 from .offsets import Range
 from .options import SourceOptions, as_dict, read_source_options
 from .planner import Planner
 from .range_reader import RangeReader
-from .wire import wire
+from .wire import wire_for
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter, DataSourceStreamReader, DataSourceWriter
@@ -62,9 +64,12 @@ class RocketMQSource(DataSource):
         return kind(options, schema)
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
-        from .stream_source import TopicStreamReader
+        from .stream_source import RefusedReader, TopicStreamReader
 
-        return TopicStreamReader(read_source_options(as_dict(self.options), is_stream=True), schema)
+        try:
+            return TopicStreamReader(read_source_options(as_dict(self.options), is_stream=True), schema)
+        except OptionError as error:
+            return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from .sink import TopicWriter
@@ -93,6 +98,8 @@ class Layout:
     def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
         fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
         self.names = check_names(columns, fields)
+        if len(set(self.names)) < len(self.names):
+            raise OptionError(f"schema: names a column twice: {', '.join(self.names)}")
         self.arrow = to_arrow_schema(schema, timezone="UTC")
 
     def batch(self, arrays: list[Any]) -> Any:
@@ -113,9 +120,7 @@ def read_range(options: SourceOptions, layout: Layout, partition: InputPartition
     nothing in it."""
     if not isinstance(partition, RangePartition):
         return
-    for records in RangeReader(
-        wire(options.namesrv_addr, options.access), partition.value, options
-    ).batches():
+    for records in RangeReader(wire_for(options), partition.value, options).batches():
         yield layout.batch_of(records)
 
 
@@ -127,7 +132,7 @@ class TopicReader(DataSourceReader):
         self._layout = Layout(schema, MESSAGE_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
-        planner = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
+        planner = Planner(wire_for(self._options), self._options)
         return [RangePartition(one) for one in planner.split(self._narrowed(planner.batch(), planner))]
 
     def _narrowed(self, ranges: list[Range], planner: Planner) -> list[Range]:
@@ -188,11 +193,7 @@ class FilteringReader(TopicReader):
 
     def _ask_for_tags(self) -> None:
         tags = self._values.get("tags")
-        if (
-            tags
-            and not self._options.is_filtered
-            and all("||" not in str(tag) and tag != "*" for tag in tags)
-        ):
+        if tags and not self._options.is_filtered and all(map(_can_be_asked_for, tags)):
             self._options = msgspec.structs.replace(
                 self._options, expression=" || ".join(sorted(map(str, tags)))
             )
@@ -220,6 +221,14 @@ class FilteringReader(TopicReader):
             "queueId": one.queue.queue_id,
         }
         return all(fact in self._values.get(column, {fact}) for column, fact in facts.items())
+
+
+def _can_be_asked_for(tag: Any) -> bool:
+    """Whether an expression can name this tag: there, blanks around one are dropped, and `*` and `||` are signs."""
+    try:
+        return tag_subscription("", str(tag), sub_version=0).tags_set == {tag}
+    except ExpressionError:
+        return False
 
 
 def _as_number(value: Any) -> int:

@@ -26,6 +26,8 @@ ENTRY: Final = np.dtype([("position", ">i8"), ("size", ">i4"), ("tags_code", ">i
 assert ENTRY.itemsize == 20
 PRE_BLANK: Final = 0x7FFFFFFF
 """The size in entries that fill the first file of a queue which did not begin at 0."""
+MOST_SPLITS: Final = 10_000
+"""Tasks of one scan: the engine keeps each of them in the driver, and starts some twenty in a second."""
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -61,17 +63,27 @@ def log_files(folder: Path) -> list[LogFile]:
     """The files of a commit log, oldest first. `OptionError` where there is none."""
     if not folder.is_dir():
         raise OptionError(f"option path: {folder} is no folder; a store has commitlog and consumequeue in it")
-    paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
     return [LogFile(str(path), int(path.name), path.stat().st_size, path is paths[-1]) for path in paths]
 
 
+def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
+    """(file, bytes) for each file that ends before the next one begins: those bytes of the log are gone."""
+    return [
+        (file, after.base - file.base - file.size)
+        for file, after in itertools.pairwise(files)
+        if file.base + file.size < after.base
+    ]
+
+
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:
-    """The files cut into tasks of about `split_bytes`, at least `least` of them. Cuts fall anywhere."""
+    """The files cut into tasks of about `split_bytes`, at least `least` of them, and about `MOST_SPLITS` at most.
+    Cuts fall anywhere."""
     written = {file: _written_bytes(file, known_end) for file in files}
     total = sum(written.values())
     if not files:
         return []
-    step = max(1, min(split_bytes, -(-total // least)))
+    step = max(1, min(split_bytes, -(-total // least)), -(-total // MOST_SPLITS))
     splits = []
     for file in files:
         edges = [*range(0, written[file], step), written[file], file.size]

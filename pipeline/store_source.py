@@ -8,6 +8,7 @@ nothing of other topics. No broker is needed, and none is disturbed: files are o
 scan: `store_scan.py`, the files: `store_files.py`.
 """
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from .columns import (
     STORE_COLUMNS,
     ddl,
 )
+from .errors import CorruptStoreError, OptionError
 from .options import Values, as_dict, canonical
 from .source import Layout
 from .store_files import (
@@ -37,10 +39,13 @@ from .store_files import (
     entries,
     known_log_end,
     log_files,
+    log_holes,
     log_splits,
     queue_splits,
 )
 from .store_scan import FAIL, OK, REPORT, SKIP, Found, ScanOptions, scan_log, scan_queue
+
+_log = logging.getLogger("pocketmq.pipeline")
 
 MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
 TABLES: Final = {
@@ -48,6 +53,8 @@ TABLES: Final = {
     CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
 }
+MISSING: Final = "missing"
+"""The status of a hole between two files of the log."""
 ENTRY_ROWS: Final = 4_000_000
 """Entries of a queue that one task reads: 80 MB."""
 _NAMES: Final = (
@@ -87,7 +94,7 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
         log_folder=values.text("commitLogPath") or str(Path(root) / "commitlog"),
         table=values.choice("table", MESSAGES, tuple(TABLES)),
         split_bytes=values.whole("splitBytes", 128 * 1024 * 1024),
-        driver=values.choice("driver", "commitlog", ("commitlog", "consumequeue")),
+        driver=values.choice("driver", "commitlog", ("commitlog", CONSUME_QUEUE)),
         min_partitions=values.whole("minPartitions", 0, least=0),
         scan=scan,
     )
@@ -108,7 +115,7 @@ class StoreSource(DataSource):
 
 
 class SplitPartition(InputPartition):
-    """One task. `files` is what a queue's entries may point into."""
+    """One task. `files` is what a queue's entries may point into; without a split, a file that has a hole behind it."""
 
     def __init__(self, split: LogSplit | QueueSplit | None, files: list[LogFile]) -> None:
         self.value = split
@@ -130,15 +137,33 @@ class StoreReader(DataSourceReader):
             return [SplitPartition(None, [])]
         files = log_files(Path(options.log_folder))
         queues_root = Path(options.root) / "consumequeue"
+        if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
+            raise OptionError(f"option path: {queues_root} is no folder; driver=commitlog reads without it")
         if options.table == CONSUME_QUEUE:
             return [
                 SplitPartition(one, []) for one in queue_splits(queues_root, options.scan.topics, ENTRY_ROWS)
             ]
-        if options.driver == "consumequeue":
-            return [SplitPartition(one, files) for one in queue_splits(queues_root, options.scan.topics)]
+        holes = self._holes(files)
+        if options.driver == CONSUME_QUEUE:
+            queues = queue_splits(queues_root, options.scan.topics)
+            return [*holes, *(SplitPartition(one, files) for one in queues)]
         end = known_log_end(queue_splits(queues_root, frozenset()))
         least = options.min_partitions or self._cores
-        return [SplitPartition(one, []) for one in log_splits(files, options.split_bytes, least, end)]
+        splits = log_splits(files, options.split_bytes, least, end)
+        return [*holes, *(SplitPartition(one, []) for one in splits)]
+
+    def _holes(self, files: list[LogFile]) -> list[SplitPartition]:
+        """Bytes between two files that no scan of either would miss. `CorruptStoreError` where damage is one."""
+        told = []
+        for file, size in log_holes(files):
+            where = f"{file.path}: {size} bytes of the log are missing behind it"
+            if self._options.scan.on_corrupt == FAIL:
+                raise CorruptStoreError(f"{where}; onCorrupt=skip goes on, report makes a row of it")
+            if self._options.scan.on_corrupt == SKIP:
+                _log.warning("left out: %s", where)
+            else:
+                told.append(SplitPartition(None, [file]))
+        return told
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if not isinstance(
@@ -146,8 +171,11 @@ class StoreReader(DataSourceReader):
         ):  # planning found nothing: the engine makes a task of its own
             return
         split = partition.value
-        if split is None:
+        if self._options.table == CONSUMER_OFFSETS:
             yield from self._consumer_offsets()
+        elif split is None:
+            (file,) = partition.files
+            yield self._batch(Found(file, None, None, file.size, MISSING))
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:

@@ -24,13 +24,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from .columns import MESSAGE_COLUMNS
-from .errors import CheckpointError, PipelineError
+from .errors import CheckpointError, OptionError, PipelineError
 from .offsets import Loss, Offsets, Queue, Range, StreamPosition, limited, ranges_between
-from .options import SourceOptions
+from .options import SourceOptions, wanted_topics
 from .planner import Bounds, Planner
 from .range_reader import RangeReader
 from .source import Layout, RangePartition, read_range
-from .wire import wire
+from .wire import wire_for
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -53,7 +53,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _planner(self) -> Planner:
         if self._planned is None:
-            self._planned = Planner(wire(self._options.namesrv_addr, self._options.access), self._options)
+            self._planned = Planner(wire_for(self._options), self._options)
         return self._planned
 
     def __getstate__(self) -> dict[str, Any]:
@@ -137,10 +137,12 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return True
 
     def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
+        most_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         if isinstance(limit, ReadMaxRows):
-            return limited(begin, end, limit.max_rows)
-        if isinstance(limit, ReadMaxBytes):
-            return limited(begin, end, max(1, limit.max_bytes // self._message_bytes(begin, end)))
+            end = limited(begin, end, limit.max_rows)
+            most_bytes = self._options.max_bytes_per_trigger  # the engine hands over one limit only
+        if most_bytes is not None:
+            end = limited(begin, end, max(1, most_bytes // self._message_bytes(begin, end)))
         return end
 
     def _message_bytes(self, begin: Offsets, end: Offsets) -> int:
@@ -155,12 +157,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _check_topics(self, position: StreamPosition) -> None:
         options = self._options
-        wanted = set(options.topics) | {queue.topic for queue in options.assigned}
-        foreign = position.topics() - wanted if wanted else set()
-        if foreign:
+        topics = position.topics()
+        if options.pattern is not None:
+            wanted = set(wanted_topics(options.pattern, sorted(topics)))
+        else:
+            wanted = set(options.topics) | {queue.topic for queue in options.assigned}
+        if topics - wanted:
             raise CheckpointError(
-                f"the checkpoint is of {', '.join(sorted(position.topics()))}, the query reads "
-                f"{', '.join(sorted(wanted))}: give it a checkpoint of its own, or the same topics"
+                f"the checkpoint is of {', '.join(sorted(topics))}, the query reads "
+                f"{options.pattern or ', '.join(sorted(wanted))}: give it a checkpoint of its own, or the same topics"
             )
 
     # -- reading
@@ -193,3 +198,29 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner.wire.commit(quick.group, StreamPosition.of_json(end).offsets, quick.plan_timeout_ms)
         except PipelineError as error:
             _log.warning("progress of group %s is not stored: %s", quick.group, error)
+
+
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Says what is wrong with the options when it is first asked for anything.
+
+    A reader that cannot be made the engine's worker wants to stop all the same, and what its user gets to see is that
+    there is no variable `reader`.
+    """
+
+    def __init__(self, error: OptionError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        raise self._error

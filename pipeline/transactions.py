@@ -13,17 +13,16 @@ from pocketmq.protocol.message_id import decode_message_id
 from pocketmq.protocol.transaction_requests import EndTransaction
 
 from .batch_sender import Stored
-from .errors import OptionError
 from .offsets import Queue
 from .sink_options import SinkOptions
-from .wire import wire
+from .wire import wire_for
 
 ENDED_AT_ONCE: Final = 32
 
 
 def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: bool) -> None:
     """Commit or roll back every half message; each is answered. Raises what a broker refuses."""
-    connection = wire(options.namesrv_addr, options.access)
+    connection = wire_for(options)
     waiting = iter(halves)
 
     async def end_some() -> None:
@@ -56,17 +55,13 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
 def is_written(options: SinkOptions, query_id: str, batch_id: int) -> bool:
     """Whether this batch of the query was committed before."""
     queue = _memory(options)
-    stored = wire(options.namesrv_addr, options.access).committed(
-        _group(query_id), [queue], options.retry_timeout_ms
-    )[queue]
+    stored = wire_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
     return stored is not None and batch_id < stored
 
 
 def remember_written(options: SinkOptions, query_id: str, batch_id: int) -> None:
     """Note a batch as committed."""
-    wire(options.namesrv_addr, options.access).commit(
-        _group(query_id), {_memory(options): batch_id + 1}, options.retry_timeout_ms
-    )
+    wire_for(options).commit(_group(query_id), {_memory(options): batch_id + 1}, options.retry_timeout_ms)
 
 
 def _group(query_id: str) -> str:
@@ -74,6 +69,5 @@ def _group(query_id: str) -> str:
 
 
 def _memory(options: SinkOptions) -> Queue:
-    if options.topic is None:
-        raise OptionError("option topic: is required where guarantee is transactional")
-    return wire(options.namesrv_addr, options.access).queues(options.topic, options.retry_timeout_ms)[0]
+    assert options.topic is not None, "the stream writer asks for one"
+    return wire_for(options).queues(options.topic, options.retry_timeout_ms)[0]

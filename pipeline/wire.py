@@ -1,7 +1,7 @@
 """The wire for code without an event loop: routes, offsets and commits, over connections kept for the process.
 
-Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire(namesrv_addr, access)` gives
-each process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
+Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire_for(options)` gives each
+process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
 Questions are repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one.
 Pulling whole ranges is `range_reader.py`, sending `batch_sender.py`.
 """
@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.client.connection import Connection
 from pocketmq.client.connections import Connections
@@ -56,6 +56,21 @@ def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
     if found is None:
         found = _wires[key] = Wire(namesrv_addr, access)
     return found
+
+
+class Reaching(Protocol):
+    """Options of a source or sink, as far as they say who is asked and what is shown to them."""
+
+    @property
+    def namesrv_addr(self) -> str: ...
+
+    @property
+    def access(self) -> Access: ...
+
+
+def wire_for(options: Reaching) -> "Wire":
+    """The process's wire for these options."""
+    return wire(options.namesrv_addr, options.access)
 
 
 class Wire:
@@ -119,28 +134,35 @@ class Wire:
         return self._connections
 
     async def patiently(
-        self, what: str, ask: Callable[[bool], Awaitable[ResultT]], retry_timeout_ms: int
+        self,
+        what: str,
+        ask: Callable[[bool], Awaitable[ResultT]],
+        retry_timeout_ms: int,
+        *,
+        retries: int | None = None,
     ) -> ResultT:
         """`ask(fresh)` until it answers; `fresh` is true from the second time on, for the route may have changed.
 
-        `SourceUnreachable` when the time is over, with the last reason. Refusals that time will not change come out at
-        once.
+        `SourceUnreachable` when the time is over or it was asked `retries` times more, with the last reason. Refusals
+        that time will not change come out at once.
         """
         deadline = time.monotonic() + retry_timeout_ms / 1000
-        pause, fresh = FIRST_PAUSE_SECONDS, False
+        pause, asked = FIRST_PAUSE_SECONDS, 0
         while True:
             try:
-                return await ask(fresh)
+                return await ask(asked > 0)
             except (NotReachable, RouteNotFound, RequestRefused) as error:
                 if isinstance(error, RequestRefused) and error.code not in BUSY:
                     raise PipelineError(f"{what}: {error}") from error
+                if asked == retries:
+                    raise SourceUnreachable(f"{what}: {error}, given up after {retries} retries") from error
                 if time.monotonic() + pause > deadline:
                     raise SourceUnreachable(
                         f"{what}: {error}, given up after {retry_timeout_ms} ms"
                     ) from error
             except ClientError as error:
                 raise OptionError(f"{what}: {error}") from error
-            fresh = True
+            asked += 1
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 

@@ -101,6 +101,18 @@ def test_a_separator_inside_a_value_is_refused() -> None:
         property_texts(batch_of([(b"x", "a\x02b", None, None, 0)]), row_ids("w", 0, 1))
 
 
+def test_a_null_among_the_keys_of_a_row_takes_no_others_along() -> None:
+    keys = pa.array([["a", None, "b"], None, [], ["", ""], ["only"]], pa.list_(pa.string()))
+    texts = property_texts(pa.RecordBatch.from_pydict({"keys": keys}), row_ids("w", 0, 5))
+    read = [decode_properties(text).get("KEYS") for text in texts.to_pylist()]
+    assert read == ["a b", None, None, None, "only"]
+
+
+def test_a_property_without_a_name_is_refused() -> None:
+    with pytest.raises(OptionError, match="column properties: a name is empty"):
+        property_texts(batch_of([(b"x", None, None, {"": "1"}, 0)]), row_ids("w", 0, 1))
+
+
 def test_a_row_without_body_is_refused() -> None:
     with pytest.raises(OptionError, match="body"):
         bodies_of(batch_of([(None, None, None, None, 0)]))

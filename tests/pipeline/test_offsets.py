@@ -125,8 +125,14 @@ def test_the_broker_may_be_left_out_where_there_is_one() -> None:
         '{"T":{"0":3}}',
         '{"T":{"0":3,"1":4,"2":5}}',
         '{"T":{"0":3,"1":4},"U":{"0":1}}',
+        '{"T":{"0":1.7,"1":4}}',
+        '{"T":{"a":{"0":1.7,"1":4}}}',
+        '{"T":{"0":true,"1":4}}',
+        '{"T":{"a":{"0":"3","1":4}}}',
+        '{"T":{"a":{"0":1e999,"1":4}}}',
+        '{"T":{"a":{"0":null,"1":4}}}',
     ],
 )
 def test_offsets_must_name_exactly_the_queues_there_are(text: str) -> None:
-    with pytest.raises(OptionError, match="startingOffsets"):
+    with pytest.raises(OptionError, match="option startingOffsets"):
         read_offsets("startingOffsets", text, TWO)

@@ -24,6 +24,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "startingOffsets": "committed"}, "groupId"),
         ({**GOOD, "endingOffsets": "earliest"}, "endingOffsets"),
         ({**GOOD, "minPartitions": "0"}, "minPartitions: a whole number, 1 or more"),
+        ({**GOOD, "pullBatchsize": "0"}, "pullBatchSize: a whole number, 1 to 65536"),
         ({**GOOD, "pullInFlight": "5000"}, "pullInFlight: a whole number, 1 to 1024"),
         ({**GOOD, "failOnDataLoss": "maybe"}, "failOnDataLoss: true or false"),
         ({**GOOD, "rocketmq.accessKey": "user"}, "rocketmq.accessKey, rocketmq.secretKey: both or none"),
@@ -33,7 +34,23 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
         ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
         ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "subscribePattern": ""}, "subscribePattern: is required"),
         ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[1]}'}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":"01"}}'}, "assign: JSON such as"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":{"0":5}}}'}, "assign: JSON such as"),
+        ({"rocketmq.namesrv.addr": "localhost", "subscribe": "T"}, "namesrv.addr: host:port"),
+        ({"rocketmq.namesrv.addr": ";", "subscribe": "T"}, "namesrv.addr: host:port"),
+        (
+            {**GOOD, "minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"},
+            "minOffsetsPerTrigger: at most",
+        ),
+        ({**GOOD, "subExpression": "||"}, r"subExpression: \* or tags such as"),
+        ({**GOOD, "subExpression": " || "}, r"subExpression: \* or tags such as"),
+        ({**GOOD, "filterType": "SQL92"}, "subExpression: a condition"),
+        ({**GOOD, "rocketmq.consumer.offset.reset.to": "latest"}, "reset.to: there is none"),
+        ({**GOOD, "rocketmq.groupName": "another"}, "groupName: there is none"),
+        ({**GOOD, "groupId": "a b"}, "groupId: .*illegal characters"),
+        ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "committed needs groupId"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
@@ -44,6 +61,11 @@ def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], na
 def test_a_stream_has_no_end() -> None:
     with pytest.raises(OptionError, match="a stream has no end"):
         read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
+
+
+def test_options_of_the_engine_itself_are_none_of_the_sink() -> None:
+    own = {"queryName": "q", "checkpointLocation": "/c", "path": "T"}
+    assert read_sink_options({"nameServer": "x:1", **own}) == read_sink_options({"nameServer": "x:1"})
 
 
 def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
@@ -71,11 +93,31 @@ def test_system_topics_come_only_when_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"nameServer": "x"}, "namesrv.addr: host:port"),
+        ({"topic": "a/b"}, "topic: .*illegal characters"),
+        ({"producerGroup": "a b"}, "producerGroup: .*illegal characters"),
+        ({"sendRetries": "-1"}, "sendRetries: a whole number, 0 or more"),
+        ({"batchBytes": "5000000"}, "batchBytes: a whole number, 1 to 4194304"),
+        ({"inFlight": "65"}, "inFlight: a whole number, 1 to 64"),
+        ({"maxRowsPerSecond": "0"}, "maxRowsPerSecond: a whole number, 1 or more"),
+        ({"guarantee": "exactly-once"}, "guarantee: one of at-least-once, idempotent, transactional"),
+        ({"subscribe": "T"}, "subscribe: there is none"),
+        ({"batchrow": "5"}, "batchrow: there is none"),
+    ],
+)
+def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        read_sink_options({"nameServer": "x:1", **options})
+
+
+@pytest.mark.parametrize(
     ("fields", "options", "named"),
     [
         ([("topic", "string")], {}, "body: is required"),
         ([("body", "int")], {"topic": "T"}, "body: is int"),
-        ([("body", "string")], {}, "topic"),
+        ([("body", "string")], {}, "no column topic and no option topic"),
         ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "bodyCRC: the sink knows"),
         (
             [("body", "string"), ("delayTimeLevel", "int")],

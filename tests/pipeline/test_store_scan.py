@@ -13,7 +13,7 @@ import itertools
 
 from pocketmq.pipeline.boundaries import next_record, walk
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.store_files import LogFile, LogSplit, log_files, log_splits
+from pocketmq.pipeline.store_files import MOST_SPLITS, LogFile, LogSplit, log_files, log_splits
 from pocketmq.pipeline.store_scan import ScanOptions, scan_log
 
 from pipeline.record_bytes import stored
@@ -134,6 +134,14 @@ def test_splits_cover_every_byte_once(tmp_path: Path) -> None:
     covered = [split.file.base + byte for split in splits for byte in range(split.begin, split.end)]
     assert covered == list(range(2010))
     assert max(split.end - split.begin for split in splits) <= 300
+
+
+def test_splits_of_one_byte_are_not_more_than_an_engine_can_hold() -> None:
+    """A file of 1 GiB would be as many tasks, each of them an object in the driver."""
+    files = [LogFile("a", 0, 1 << 30, False), LogFile("b", 1 << 30, 1 << 20, True)]
+    splits = log_splits(files, 1, 2, (1 << 30) + (1 << 19))
+    assert 0.9 * MOST_SPLITS < len(splits) <= MOST_SPLITS + 2 * len(files)
+    assert sum(split.end - split.begin for split in splits) == sum(file.size for file in files)
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:

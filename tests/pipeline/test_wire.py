@@ -4,7 +4,10 @@ An embedded server, or one that ends connections; no Spark.
 """
 
 import asyncio
+import re
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +18,13 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import pyarrow as pa
 from pocketmq.pipeline.batch_sender import BatchSender
 from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
-from pocketmq.pipeline.errors import DataLossError, OptionError, PipelineError, SourceUnreachable
+from pocketmq.pipeline.errors import (
+    DataLossError,
+    OptionError,
+    PipelineError,
+    SendError,
+    SourceUnreachable,
+)
 from pocketmq.pipeline.offsets import Queue, Range
 from pocketmq.pipeline.options import SourceOptions, read_source_options
 from pocketmq.pipeline.planner import Planner
@@ -189,6 +198,122 @@ def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> Non
             ]
 
 
+def test_a_start_beyond_the_end_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
+    """No range begins there, so that the loss of the messages before it would be no range's either."""
+    topic = rocketmq.topic("beyond", queues=2)
+    for number in range(4):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    start = f'{{"{topic}":{{"0":99,"1":-2}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\), not there"):
+            read(wire, options(rocketmq, topic, startingOffsets=start))
+        tolerant = options(rocketmq, topic, startingOffsets=start, failOnDataLoss="false")
+        assert read(wire, tolerant) == ["m1", "m3"]
+
+
+def test_an_end_that_is_not_there_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("ends", queues=2)
+    for number in range(4):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    end = f'{{"{topic}":{{"0":99,"1":-1}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\)"):
+            read(wire, options(rocketmq, topic, endingOffsets=end))
+        tolerant = options(rocketmq, topic, endingOffsets=end, failOnDataLoss="false")
+        assert read(wire, tolerant) == ["m0", "m2", "m1", "m3"]
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ('{"times":1,"another":1}', "exactly the topics there are, and differs in another"),
+        ('{"another":1}', "differs in another, times"),
+        ("{}", "differs in times"),
+        ('{"times":-5}', "epoch ms, 0 or more, not -5"),
+        ('{"times":1.5}', "epoch ms, 0 or more, not 1.5"),
+        ('{"times":true}', "epoch ms, 0 or more, not True"),
+        ('{"times":{"0":-1}}', "epoch ms, 0 or more, not -1"),
+        ('{"times":{"0":1.5}}', 'JSON such as {"T":1700000000000}'),
+        ('{"times":{"1":5}}', "missing: times broker-a queue 0; not there: times broker-a queue 1"),
+        ("[]", "JSON such as"),
+    ],
+)
+def test_times_that_are_none_or_of_other_topics_are_refused(
+    times: str, said: str, rocketmq: RocketMQ
+) -> None:
+    queue = Queue("times", "broker-a", 0)
+    chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
+    with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp: .*{re.escape(said)}"):
+        Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
+
+
+def test_a_topic_that_no_broker_has_or_makes_is_named_by_its_own_name() -> None:
+    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).held() as wire:
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
+        sender.send_one("Unmade", b"x", "", 0)
+        with pytest.raises(SendError, match="no broker has topic Unmade, and none makes topics by itself"):
+            sender.finish()
+
+
+def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("sparse", queues=4)
+    for text in ("one", "two"):
+        rocketmq.send(topic, text, queue_id=2)
+    start = f'{{"{topic}":{{"0":0,"1":-1,"2":1,"3":-2}}}}'
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        assert read(wire, options(rocketmq, topic)) == ["one", "two"]
+        assert read(wire, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
+        empty = rocketmq.topic("empty", queues=3)
+        assert read(wire, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
+
+
+def test_a_broker_that_does_not_answer_is_given_up_in_the_time_the_options_say(
+    rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = rocketmq.topic("silent", queues=1)
+    rocketmq.send(topic, "one")
+    with socket.create_server(("127.0.0.1", 0)) as silent, Wire(rocketmq.namesrv_addr).held() as wire:
+        opened = wire._open()
+        get = opened.get
+
+        async def away(address: str) -> object:
+            broker = f"127.0.0.1:{silent.getsockname()[1]}"
+            return await get(broker if address == rocketmq.server.broker_addr else address)
+
+        monkeypatch.setattr(opened, "get", away)
+        chosen = options(rocketmq, topic, pullTimeoutMs="50", retryTimeoutMs="0")
+        with pytest.raises(SourceUnreachable, match=r"did not answer PULL_MESSAGE within 0.05 s, given up"):
+            read(wire, chosen, [Range(Queue(topic, "broker-a", 0), 0, 1)])
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=60, retry_timeout_ms=0)
+        sender.send_one(topic, b"x", "", 0)
+        with pytest.raises(SendError, match=r"did not answer SEND_MESSAGE_V2 within 0.06 s, given up"):
+            sender.finish()
+
+
+def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("slow", queues=1)
+    with Wire(rocketmq.namesrv_addr).held() as wire:
+        begun = time.monotonic()
+        sender = BatchSender(
+            wire, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
+        )
+        for _ in range(20):
+            sender.send_one(topic, b"x", "", 0)
+        sender.finish()
+        assert time.monotonic() - begun >= 0.2
+    assert len(rocketmq.messages(topic)) == 20
+
+
+def test_a_send_is_given_up_after_so_many_retries() -> None:
+    with Wire("127.0.0.1:1").held() as wire:
+        sender = BatchSender(
+            wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
+        )
+        sender.send_one("T", b"x", "", 0)
+        with pytest.raises(SendError, match=r"cannot connect .*, given up after 1 retries"):
+            sender.finish()
+
+
 def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
     with Wire("127.0.0.1:1").held() as wire, pytest.raises(SourceUnreachable, match="given up after 200 ms"):
         wire.queues("T", 200)
@@ -199,15 +324,23 @@ def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
         wire.queues("no-such-topic", 500)
 
 
-@pytest.mark.parametrize(("expression", "is_on"), [("TAGS ===", True), ("TAGS = 'A'", False)])
-def test_an_expression_the_broker_cannot_use_is_refused_when_planning(expression: str, is_on: bool) -> None:
+@pytest.mark.parametrize(
+    ("expression", "is_on", "said"),
+    [
+        ("TAGS ===", True, "broker-a cannot filter by 'TAGS ==='"),
+        ("TAGS = 'A'", False, "does not support consumer to filter message by SQL92"),
+    ],
+)
+def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
+    expression: str, is_on: bool, said: str
+) -> None:
     """Its pulls are answered as if there were none, so that a wrong expression would read everything."""
     with EmbeddedServer(enablePropertyFilter=is_on) as server:
         rocketmq = RocketMQ(server)
         chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
         with (
             Wire(server.namesrv_addr).held() as wire,
-            pytest.raises(OptionError, match="option subExpression"),
+            pytest.raises(OptionError, match=f"option subExpression: .*{said}"),
         ):
             Planner(wire, chosen).batch()
 

@@ -7,6 +7,7 @@ from pocketmq.testing import RocketMQ
 
 pytest.importorskip("pyspark")
 
+from pocketmq.pipeline.errors import CheckpointError
 from pocketmq.pipeline.options import read_source_options
 from pocketmq.pipeline.stream_source import TopicStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
@@ -78,3 +79,39 @@ def test_bytes_limit_a_batch_by_the_size_of_what_waits(rocketmq: RocketMQ) -> No
     assert sum(sizes) == size(topic, start, position) == 40
     assert max(sizes) <= 10
     assert len(sizes) <= 6, "not one by one"
+
+
+def test_the_smaller_of_two_limits_holds(rocketmq: RocketMQ) -> None:
+    """The engine hands over one limit only."""
+    topic = rocketmq.topic("both", queues=1)
+    for _ in range(20):
+        rocketmq.send(topic, "x" * 9_800)
+    for rows, at_most in (("3", 3), ("18", 10)):
+        one = reader(rocketmq, topic, maxOffsetsPerTrigger=rows, maxBytesPerTrigger="100000")
+        start = one.initialOffset()
+        assert 1 < size(topic, start, one.latestOffset(start, one.getDefaultReadLimit())) <= at_most
+
+
+def test_a_checkpoint_of_topics_that_a_pattern_does_not_mean_is_refused(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("meant", queues=1)
+    start = reader(rocketmq, topic).initialOffset()
+    for pattern, is_meant in ((f"{topic}.*", True), ("another.*", False)):
+        given = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": pattern}
+        one = TopicStreamReader(read_source_options(given, is_stream=True), SCHEMA)
+        if is_meant:
+            assert one.latestOffset(start, ReadAllAvailable()) is start
+        else:
+            with pytest.raises(
+                CheckpointError, match=f"the checkpoint is of {topic}, the query reads another"
+            ):
+                one.latestOffset(start, ReadAllAvailable())
+
+
+def test_a_stream_that_begins_at_the_end_begins_where_that_was_first_asked(rocketmq: RocketMQ) -> None:
+    """The engine asks more than once; what came between two answers would be lost."""
+    topic = rocketmq.topic("begun", queues=1)
+    one = reader(rocketmq, topic, startingOffsets="latest")
+    start = one.initialOffset()
+    rocketmq.send(topic, "x")
+    assert one.initialOffset() == start
+    assert size(topic, start, one.latestOffset(start, ReadAllAvailable())) == 1

@@ -1,0 +1,69 @@
+"""Progress as offsets of a group, at brokers that let only known clients in: events handed over, no JVM."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+pytest.importorskip("pyspark")
+
+from pocketmq.pipeline.access import Access
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.offsets import Queue, StreamPosition
+from pocketmq.pipeline.progress import commit_progress
+from pocketmq.pipeline.wire import Wire
+
+ACCOUNT = """\
+accounts:
+  - accessKey: reader1
+    secretKey: 12345678
+    defaultTopicPerm: SUB
+    defaultGroupPerm: SUB
+"""
+KEYS = {"rocketmq.accessKey": "reader1", "rocketmq.secretKey": "12345678", "rocketmq.tls.enable": "true"}
+
+
+class Session:
+    """A session as far as listeners are added to it."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Any] = []
+        self.streams = SimpleNamespace(
+            addListener=self.listeners.append, removeListener=self.listeners.remove
+        )
+
+    def tell(self, end: dict[str, Any]) -> None:
+        event = SimpleNamespace(progress=SimpleNamespace(json=json.dumps({"sources": [{"endOffset": end}]})))
+        for one in self.listeners:
+            one.onQueryProgress(event)
+
+
+def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "plain_acl.yml").write_text(ACCOUNT)
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        queue = Queue(RocketMQ(server).topic("T", queues=1), "broker-a", 0)
+    settings = {"aclEnable": True, "rocketmqHome": str(tmp_path)}
+    access = Access(access_key="reader1", secret_key="12345678")
+    with (
+        EmbeddedServer(settings, emulate="4.9", store=tmp_path / "store") as server,
+        Wire(server.namesrv_addr, access).held() as wire,
+    ):
+        for options, stored in (({}, 0), (KEYS, 7)):  # 4.9 brokers answer 0 where nothing is stored
+            session: Any = Session()
+            with commit_progress(session, server.namesrv_addr, "lag", options=options):
+                session.tell(StreamPosition({queue: 7}).to_json())
+            assert wire.committed("lag", [queue], 30_000) == {queue: stored}
+            assert session.listeners == []
+
+
+def test_an_option_that_is_no_key_is_refused() -> None:
+    session: Any = Session()
+    with (
+        pytest.raises(OptionError, match="groupId: there is none"),
+        commit_progress(session, "h:1", "g", options={"groupId": "g"}),
+    ):
+        pass

@@ -1,0 +1,182 @@
+"""What readers and writers make of schemas, filters and rows, asked from themselves: no JVM."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+pytest.importorskip("pyspark")
+
+import pyarrow as pa
+from pocketmq.pipeline.batch_sender import BatchSender
+from pocketmq.pipeline.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.errors import CorruptStoreError, OptionError
+from pocketmq.pipeline.options import read_source_options
+from pocketmq.pipeline.sink import TaskSender, TopicStreamWriter
+from pocketmq.pipeline.sink_options import read_sink_options
+from pocketmq.pipeline.source import FilteringReader, Layout, RocketMQSource
+from pocketmq.pipeline.store_source import StoreReader, read_store_options
+from pocketmq.pipeline.wire import Wire
+from pyspark.sql.datasource import EqualTo, In
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+
+OFFSETS = StructType([StructField("queueOffset", LongType())])
+
+
+def test_a_schema_that_names_a_column_twice_is_refused() -> None:
+    """Arrow's own answer is a stack of Java."""
+    twice = StructType([*OFFSETS.fields, *OFFSETS.fields])
+    with pytest.raises(OptionError, match="names a column twice: queueOffset, queueOffset"):
+        Layout(twice, MESSAGE_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (StructField("color", StringType()), "column color: there is none; the columns are topic, "),
+        (StructField("queueId", StringType()), "column queueId: is int, not string"),
+    ],
+)
+def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Layout(StructType([field]), MESSAGE_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
+        ({"nameServer": "h:1", "maxTriggerDelay": "10"}, "maxTriggerDelay: a number with ms, s, m or h"),
+        ({}, "namesrv.addr: is required"),
+    ],
+)
+def test_a_stream_that_cannot_be_says_why_and_not_that_there_is_no_reader(
+    options: dict[str, str], said: str
+) -> None:
+    """The engine's worker stops a reader in any case, also one that could not be made."""
+    reader = RocketMQSource({"subscribe": "T", **options}).streamReader(OFFSETS)
+    reader.stop()
+    with pytest.raises(OptionError, match=said):
+        reader.initialOffset()
+
+
+@pytest.mark.parametrize(
+    ("tags", "expression"),
+    [
+        (("A",), "A"),
+        (("B", "A"), "A || B"),
+        ((" A",), "*"),
+        (("A", "A||B"), "*"),
+        (("*",), "*"),
+        (("",), "*"),
+        (("A", None), "*"),
+    ],
+)
+def test_only_tags_that_an_expression_can_name_are_asked_for(tags: tuple[str, ...], expression: str) -> None:
+    """Brokers drop the blanks around a tag: asked for " A" they would send "A" and keep what was meant."""
+    given = {"nameServer": "h:1", "subscribe": "T", "pushdown": "true"}
+    reader = FilteringReader(read_source_options(given, is_stream=False), OFFSETS)
+    one = EqualTo(("tags",), tags[0]) if len(tags) == 1 else In(("tags",), tags)
+    assert list(reader.pushFilters([one])) == [one], "the engine looks again"
+    assert reader._options.expression == expression
+
+
+def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
+    """A batch of one is longer than its message: the largest that a broker takes would not get there."""
+    with EmbeddedServer({"maxMessageSize": 1000}) as server, Wire(server.namesrv_addr).held() as wire:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("large", queues=1)
+        chosen = read_sink_options({"nameServer": server.namesrv_addr, "topic": topic, "batchBytes": "500"})
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=10_000, retry_timeout_ms=5_000)
+        rows = {
+            "body": [b"a", b"x" * 1000, b"b"],
+            "flag": pa.array([1, 7, None], pa.int32()),
+            "tags": ["t", "u", "v"],
+        }
+        TaskSender(sender, chosen, "w").send(pa.RecordBatch.from_pydict(rows))
+        sender.finish()
+        messages = rocketmq.messages(topic)
+        assert [(one.text, one.tags, one.flag) for one in messages] == [
+            ("a", "t", 1),
+            ("x" * 1000, "u", 7),
+            ("b", "v", 0),
+        ]
+        assert len({one.message_id for one in messages}) == 3
+
+
+def test_a_transactional_stream_needs_its_topic_at_once_and_not_in_a_task() -> None:
+    schema = StructType([StructField("body", BinaryType()), StructField("topic", StringType())])
+    with pytest.raises(OptionError, match="option topic: is required for streams"):
+        TopicStreamWriter({"nameServer": "h:1", "guarantee": "transactional"}, schema, overwrite=False)
+
+
+LOG_FILE_BYTES = 4096
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """50 messages in several files of log."""
+    with EmbeddedServer({"mappedFileSizeCommitLog": LOG_FILE_BYTES}, store=tmp_path) as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("T", queues=1)
+        for number in range(50):
+            rocketmq.send(topic, f"m{number:02}" + "." * 100)
+    return tmp_path
+
+
+STATUSES = StructType([StructField("status", StringType()), StructField("queueOffset", LongType())])
+
+
+def scan(store: Path, **options: str) -> list[tuple[Any, ...]]:
+    reader = StoreReader(read_store_options({"path": str(store), "topics": "T", **options}), STATUSES)
+    batches = [batch for one in reader.partitions() for batch in reader.read(one)]
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("driver", ["commitlog", "consumequeue"])
+def test_a_file_that_is_missing_between_two_is_damage(store: Path, driver: str) -> None:
+    files = sorted((store / "commitlog").iterdir())
+    assert scan(store, driver=driver) == [("ok", number) for number in range(50)]
+    files[1].unlink()
+    (store / "commitlog" / ("9" * 20)).mkdir()  # not a file, and so none of the log
+    with pytest.raises(
+        CorruptStoreError, match=f"{files[0].name}: {LOG_FILE_BYTES} bytes of the log are missing"
+    ):
+        scan(store, driver=driver)
+    left = scan(store, driver=driver, onCorrupt="skip")
+    assert {status for status, _ in left} == {"ok"}
+    assert 25 < len(left) < 50
+    assert sorted(scan(store, driver=driver, onCorrupt="report"), key=str) == sorted(
+        [*left, ("missing", None)], key=str
+    )
+    files[0].unlink()
+    assert scan(store, driver=driver)[-1] == ("ok", 49), "the oldest files are deleted in good order"
+
+
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [
+        ({}, 1),
+        ({"splitBytes": "1"}, LOG_FILE_BYTES),
+        ({"splitBytes": "1000"}, 12),
+        ({"minPartitions": "50"}, 50),
+        ({"driver": "consumequeue"}, 1),
+        ({"decodeRows": "3"}, 1),
+    ],
+)
+def test_every_message_is_read_once_whatever_the_cuts(
+    store: Path, options: dict[str, str], tasks: int
+) -> None:
+    given = {"path": str(store), **options}
+    assert len(StoreReader(read_store_options(given), STATUSES).partitions()) >= tasks
+    assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
+
+
+@pytest.mark.parametrize("option", [{"driver": "consumequeue"}, {"table": "consumequeue"}])
+def test_a_store_without_queues_is_not_read_as_an_empty_one(store: Path, option: dict[str, str]) -> None:
+    (store / "consumequeue").rename(store / "elsewhere")
+    schema = StructType([StructField("queueOffset", LongType())])
+    reader = StoreReader(read_store_options({"path": str(store), **option}), schema)
+    with pytest.raises(OptionError, match="consumequeue is no folder; driver=commitlog reads without it"):
+        reader.partitions()
