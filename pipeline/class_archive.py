@@ -12,11 +12,11 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import click
-import pyspark
 
 from .errors import PipelineError
 
@@ -30,7 +30,7 @@ def archive_path(java_home: Path) -> Path:
     """Where the archive for this PySpark on that Java stands, or would."""
     cache = os.environ.get("XDG_CACHE_HOME")
     folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
-    return folder / "pocketmq" / f"spark-{pyspark.__version__}-java-{_java_release(java_home)}.jsa"
+    return folder / "pocketmq" / f"spark-{version('pyspark')}-java-{_java_release(java_home)}.jsa"
 
 
 def _java_release(java_home: Path) -> str:
