@@ -14,6 +14,7 @@ JOBS: Final = {
     "latency": "pocketmq.pipeline.latency_job",
     "replay": "pocketmq.pipeline.replay_job",
     "export": "pocketmq.pipeline.export_job",
+    "prepare": "pocketmq.pipeline.class_archive",
 }
 """Name -> the module whose `main` is the command."""
 

@@ -20,6 +20,7 @@ imports neither Spark nor sockets:
     store_files.py          files of a store                store_scan.py       what is in them, and what is wrong
     store_source.py         `rocketmq-store`
     journal_rows.py         journals to columns             journal_source.py   `pocketmq-journal`
+    class_archive.py        for a JVM that starts sooner
     session.py              Java, settings, registration    progress.py         a query's progress as a group's
     formats/                the names by which Spark finds the formats
 

@@ -11,6 +11,7 @@ cut belongs to the split before it, however far it reaches. Positions are bytes 
 """
 
 import struct
+import sys
 from typing import Final
 
 import numpy as np
@@ -44,32 +45,31 @@ class Walk:
         self.reason = reason
 
 
-def walk(data: memoryview, position: int, end: int, *, limit: int = 1 << 62, readable: int = -1) -> Walk:
-    """Records that begin in [position, end), at most `limit`; they may reach up to `readable` (default: all).
+def walk(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> Walk:
+    """Records that begin in [position, end), at most `limit`; they may reach beyond `end`.
 
     Looks at size and magic alone; the lengths inside are checked by `codec.lengths_agree`. Never raises.
     """
-    if readable < 0:
-        readable = len(data)
     starts: list[int] = []
     append, unpack = starts.append, _SIZE_MAGIC.unpack_from
-    last = min(end, readable - 7)
-    while position < last:
+    last = min(end, len(data) - 7)
+    for _ in range(limit):
+        if position >= last:
+            break
         size, magic = unpack(data, position)
-        if magic != MAGIC_V1 and magic != MAGIC_V2:
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES:
             return Walk(starts, position, _what_stands(size, magic))
-        if size < MIN_RECORD_BYTES:
-            return Walk(starts, position, BAD_SIZE)
-        if position + size > readable:
-            return Walk(starts, position, CUT_OFF)
-        if len(starts) >= limit:
-            return Walk(starts, position, AT_END)
         append(position)
         position += size
+    if starts and position > len(data):  # behind it nothing was looked at
+        stop = starts.pop()
+        return Walk(starts, stop, CUT_OFF)
     return Walk(starts, position, AT_END)
 
 
 def _what_stands(size: int, magic: int) -> str:
+    if magic in (MAGIC_V1, MAGIC_V2):
+        return BAD_SIZE
     if magic == BLANK_MAGIC or (size == 0 and magic == 0):
         return AT_END
     return BAD_MAGIC

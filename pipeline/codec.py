@@ -1,11 +1,10 @@
 """Records to columns: whole arrays at a time, never a Python loop over messages (but for rare forms).
 
 `Records` holds a buffer and where its records begin; `column(name)` gives one Arrow array, computed when asked, so what
-nobody wants is not decoded. Header numbers are gathered through views of stride 1; texts and bodies are cut by giving
-Arrow the pairs (begin, end) as the offsets of one long binary array, of which it takes every other element. Records
-of both versions, with IPv4 and IPv6 hosts, may stand side by side. The bytes of commit log files and of pull replies
-are the same. No Spark, no files, no sockets. Properties: `properties_codec.py`. The record itself is drawn in
-`pocketmq.protocol.record`.
+nobody wants is not decoded. The fixed heads are gathered once, side by side, and columns taken of them; texts and
+bodies are cut out of the buffer by `cutting.py`. Records of both versions, with IPv4 and IPv6 hosts, may stand side by
+side. The bytes of commit log files and of pull replies are the same. No Spark, no files, no sockets. Properties:
+`properties_codec.py`. The record itself is drawn in `pocketmq.protocol.record`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,17 +19,30 @@ from pocketmq.protocol.compression import CompressionError, decompress
 from pocketmq.protocol.flags import BORN_HOST_IPV6, COMPRESSED, STORE_HOST_IPV6
 from pocketmq.protocol.message_id import encode_message_id, unpack_host
 from pocketmq.protocol.properties import KEYS, TAGS, TRAN_MSG, UNIQ_KEY
-from pocketmq.protocol.record import MAGIC_V2, body_crc
+from pocketmq.protocol.record import MAGIC_V2, MIN_RECORD_BYTES, body_crc
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
+from .cutting import Ints, cut, same
 from .properties_codec import Properties
 
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
 """Two upper-case digits of each byte."""
-_READS_BYTES: Final = 8
+_SHORT_HOST: Final = 8
+_LONG_HOST: Final = 20
+"""Bytes of a packed host, by the kind of its address."""
+HEAD: Final = np.dtype(
+    [
+        *(("storeSize", ">i4"), ("magic", ">i4"), ("bodyCRC", ">i4"), ("queueId", ">i4"), ("flag", ">i4")),
+        *(("queueOffset", ">i8"), ("physicalOffset", ">i8"), ("sysFlag", ">i4"), ("bornTimestamp", ">i8")),
+        *(("bornHost", ">u8"), ("storeTimestamp", ">i8"), ("storeHost", ">u8"), ("reconsumeTimes", ">i4")),
+        *(("preparedTransactionOffset", ">i8"), ("bodyLength", ">i4")),
+    ]
+)
+"""What every record begins with; from `bornHost` on it stands elsewhere where a host is an IPv6 address."""
+_AT: Final = {name: int(place[1]) for name, place in (HEAD.fields or {}).items()}
+assert HEAD.itemsize < MIN_RECORD_BYTES
 LONGEST_TOPIC: Final = 127
 """Of records of the first version."""
 
@@ -67,126 +79,143 @@ class Records:
         """The records of the mask."""
         fewer = Records(self.bytes, self.starts[mask], broker_name=self._broker_name)
         fewer._wants_decompression = self._wants_decompression
+        fewer._heads = self._heads[mask]
         return fewer
 
     # -- numbers
 
+    @cached_property
+    def _heads(self) -> Any:
+        """All heads side by side: each record's place in memory is looked up once, not once for each column."""
+        if not len(self.starts):
+            return np.empty(0, dtype=HEAD)
+        return self._from_anywhere(f"V{HEAD.itemsize}")[self.starts].view(HEAD)
+
+    def _from_anywhere(self, kind: Any) -> Any:
+        """A view in which any byte is the beginning of an item; items may not reach beyond the end."""
+        kind_type = np.dtype(kind)
+        shape = (max(len(self.bytes) - kind_type.itemsize + 1, 0),)
+        return (
+            np.ndarray(shape=shape, dtype=kind_type, buffer=self.bytes, strides=(1,))
+            if shape[0]
+            else self.bytes[:0]
+        )
+
     def numbers(self, at: Ints, kind: str) -> Any:
         """Big-endian numbers (`>i4`, `>i8`, ...) at byte positions, in the machine's order."""
-        kind_type = np.dtype(kind)
-        if len(self.bytes) < kind_type.itemsize:
-            return np.zeros(0, dtype=kind_type.newbyteorder("="))
-        view: Any = np.ndarray(
-            shape=(len(self.bytes) - kind_type.itemsize + 1,),
-            dtype=kind_type,
-            buffer=self.bytes,
-            strides=(1,),
-        )
-        return view[at].astype(kind_type.newbyteorder("="))
+        return self._from_anywhere(kind)[at].astype(np.dtype(kind).newbyteorder("="))
+
+    def head(self, name: str) -> Any:
+        """One number of each head, in the machine's order."""
+        kind = HEAD[name]
+        at = _AT[name]
+        if at <= _AT["bornHost"] or not self._has_long_hosts:
+            return self._heads[name].astype(kind.newbyteorder("="))
+        later = self._born_widths - _SHORT_HOST
+        if at > _AT["storeHost"]:
+            later = later + self._store_widths - _SHORT_HOST
+        return self.numbers(self.starts + at + later, kind.str)
 
     @cached_property
     def sizes(self) -> Ints:
         """totalSize of each."""
-        return self._long_of(self.starts, ">i4")
+        return self._long("storeSize")
 
     @cached_property
     def queue_offsets(self) -> Ints:
-        return self._long_of(self.starts + 20, ">i8")
+        return self._long("queueOffset")
 
     @property
     def store_times_ms(self) -> Ints:
         """storeTimestamp of each."""
-        return self._long_of(self._store_time_at, ">i8")
+        return self._long("storeTimestamp")
 
-    @cached_property
-    def _sys_flags(self) -> Ints:
-        return self._long_of(self.starts + 36, ">i4")
+    def _long(self, name: str) -> Ints:
+        longs: Ints = self.head(name).astype(np.int64, copy=False)
+        return longs
 
-    def _long_of(self, at: Ints, kind: str) -> Ints:
+    def _long_at(self, at: Ints, kind: str) -> Ints:
         longs: Ints = self.numbers(at, kind).astype(np.int64, copy=False)
         return longs
 
     # -- where things stand
 
     @cached_property
+    def _sys_flags(self) -> Ints:
+        return self._long("sysFlag")
+
+    @cached_property
+    def _has_long_hosts(self) -> bool:
+        return bool((self._sys_flags & (BORN_HOST_IPV6 | STORE_HOST_IPV6)).any())
+
+    @cached_property
     def _born_widths(self) -> Ints:
-        return np.where(self._sys_flags & BORN_HOST_IPV6, 20, 8)
+        return np.where(self._sys_flags & BORN_HOST_IPV6, _LONG_HOST, _SHORT_HOST)
 
     @cached_property
     def _store_widths(self) -> Ints:
-        return np.where(self._sys_flags & STORE_HOST_IPV6, 20, 8)
+        return np.where(self._sys_flags & STORE_HOST_IPV6, _LONG_HOST, _SHORT_HOST)
 
     @cached_property
-    def _store_time_at(self) -> Ints:
-        return self.starts + 48 + self._born_widths
+    def _body_at(self) -> Ints:
+        if not self._has_long_hosts:
+            return self.starts + HEAD.itemsize
+        return self.starts + (HEAD.itemsize - 2 * _SHORT_HOST) + self._born_widths + self._store_widths
 
     @cached_property
-    def _after_hosts(self) -> Ints:
-        return self._store_time_at + 8 + self._store_widths
+    def _is_v2(self) -> Flags:
+        found: Flags = self._heads["magic"] == MAGIC_V2
+        return found
 
     @cached_property
     def body_bounds(self) -> tuple[Ints, Ints]:
-        begin = self._after_hosts + 16
-        return begin, begin + self._long_of(self._after_hosts + 12, ">i4")
+        return self._body_at, self._body_at + self._long("bodyLength")
 
     @cached_property
     def topic_bounds(self) -> tuple[Ints, Ints]:
         body_end = self.body_bounds[1]
         lengths = self.bytes[body_end].astype(np.int64)
         begin = body_end + 1
-        is_v2 = self.numbers(self.starts + 4, ">i4") == MAGIC_V2
-        if is_v2.any():
-            lengths[is_v2] = self.numbers(body_end[is_v2], ">i2")
-            begin[is_v2] += 1
+        if self._is_v2.any():
+            lengths[self._is_v2] = self.numbers(body_end[self._is_v2], ">i2")
+            begin[self._is_v2] += 1
         return begin, begin + lengths
 
     @cached_property
     def properties_bounds(self) -> tuple[Ints, Ints]:
         topic_end = self.topic_bounds[1]
         begin = topic_end + 2
-        return begin, begin + self._long_of(topic_end, ">i2")
+        return begin, begin + self._long_at(topic_end, ">i2")
 
     def lengths_agree(self) -> Flags:
         """Which records' inner lengths add up to their size. The others must not be asked for texts or bodies."""
         ends = self.starts + self.sizes
-        good = self._after_hosts + 16 + 3 <= ends
-        good[good] = self._lengths_agree_of(good, ends)
+        good = self._body_at + 3 <= ends
+        if good.all():
+            return self._lengths_agree(ends)
+        good[good] = self.only(good)._lengths_agree(ends[good])
         return good
 
-    def _lengths_agree_of(self, good: Flags, ends: Ints) -> Flags:
-        some, ends = self.only(good), ends[good]
-        begin = some._after_hosts + 16
-        body_end = begin + some._long_of(some._after_hosts + 12, ">i4")
-        is_v2 = some.numbers(some.starts + 4, ">i4") == MAGIC_V2
-        width = np.where(is_v2, 2, 1)
+    def _lengths_agree(self, ends: Ints) -> Flags:
+        """The same of records that are long enough for their hosts."""
+        begin, body_end = self.body_bounds
+        width = np.where(self._is_v2, 2, 1)
         fine: Flags = (body_end >= begin) & (body_end + width + 2 <= ends)
         body_end = np.where(fine, body_end, begin)
-        lengths = some.bytes[body_end].astype(np.int64)
-        lengths = np.where(is_v2, some._long_of(body_end, ">i2"), lengths)
+        lengths = self.bytes[body_end].astype(np.int64)
+        if self._is_v2.any():
+            lengths = np.where(self._is_v2, self._long_at(body_end, ">i2"), lengths)
         topic_end = body_end + width + lengths
         fine &= (lengths >= 0) & (topic_end + 2 <= ends)
         topic_end = np.where(fine, topic_end, begin)
-        fine &= topic_end + 2 + some._long_of(topic_end, ">i2") == ends
+        fine &= topic_end + 2 + self._long_at(topic_end, ">i2") == ends
         return fine
 
     # -- texts
 
     def cut(self, bounds: tuple[Ints, Ints]) -> Any:
         """The bytes between the bounds, which must rise, as a binary array."""
-        begin, end = bounds
-        count = len(begin)
-        if not count:
-            return pa.array([], type=pa.binary())
-        first = int(begin[0])
-        edges = np.empty(2 * count, dtype=np.int64)
-        edges[0::2] = begin
-        edges[1::2] = end
-        edges -= first
-        if edges[-1] >= 1 << 31:
-            raise OverflowError(f"{edges[-1]} bytes of records in one batch; at most 2 GiB")
-        buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(self.bytes[first : int(end[-1])])]
-        whole = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
-        return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
+        return cut(self.bytes, *bounds, pa.binary())
 
     @cached_property
     def properties(self) -> Properties:
@@ -208,47 +237,48 @@ class Records:
 
     def bad_crcs(self) -> Flags:
         """Which bodies' CRC is not the stored one. A Python loop: 0.8 M records a second."""
-        stored = self.numbers(self.starts + 8, ">i4")
+        stored = self.head("bodyCRC")
         begins, ends = (edge.tolist() for edge in self.body_bounds)
         view = memoryview(self.bytes.data)
         computed = [body_crc(view[begin:end]) for begin, end in zip(begins, ends, strict=True)]
         bad: Flags = np.array(computed, dtype=np.int64) != stored
         return bad & (self.body_bounds[1] > self.body_bounds[0])
 
-    def hosts(self, at: Ints, widths: Ints) -> Any:
-        """`address:port` texts of packed hosts; only the distinct ones are formatted."""
-        wide = widths == 20
-        if wide.any():
+    def hosts(self, name: str) -> Any:
+        """`address:port` texts of the packed hosts `bornHost` or `storeHost`; only the distinct ones are formatted."""
+        if self._has_long_hosts:
+            widths = self._born_widths if name == "bornHost" else self._store_widths
+            places = self.starts + _AT[name] + (0 if name == "bornHost" else self._born_widths - _SHORT_HOST)
             packed = [
                 bytes(self.bytes[place : place + width])
-                for place, width in zip(at.tolist(), widths.tolist(), strict=True)
+                for place, width in zip(places.tolist(), widths.tolist(), strict=True)
             ]
             texts = {one: _host_text(one) for one in set(packed)}
             return pa.array([texts[one] for one in packed], type=pa.string())
-        distinct, where = np.unique(self.numbers(at, ">u8"), return_inverse=True)
-        known = pa.array([_host_text(int(one).to_bytes(8, "big")) for one in distinct], type=pa.string())
-        return known.take(pa.array(where.reshape(-1)))
+        hosts = pa.array(self.head(name)).dictionary_encode()
+        known = [_host_text(one.to_bytes(_SHORT_HOST, "big")) for one in hosts.dictionary.to_pylist()]
+        return pa.array(known, type=pa.string()).take(hosts.indices)
 
     @cached_property
     def offset_message_ids(self) -> Any:
         """The broker's ids: store host and physical offset as hexadecimal text."""
-        places = self._store_time_at + 8
-        if (self._store_widths == 20).any():
+        count = len(self)
+        if self._has_long_hosts:
+            places = self.starts + _AT["storeHost"] + self._born_widths - _SHORT_HOST
             ids = [
                 encode_message_id(bytes(self.bytes[place : place + width]), offset)
                 for place, width, offset in zip(
                     places.tolist(),
                     self._store_widths.tolist(),
-                    self._long_of(self.starts + 28, ">i8").tolist(),
+                    self.head("physicalOffset").tolist(),
                     strict=True,
                 )
             ]
             return pa.array(ids, type=pa.string())
-        count = len(self)
-        raw = np.empty((count, 16), dtype=np.uint8)
-        raw[:, :8] = self.bytes[places[:, None] + np.arange(_READS_BYTES)]
-        raw[:, 8:] = self.bytes[(self.starts + 28)[:, None] + np.arange(_READS_BYTES)]
-        digits = _HEX[raw]
+        raw = np.empty((count, 2), dtype=">u8")
+        raw[:, 0] = self._heads["storeHost"]
+        raw[:, 1] = self._heads["physicalOffset"]
+        digits = _HEX[raw.view(np.uint8)]
         edges = np.arange(count + 1, dtype=np.int32) * 32
         return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(edges), pa.py_buffer(digits)])
 
@@ -260,7 +290,7 @@ class Records:
         prepared = self.properties.values(TRAN_MSG)
         if prepared.null_count == len(prepared):
             return prepared
-        is_prepared = pc.equal(prepared, "true")
+        is_prepared = pc.equal(prepared, pa.scalar("true", pa.string()))
         return pc.if_else(is_prepared, self.properties.values(UNIQ_KEY), pa.scalar(None, pa.string()))
 
     def has_tag(self, tags: Collection[str]) -> Flags:
@@ -270,17 +300,18 @@ class Records:
 
     def topics(self) -> Any:
         begin, end = self.topic_bounds
-        if len(begin) and (end - begin == end[0] - begin[0]).all() and end[0] - begin[0] <= LONGEST_TOPIC:
-            raw = self.bytes[begin[:, None] + np.arange(end[0] - begin[0])]
+        lengths = end - begin
+        if len(begin) and 0 < lengths[0] <= LONGEST_TOPIC and (lengths == lengths[0]).all():
+            raw = self._from_anywhere(f"V{lengths[0]}")[begin].view(np.uint8).reshape(len(begin), lengths[0])
             if (raw == raw[0]).all():  # one topic, as in every reply to a pull
-                return pa.repeat(text_of(pa.array([raw[0].tobytes()]))[0], len(self))
+                return same(raw[0].tobytes().decode("utf-8", "replace"), len(self))
         return text_of(self.cut((begin, end)))
 
     def broker_names(self) -> Any:
-        return pa.repeat(pa.scalar(self._broker_name, pa.string()), len(self))
+        return same(self._broker_name, len(self))
 
-    def times(self, at: Ints) -> Any:
-        return pa.array(self.numbers(at, ">i8") * 1000).cast(TIMESTAMP)
+    def times(self, name: str) -> Any:
+        return pa.array(self.head(name) * 1000).cast(TIMESTAMP)
 
 
 def text_of(binary: Any) -> Any:
@@ -297,33 +328,33 @@ def _host_text(packed: bytes) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def _number(distance: int, kind: str) -> Callable[[Records], Any]:
-    """A number of the fixed part of the header, `distance` bytes from the start."""
-    return lambda records: pa.array(records.numbers(records.starts + distance, kind))
+def _number(name: str) -> Callable[[Records], Any]:
+    """A number of the head."""
+    return lambda records: pa.array(records.head(name))
 
 
 _COLUMNS: Final[dict[str, Callable[[Records], Any]]] = {
     "topic": Records.topics,
     "brokerName": Records.broker_names,
-    "queueId": _number(12, ">i4"),
-    "queueOffset": _number(20, ">i8"),
+    "queueId": _number("queueId"),
+    "queueOffset": _number("queueOffset"),
     "keys": lambda records: records.properties.values(KEYS),
     "tags": lambda records: records.properties.values(TAGS),
     "body": Records.bodies,
     "properties": lambda records: records.properties.maps(),
-    "flag": _number(16, ">i4"),
-    "sysFlag": _number(36, ">i4"),
-    "bornTimestamp": lambda records: records.times(records.starts + 40),
-    "storeTimestamp": lambda records: records.times(records._store_time_at),
-    "bornHost": lambda records: records.hosts(records.starts + 48, records._born_widths),
-    "storeHost": lambda records: records.hosts(records._store_time_at + 8, records._store_widths),
-    "reconsumeTimes": lambda records: pa.array(records.numbers(records._after_hosts, ">i4")),
+    "flag": _number("flag"),
+    "sysFlag": _number("sysFlag"),
+    "bornTimestamp": lambda records: records.times("bornTimestamp"),
+    "storeTimestamp": lambda records: records.times("storeTimestamp"),
+    "bornHost": lambda records: records.hosts("bornHost"),
+    "storeHost": lambda records: records.hosts("storeHost"),
+    "reconsumeTimes": _number("reconsumeTimes"),
     "msgId": Records.message_ids,
     "offsetMsgId": lambda records: records.offset_message_ids,
-    "bodyCRC": _number(8, ">i4"),
-    "physicalOffset": _number(28, ">i8"),
-    "storeSize": _number(0, ">i4"),
-    "preparedTransactionOffset": lambda records: pa.array(records.numbers(records._after_hosts + 4, ">i8")),
+    "bodyCRC": _number("bodyCRC"),
+    "physicalOffset": _number("physicalOffset"),
+    "storeSize": _number("storeSize"),
+    "preparedTransactionOffset": _number("preparedTransactionOffset"),
     "transactionId": Records.transaction_ids,
 }
 assert _COLUMNS.keys() == MESSAGE_COLUMNS.keys()

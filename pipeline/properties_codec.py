@@ -16,10 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .columns import STRING_MAP
+from .cutting import cut
 
 _PAIR_END: Final = "\x02"
 _NAME_END: Final = "\x01"
+_NAME_END_BYTE: Final = 1
+_PAIR_END_BYTE: Final = 2
 _BITS: Final = 62
+_Pairs = tuple[Any, Any, npt.NDArray[np.int64]]
 
 
 class Properties:
@@ -27,27 +31,13 @@ class Properties:
 
     def __init__(self, texts: Any) -> None:
         self._count = len(texts)
-        lists = pc.split_pattern(texts, _PAIR_END)
-        pairs = lists.flatten()
-        rows = np.repeat(np.arange(self._count), np.diff(np.asarray(lists.offsets)))
-        halves = pc.split_pattern(pairs, _NAME_END, max_splits=1)
-        # A text ends in a separator or does not: the empty rest behind it is no pair, and neither is half of one.
-        widths = np.diff(np.asarray(halves.offsets))
-        flat = halves.flatten()
-        first = np.asarray(halves.offsets)[:-1]
-        whole = widths == 2
-        name_at = first[whole]
-        self._names = flat.take(pa.array(name_at))
-        self._values = flat.take(pa.array(name_at + 1))
-        self._rows: npt.NDArray[np.int64] = rows[whole]
+        self._names, self._values, self._rows = _alternating(texts) or _split(texts)
         self._drop_empty()
 
     def _drop_empty(self) -> None:
-        empty = pc.or_(
-            pc.equal(pc.binary_length(self._names), 0), pc.equal(pc.binary_length(self._values), 0)
-        )
-        if pc.any(empty).as_py():
-            self._keep(np.asarray(pc.invert(empty)))
+        filled = (_lengths(self._names) > 0) & (_lengths(self._values) > 0)
+        if not filled.all():
+            self._keep(filled)
 
     def _keep(self, mask: Any) -> None:
         self._names = self._names.filter(pa.array(mask))
@@ -106,3 +96,45 @@ class Properties:
         first = np.flatnonzero(np.diff(self._rows, prepend=-1))
         sums, unions = np.add.reduceat(bits, first), np.bitwise_or.reduceat(bits, first)
         return bool((sums != unions).any())
+
+
+def _alternating(texts: Any) -> _Pairs | None:
+    """(names, values, row of each) of texts in which the two separators take turns, which is nearly all there are; None
+    where some do not. A text may end without its last separator."""
+    edges = np.frombuffer(texts.buffers()[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    if not len(texts) or edges[0] == edges[-1]:
+        return None
+    raw = np.frombuffer(texts.buffers()[2], dtype=np.uint8)[: edges[-1]]
+    at = np.flatnonzero(raw - _NAME_END_BYTE < 2).astype(np.int64)  # bytes below wrap around
+    at = at[np.searchsorted(at, edges[0]) :]
+    marks = raw[at]
+    begins, ends = edges[:-1], edges[1:]
+    open_ends = ends[(ends > begins) & (raw[ends - 1] != _PAIR_END_BYTE)]
+    after = at + 1
+    if len(open_ends):
+        where = np.searchsorted(at, open_ends)
+        at, after = np.insert(at, where, open_ends), np.insert(after, where, open_ends)
+        marks = np.insert(marks, where, _PAIR_END_BYTE)
+    name_end, value_end = at[0::2], at[1::2]
+    if len(at) % 2 or (marks[0::2] != _NAME_END_BYTE).any() or (marks[1::2] != _PAIR_END_BYTE).any():
+        return None
+    name_begin = np.concatenate((edges[:1].astype(np.int64), after[1:-1:2]))
+    names = cut(raw, name_begin, name_end, texts.type)
+    values = cut(raw, name_end + 1, value_end, texts.type)
+    return names, values, np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(name_end, edges)))
+
+
+def _split(texts: Any) -> _Pairs:
+    """(names, values, row of each) of any texts."""
+    lists = pc.split_pattern(texts, _PAIR_END)
+    rows = np.repeat(np.arange(len(texts)), np.diff(np.asarray(lists.offsets)))
+    halves = pc.split_pattern(lists.flatten(), _NAME_END, max_splits=1)
+    # A text ends in a separator or does not: the empty rest behind it is no pair, and neither is half of one.
+    whole = np.diff(np.asarray(halves.offsets)) == 2
+    flat = halves.flatten()
+    name_at = np.asarray(halves.offsets)[:-1][whole]
+    return flat.take(pa.array(name_at)), flat.take(pa.array(name_at + 1)), rows[whole]
+
+
+def _lengths(texts: Any) -> Any:
+    return np.asarray(pc.binary_length(texts))

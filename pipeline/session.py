@@ -21,6 +21,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from .class_archive import archive_options
 from .errors import NoJavaError
 
 OLDEST_JAVA: Final = 17
@@ -87,10 +88,14 @@ def java_without_vector_module(home: Path) -> Path:
     return folder
 
 
-def settings_for(master: str, *, memory: str = "1g", is_quick_to_start: bool = False) -> dict[str, str]:
+def settings_for(
+    master: str, *, memory: str = "1g", is_quick_to_start: bool = False, java_home: Path | None = None
+) -> dict[str, str]:
     """What the sessions of this package set. `is_quick_to_start` is for tests and short jobs: the JVM's first
-    compiler alone."""
+    compiler alone. `java_home` is the Java that will run, whose class archive is made use of."""
     java_options = "-XX:+UseSerialGC" + (" -XX:TieredStopAtLevel=1" if is_quick_to_start else "")
+    if java_home is not None:
+        java_options = f"{java_options} {archive_options(java_home)}".strip()
     settings = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(_cores(master)),
@@ -120,13 +125,15 @@ def pocketmq_session(
     shows_progress: bool = False,
 ) -> SparkSession:
     """A session with the formats registered; the one that runs already where there is one."""
+    java_home = None
     if SparkSession.getActiveSession() is None:
-        os.environ["JAVA_HOME"] = str(find_java())
+        java_home = find_java()
+        os.environ["JAVA_HOME"] = str(java_home)
         # Workers start `python3` from PATH otherwise, which need not have this package.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    chosen = settings_for(master, memory=memory, is_quick_to_start=is_quick_to_start)
+    chosen = settings_for(master, memory=memory, is_quick_to_start=is_quick_to_start, java_home=java_home)
     chosen["spark.ui.showConsoleProgress"] = "true" if shows_progress else "false"
     chosen |= settings or {}
     builder = SparkSession.builder.appName(name).master(master)

@@ -8,8 +8,10 @@ Files are only read. A store may be in use meanwhile: what is appended after pla
 drawn in `store/FORMAT.md`. Next: `store_scan.py`.
 """
 
+import errno
 import itertools
 import mmap
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,8 @@ PRE_BLANK: Final = 0x7FFFFFFF
 """The size in entries that fill the first file of a queue which did not begin at 0."""
 MOST_SPLITS: Final = 10_000
 """Tasks of one scan: the engine keeps each of them in the driver, and starts some twenty in a second."""
+SMALL_TAIL: Final = 1 << 20
+"""Bytes behind the last known record that are not worth a task of their own."""
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -80,22 +84,38 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
     """The files cut into tasks of about `split_bytes`, at least `least` of them, and about `MOST_SPLITS` at most.
     Cuts fall anywhere."""
     written = {file: _written_bytes(file, known_end) for file in files}
-    total = sum(written.values())
+    total = sum(known for known, _ in written.values())
     if not files:
         return []
     step = max(1, min(split_bytes, -(-total // least)), -(-total // MOST_SPLITS))
     splits = []
     for file in files:
-        edges = [*range(0, written[file], step), written[file], file.size]
-        bounds = itertools.pairwise(edges)
+        known, end = written[file]
+        bounds = itertools.pairwise([*range(0, known, step), known, end])
         splits += [LogSplit(file, begin, end, known_end) for begin, end in bounds if end > begin]
     return splits
 
 
-def _written_bytes(file: LogFile, known_end: int) -> int:
-    """How much of a file is worth cutting up: the last one is as long as it may become, and empty from some place on.
-    What lies behind the last record a queue knows is one split."""
-    return min(file.size, max(known_end - file.base, 0)) if file.is_last else file.size
+def _written_bytes(file: LogFile, known_end: int) -> tuple[int, int]:
+    """How much of a file is worth cutting up, and where it ends. The last one is as long as it may become, and empty
+    from some place on: what may be there behind the last record a queue knows is one split, or the end of one."""
+    if not file.is_last:
+        return file.size, file.size
+    known = min(file.size, max(known_end - file.base, 0))
+    end = max(known, data_end(file.path, known))
+    return (end, end) if end - known <= SMALL_TAIL else (known, end)
+
+
+def data_end(path: str, begin: int = 0) -> int:
+    """Where the last byte ends, at or behind `begin`, that the file system keeps: behind it there are but zeros,
+    which nobody needs to look at. The file's size where a file system does not tell."""
+    with open(path, "rb") as file:
+        end = begin
+        try:
+            while True:
+                end = os.lseek(file.fileno(), os.lseek(file.fileno(), end, os.SEEK_DATA), os.SEEK_HOLE)
+        except OSError as error:
+            return end if error.errno == errno.ENXIO else os.fstat(file.fileno()).st_size
 
 
 def known_log_end(queues: "list[QueueSplit]") -> int:
@@ -137,7 +157,7 @@ def written_entries(folder: Path) -> tuple[int, int]:
         return 0, 0
     first = int(files[0].name) // ENTRY.itemsize + int((_map(files[0])["size"] == PRE_BLANK).sum())
     for path in reversed(files):
-        written = np.flatnonzero(_map(path)["size"] > 0)
+        written = np.flatnonzero(_map(path)["size"][: -(-data_end(str(path)) // ENTRY.itemsize)] > 0)
         if len(written):
             return first, int(path.name) // ENTRY.itemsize + int(written[-1]) + 1
     return first, first

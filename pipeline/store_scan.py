@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pocketmq.protocol.record import MIN_RECORD_BYTES
 
 from .boundaries import AT_END, BAD_MAGIC, BAD_SIZE, next_record, walk
 from .codec import Records
@@ -32,6 +33,8 @@ _log = logging.getLogger("pocketmq.pipeline")
 OK: Final = "ok"
 BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
+BATCH_BYTES: Final = 16 * 1024 * 1024
+"""Of records in one batch, but for the last one's."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
 
 
@@ -64,7 +67,8 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[Found]:
     end = min(split.end, len(data))
     position = split.begin if split.begin == 0 else next_record(data, split.begin, end, file.base)
     while position < end:
-        found = walk(data, position, end, limit=options.decode_rows)
+        near = min(end, position + BATCH_BYTES)
+        found = walk(data, position, near, limit=options.decode_rows)
         records = Records(data, found.starts, broker_name=options.broker_name)
         position, reason = found.stop, found.reason
         agree = records.lengths_agree()
@@ -73,7 +77,7 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[Found]:
             position, reason = int(records.starts[first]), BAD_SIZE
             records = records.only(np.arange(len(agree)) < first)
         yield from _checked(records, file, options)
-        if position >= end or (reason == AT_END and len(found.starts) == options.decode_rows):
+        if position >= near or (reason == AT_END and len(found.starts) == options.decode_rows):
             continue
         again = _go_on(data, position, end, split)
         if reason == AT_END and again >= end:
@@ -119,7 +123,7 @@ def _pointed_at(file: LogFile, starts: Any, sizes: Any, options: ScanOptions) ->
         starts, kind="stable"
     )  # texts are cut in rising order; queues rise, damaged ones need not
     starts, sizes = starts[order], sizes[order]
-    fits = starts + sizes <= len(data)
+    fits = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
     for start in starts[~fits].tolist():
         yield from _bad(file, start, BAD_SIZE, options)
     records = Records(data, starts[fits], broker_name=options.broker_name)
@@ -145,14 +149,13 @@ def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[
 
 def _judged(records: Records, file: LogFile, options: ScanOptions) -> Iterator[Found]:
     """Records whose parts can be read, but which may not be what was written."""
-    statuses = np.full(len(records), OK, dtype=object)
-    if options.verifies_crc:
-        statuses[records.bad_crcs()] = BAD_CRC
-    statuses[records.numbers(records.starts + 28, ">i8") != file.base + records.starts] = BAD_OFFSET
-    bad = statuses != OK
+    elsewhere = records.head("physicalOffset") != file.base + records.starts
+    bad_crc = records.bad_crcs() if options.verifies_crc else np.zeros(len(records), dtype=np.bool_)
+    bad = elsewhere | bad_crc
     if not bad.any():
         yield Found(file, records)
         return
+    statuses = np.where(elsewhere, BAD_OFFSET, np.where(bad_crc, BAD_CRC, OK)).astype(object)
     if options.on_corrupt == REPORT:
         yield Found(file, records, pa.array(statuses.tolist(), type=pa.string()))
         return

@@ -27,6 +27,7 @@ from .columns import (
     STORE_COLUMNS,
     ddl,
 )
+from .cutting import same
 from .errors import CorruptStoreError, OptionError
 from .options import Values, as_dict, canonical
 from .source import Layout
@@ -198,9 +199,9 @@ class StoreReader(DataSourceReader):
             return pa.array([value], type=STORE_COLUMNS[name][1])
         count = len(found.records)
         if name == "file":
-            return pa.repeat(found.file.path, count)
+            return same(found.file.path, count)
         if name == "status":
-            return pa.repeat(OK, count) if found.statuses is None else found.statuses
+            return same(OK, count) if found.statuses is None else found.statuses
         assert name in MESSAGE_COLUMNS
         return found.records.column(name)
 
@@ -212,7 +213,7 @@ class StoreReader(DataSourceReader):
             written = (some["size"] > 0) & (some["size"] < PRE_BLANK)
             some, offsets = some[written], offsets[written]
             columns = {
-                "topic": pa.repeat(split.topic, len(some)),
+                "topic": same(split.topic, len(some)),
                 "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(some)),
                 "queueOffset": pa.array(offsets),
                 "physicalOffset": pa.array(some["position"].astype(np.int64)),

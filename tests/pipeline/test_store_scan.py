@@ -11,9 +11,17 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import itertools
 
+from pocketmq.pipeline import store_scan
 from pocketmq.pipeline.boundaries import next_record, walk
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.store_files import MOST_SPLITS, LogFile, LogSplit, log_files, log_splits
+from pocketmq.pipeline.store_files import (
+    MOST_SPLITS,
+    LogFile,
+    LogSplit,
+    data_end,
+    log_files,
+    log_splits,
+)
 from pocketmq.pipeline.store_scan import ScanOptions, scan_log
 
 from pipeline.record_bytes import stored
@@ -136,12 +144,47 @@ def test_splits_cover_every_byte_once(tmp_path: Path) -> None:
     assert max(split.end - split.begin for split in splits) <= 300
 
 
-def test_splits_of_one_byte_are_not_more_than_an_engine_can_hold() -> None:
+def test_splits_of_one_byte_are_not_more_than_an_engine_can_hold(tmp_path: Path) -> None:
     """A file of 1 GiB would be as many tasks, each of them an object in the driver."""
-    files = [LogFile("a", 0, 1 << 30, False), LogFile("b", 1 << 30, 1 << 20, True)]
+    last = tmp_path / "last"
+    last.write_bytes(b"x" * (1 << 20))
+    files = [LogFile("a", 0, 1 << 30, False), LogFile(str(last), 1 << 30, 1 << 20, True)]
     splits = log_splits(files, 1, 2, (1 << 30) + (1 << 19))
     assert 0.9 * MOST_SPLITS < len(splits) <= MOST_SPLITS + 2 * len(files)
     assert sum(split.end - split.begin for split in splits) == sum(file.size for file in files)
+
+
+def test_what_a_file_has_room_for_but_does_not_hold_is_not_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / f"{BASE:020}"
+    with path.open("wb") as file:
+        file.write(DATA)
+        file.truncate(1 << 30)
+    if data_end(str(path)) == 1 << 30:
+        pytest.skip("this file system does not tell where a file has no data")
+    for known_end in (BASE + len(DATA), BASE + STARTS[40] - BASE, 0):
+        splits = log_splits(log_files(tmp_path), 1 << 20, 1, known_end)
+        assert splits[-1].end < 1 << 20
+        assert [one for split in splits for one in offsets(split)] == STARTS
+
+
+def test_data_behind_a_hole_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.write(b"x" * 10)
+        file.seek(8 << 20)
+        file.write(b"x")
+        file.truncate(16 << 20)
+    assert (8 << 20) < data_end(str(path)) <= 16 << 20
+    assert data_end(str(path), 16 << 20) == 16 << 20
+
+
+def test_a_batch_is_cut_at_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_scan, "BATCH_BYTES", 500)
+    (tmp_path / f"{BASE:020}").write_bytes(FILE)
+    found = list(scan_log(LogSplit(log_files(tmp_path)[0], 0, FILE_BYTES, 0), ScanOptions()))
+    assert len(found) > len(DATA) // 1000
+    assert all(one.records is not None and one.records.sizes[:-1].sum() < 500 for one in found)
+    assert offsets(LogSplit(log_files(tmp_path)[0], 0, FILE_BYTES, 0)) == STARTS
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""What Spark itself takes: Python sources that do nothing but hand over. `bench.pipeline` measures beside them.
+
+bench-same       one decoded batch of a store, again and again     against a scan that decodes each
+bench-steps      a stream of numbers, four tasks a batch           against a stream that pulls
+bench-one        one row                                           against the first rows of a topic
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pocketmq.pipeline.columns import STORE_COLUMNS, ddl
+from pocketmq.pipeline.store_source import StoreReader, read_store_options
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+TASKS = 4
+
+
+class SameBatches(DataSource):
+    """`rows` rows of columns that were decoded once."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-same"
+
+    def schema(self) -> str:
+        return ddl(STORE_COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _SameReader({str(key): str(value) for key, value in self.options.items()}, schema)
+
+
+class _SameReader(DataSourceReader):
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._path = options["path"]
+        self._rows = int(options["rows"])
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(0), InputPartition(1)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        store = StoreReader(read_store_options({"path": self._path}), self._schema)
+        batch = next(store.read(store.partitions()[0]))
+        for _ in range(self._rows // 2 // batch.num_rows):
+            yield batch
+
+
+class Steps(DataSource):
+    """A stream of numbers."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-steps"
+
+    def schema(self) -> str:
+        return "number bigint"
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return _StepReader()
+
+
+class _StepReader(DataSourceStreamReader):
+    def initialOffset(self) -> dict[str, int]:
+        return {"next": 0}
+
+    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
+        return {"next": start["next"] + TASKS}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        return [InputPartition(number) for number in range(start["next"], end["next"])]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield (partition.value,)
+
+    def commit(self, end: dict[str, int]) -> None:
+        pass
+
+
+class One(DataSource):
+    """One row."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bench-one"
+
+    def schema(self) -> str:
+        return "number bigint"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _OneReader()
+
+
+class _OneReader(DataSourceReader):
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield (1,)
