@@ -96,7 +96,7 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
     options = read_source_options({"nameServer": namesrv_addr, "subscribe": topic}, is_stream=False)
     planner = Planner(wire(namesrv_addr), options)
     rows = 0
-    for one in planner.split(planner.batch()):
+    for one in planner.batch():
         for records in RangeReader(planner.wire, one, options).batches():
             records.columns(list(MESSAGE_COLUMNS))
             rows += len(records)

@@ -16,7 +16,6 @@ from pocketmq.protocol.languages import version_name
 from .behaviour_drawing import draw
 from .job_output import Report, Section
 from .job_run import output_options, run_job
-from .journal_rows import sides_of
 from .ownership import DoubleOwner, Gap, Run, cut_at_next, double_owners, gaps, merged
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ _HEARTBEAT_SCHEMA: Final = f"clientID string, consumerDataSet array<{_CONSUMER}>
 
 def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = DEFAULT_GAP_SECONDS) -> Report:
     """The report over journals in folders or files; each path is one side of the comparison."""
+    from .journal_rows import sides_of
+
     entries = load(spark, paths).cache()
     pulls = pulls_of(entries).cache()
     runs = runs_of(pulls)
@@ -440,7 +441,12 @@ def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> No
     def built(spark: "SparkSession") -> Report:
         return build(spark, journals, gap_seconds=gap_seconds)
 
-    run_job("behaviour", built, check=lambda: sides_of(journals), is_short=True, **options)
+    def check() -> None:
+        from .journal_rows import sides_of
+
+        sides_of(journals)
+
+    run_job("behaviour", built, check=check, is_short=True, **options)
 
 
 if __name__ == "__main__":

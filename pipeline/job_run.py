@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,6 +72,7 @@ def run_job(
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_of_ctrl_c)
     try:
+        check_extra()
         check()
         check_session(master, memory)
         check_outputs(outputs)
@@ -98,10 +100,8 @@ def _run(
     memory: str,
     is_short: bool,
 ) -> Report:
-    try:
-        from .session import pocketmq_session
-    except ImportError as error:
-        raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'") from error
+    from .session import pocketmq_session
+
     try:
         with interrupts_kept() as interrupts:
             spark = pocketmq_session(
@@ -152,6 +152,12 @@ def interrupts_kept() -> Iterator[list[int]]:
     finally:
         if signal.getsignal(signal.SIGINT) is note:  # Spark has a handler of its own once it runs
             signal.signal(signal.SIGINT, before)
+
+
+def check_extra() -> None:
+    """`PipelineError` where the wheels of the extra are not there."""
+    if not all(find_spec(name) for name in ("pyspark", "pyarrow", "numpy")):
+        raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'")
 
 
 def check_session(master: str, memory: str) -> None:

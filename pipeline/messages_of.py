@@ -15,7 +15,6 @@ from pocketmq.client.settings import name_servers
 from .access import OPEN, Access
 from .errors import OptionError
 from .job_access import access_options, source_options
-from .store_files import log_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +55,8 @@ def check_namesrv(option: str, text: str) -> None:
 
 def check_store(text: str) -> None:
     """`OptionError` for a folder that is no store."""
+    from .store_files import log_files
+
     try:
         log_files(Path(text) / "commitlog")
     except OptionError as error:

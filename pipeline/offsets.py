@@ -183,6 +183,20 @@ def split_ranges(
     return [piece for one in parts for piece in _cut(one, round(one.size / total * min_partitions))]
 
 
+def packed(ranges: Iterable[Range], rows: int) -> list[tuple[Range, ...]]:
+    """Ranges put together to tasks, in order, of at most `rows` messages; one that is larger has a task of its own."""
+    tasks: list[tuple[Range, ...]] = []
+    room = -1
+    for one in ranges:
+        if one.size <= room:
+            tasks[-1] += (one,)
+            room -= one.size
+        else:
+            tasks.append((one,))
+            room = rows - one.size
+    return tasks
+
+
 def _cut(one: Range, count: int) -> list[Range]:
     """`one` in `count` pieces whose sizes differ by at most one; fewer where there are fewer messages."""
     count = max(1, min(count, one.size))

@@ -12,13 +12,15 @@ from typing import Final
 import msgspec
 
 from .errors import DataLossError, OptionError
-from .offsets import Loss, Offsets, Queue, Range, clamp, ranges_between, read_offsets, split_ranges
+from .offsets import Loss, Offsets, Queue, Range, clamp, packed, ranges_between, read_offsets, split_ranges
 from .options import COMMITTED, EARLIEST, LATEST, Place, SourceOptions, wanted_topics
 from .range_reader import RangeReader
 from .wire import Wire
 
 _log = logging.getLogger("pocketmq.pipeline")
 
+SMALL_TASK: Final = 1000
+"""Messages that are read sooner than the engine starts a task for them, some 20 ms."""
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
 TIMES_EXAMPLE: Final = '{"T":1700000000000} or {"T":{"broker-a":{"0":1700000000000}}}'
@@ -104,12 +106,13 @@ class Planner:
                 self.lost(Loss(queue, high, offset, f"not there: the queue ends at {high}"))
         return self.checked(ranges_between(start, self.end(bounds, start)), bounds)
 
-    def split(self, ranges: list[Range]) -> list[Range]:
-        """One task for each."""
+    def split(self, ranges: list[Range]) -> list[tuple[Range, ...]]:
+        """The ranges of each task: one range, or small ones together where no option says how many tasks there are.
+        The same ranges make the same tasks wherever that is asked: the ids of a sink are made of a task's number."""
         options = self.options
-        return split_ranges(
-            ranges, max_records=options.max_records_per_partition, min_partitions=options.min_partitions
-        )
+        most, least = options.max_records_per_partition, options.min_partitions
+        parts = split_ranges(ranges, max_records=most, min_partitions=least)
+        return packed(parts, SMALL_TASK if most is None and least is None else 0)
 
     def checked(self, ranges: list[Range], bounds: Bounds) -> list[Range]:
         """The ranges as far as their messages are there; `DataLossError`, or a warning where that is tolerated."""

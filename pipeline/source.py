@@ -83,10 +83,10 @@ class RocketMQSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """One task: a range of one queue."""
+    """One task: a range of a queue, or small ones of several."""
 
-    def __init__(self, one: Range) -> None:
-        self.value = one
+    def __init__(self, ranges: tuple[Range, ...]) -> None:
+        self.value = ranges
 
 
 class Layout:
@@ -120,8 +120,9 @@ def read_range(options: SourceOptions, layout: Layout, partition: InputPartition
     nothing in it."""
     if not isinstance(partition, RangePartition):
         return
-    for records in RangeReader(wire_for(options), partition.value, options).batches():
-        yield layout.batch_of(records)
+    for one in partition.value:
+        for records in RangeReader(wire_for(options), one, options).batches():
+            yield layout.batch_of(records)
 
 
 class TopicReader(DataSourceReader):

@@ -1,5 +1,6 @@
 """Planning keeps every message once: splits, rate limits, positions as JSON."""
 
+import itertools
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from pocketmq.pipeline.offsets import (
     StreamPosition,
     clamp,
     limited,
+    packed,
     ranges_between,
     read_offsets,
     split_ranges,
@@ -45,6 +47,15 @@ def test_a_large_queue_is_split_more_than_a_small_one() -> None:
     large, small = Range(Queue("T", "b", 0), 0, 900), Range(Queue("T", "b", 1), 0, 100)
     sizes = [part.size for part in split_ranges([large, small], min_partitions=10)]
     assert sizes == [100] * 10
+
+
+@given(RANGES, st.integers(0, 1500))
+def test_small_ranges_share_a_task_in_their_order(ranges: list[Range], rows: int) -> None:
+    tasks = packed(ranges, rows)
+    assert [one for task in tasks for one in task] == ranges
+    assert all(len(task) == 1 or sum(one.size for one in task) <= rows for task in tasks)
+    for task, after in itertools.pairwise(tasks):
+        assert sum(one.size for one in task) + after[0].size > rows, "the next one had room"
 
 
 @given(OFFSETS, st.dictionaries(QUEUES, st.integers(0, 5000), max_size=6), st.integers(1, 2000))

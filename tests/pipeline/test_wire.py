@@ -139,7 +139,7 @@ def options(rocketmq: RocketMQ, topic: str, **more: str) -> SourceOptions:
 
 def read(wire: Wire, chosen: SourceOptions, ranges: list[Range] | None = None) -> list[str]:
     planner = Planner(wire, chosen)
-    parts = planner.split(planner.batch()) if ranges is None else ranges
+    parts = planner.batch() if ranges is None else ranges
     return [
         body.decode()
         for one in parts
