@@ -1,18 +1,20 @@
 """Sessions that start sooner: what a JVM has loaded once is kept in a file, and the next one maps it.
 
-    pocketmq pipeline prepare        once for each Java and each PySpark; half a minute, and some 160 MB on disk
+    pocketmq pipeline prepare        once for each Java and environment; half a minute, and some 140 MB on disk
 
 Spark is 10,000 classes, and loading them is a third of the time from nothing to the first rows. `session.py` names the
 archive to the JVM where there is one. It can only help: a JVM whose program files are not those the archive was made
 of starts as if there were none. The folder is `$XDG_CACHE_HOME/pocketmq` (`~/.cache/pocketmq`). Next: `session.py`.
 """
 
+import hashlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +32,14 @@ def archive_path(java_home: Path) -> Path:
     """Where the archive for this PySpark on that Java stands, or would."""
     cache = os.environ.get("XDG_CACHE_HOME")
     folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
-    return folder / "pocketmq" / f"spark-{version('pyspark')}-java-{_java_release(java_home)}.jsa"
+    spark = f"{version('pyspark')}-{_installation()}"
+    return folder / "pocketmq" / f"spark-{spark}-java-{_java_release(java_home)}.jsa"
+
+
+def _installation() -> str:
+    """A short name for where PySpark is installed: an archive is good for files of that place alone."""
+    spec = find_spec("pyspark")
+    return hashlib.blake2b(str(spec and spec.origin).encode(), digest_size=4).hexdigest()
 
 
 def _java_release(java_home: Path) -> str:
