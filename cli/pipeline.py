@@ -14,7 +14,7 @@ JOBS: Final = {
     "latency": "pocketmq.pipeline.latency_job",
     "replay": "pocketmq.pipeline.replay_job",
     "export": "pocketmq.pipeline.export_job",
-    "prepare": "pocketmq.pipeline.class_archive",
+    "prepare": "pocketmq.cli.pipeline_prepare",
 }
 """Name -> the module whose `main` is the command."""
 

@@ -6,7 +6,8 @@ imports neither Spark nor sockets:
 
     errors.py               what a user does about it
     columns.py              the columns of each table (pure)
-    boundaries.py           where records begin (pure)      codec.py, properties_codec.py   records to columns (pure)
+    boundaries.py           where records begin (pure)      cutting.py          pieces of a buffer (pure)
+    codec.py                records to columns (pure)       properties_codec.py   and their properties (pure)
     encoder.py              columns to batches (pure)
     offsets.py              positions, ranges, limits (pure)
     access.py               keys and TLS

@@ -35,9 +35,7 @@ CLIENTS_NOTE: Final = (
     f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the usual time between two of them. Send "
     "backs: messages given back to be retried. Unread: what was left in its queues when it pulled last."
 )
-OWNERS_NOTE: Final = (
-    "From the first pull of a client to its last, while no other client pulled from the queue."
-)
+OWNERS_NOTE: Final = "From the first pull of a client to its last, while no other client pulled."
 POSITIONS_NOTE: Final = (
     "Answer: the offset the broker gave when the client asked where its group stands. First pull: where the client "
     "then began. Max offset: where the queue ended at that moment."
@@ -48,8 +46,6 @@ _HEARTBEAT_SCHEMA: Final = f"clientID string, consumerDataSet array<{_CONSUMER}>
 
 def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = DEFAULT_GAP_SECONDS) -> Report:
     """The report over journals in folders or files; each path is one side of the comparison."""
-    from .journal_rows import sides_of
-
     entries = load(spark, paths).cache()
     pulls = pulls_of(entries).cache()
     runs = runs_of(pulls)
@@ -60,7 +56,7 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
     told = findings_of(doubles, idle, clients, dropped)
     sides = dict(zip(paths, _side_names(paths), strict=True)) if len(paths) > 1 else {}
-    side_of = {journal: sides[path] for journal, path in sides_of(paths).items() if sides}
+    side_of = {journal: sides[path] for journal, path in _sides(paths).items() if sides}
     drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
     return Report(
         "Client behaviour",
@@ -77,6 +73,12 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
         told,
         drawn,
     )
+
+
+def _sides(paths: Sequence[str]) -> dict[str, str]:
+    from .journal_rows import sides_of
+
+    return sides_of(paths)
 
 
 def load(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
@@ -441,12 +443,7 @@ def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> No
     def built(spark: "SparkSession") -> Report:
         return build(spark, journals, gap_seconds=gap_seconds)
 
-    def check() -> None:
-        from .journal_rows import sides_of
-
-        sides_of(journals)
-
-    run_job("behaviour", built, check=check, is_short=True, **options)
+    run_job("behaviour", built, check=lambda: _sides(journals), is_short=True, **options)
 
 
 if __name__ == "__main__":

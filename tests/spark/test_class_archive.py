@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.class_archive import archive_options, archive_path, make_archive
+from pocketmq.cli.pipeline_prepare import make_archive
+from pocketmq.pipeline.class_archive import archive_options, archive_path
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.session import find_java, settings_for
 
