@@ -49,7 +49,7 @@ def read(topic: str, **options: str) -> list[dict[str, Any]]:
     planner = Planner(wire(NAMESRV_ADDR), chosen)
     names = ("body", "keys", "tags", "queueId", "queueOffset", "msgId", "brokerName", "properties")
     rows: list[dict[str, Any]] = []
-    for one in planner.split(planner.batch()):
+    for one in planner.batch():
         for records in RangeReader(planner.wire, one, chosen).batches():
             columns = [column.to_pylist() for column in records.columns(names)]
             rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
