@@ -69,14 +69,13 @@ def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
 
 def found(topic: str, count: int) -> dict[str, Any]:
     send(topic, count)
-    rows = read(topic)
-    places = {(row["queueId"], row["queueOffset"]) for row in rows}
     planner = Planner(
         wire(NAMESRV_ADDR),
         read_source_options({"nameServer": NAMESRV_ADDR, "subscribe": topic}, is_stream=False),
     )
-    queues = planner.queues()
-    ends = {queue: high for queue, (_, high) in planner.bounds(queues).items()}
+    queues, ends = wait_for(planner, count)
+    rows = read(topic)
+    places = {(row["queueId"], row["queueOffset"]) for row in rows}
     planner.wire.commit(GROUP, ends, TIMEOUT_MS)
     committed = planner.wire.committed(GROUP, queues, TIMEOUT_MS)
     return {
