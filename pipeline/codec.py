@@ -87,19 +87,13 @@ class Records:
     @cached_property
     def _heads(self) -> Any:
         """All heads side by side: each record's place in memory is looked up once, not once for each column."""
-        if not len(self.starts):
-            return np.empty(0, dtype=HEAD)
         return self._from_anywhere(f"V{HEAD.itemsize}")[self.starts].view(HEAD)
 
     def _from_anywhere(self, kind: Any) -> Any:
         """A view in which any byte is the beginning of an item; items may not reach beyond the end."""
         kind_type = np.dtype(kind)
-        shape = (max(len(self.bytes) - kind_type.itemsize + 1, 0),)
-        return (
-            np.ndarray(shape=shape, dtype=kind_type, buffer=self.bytes, strides=(1,))
-            if shape[0]
-            else self.bytes[:0]
-        )
+        count = max(len(self.bytes) - kind_type.itemsize + 1, 0)
+        return np.ndarray(shape=(count,), dtype=kind_type, buffer=self.bytes, strides=(1,))
 
     def numbers(self, at: Ints, kind: str) -> Any:
         """Big-endian numbers (`>i4`, `>i8`, ...) at byte positions, in the machine's order."""
@@ -108,13 +102,9 @@ class Records:
     def head(self, name: str) -> Any:
         """One number of each head, in the machine's order."""
         kind = HEAD[name]
-        at = _AT[name]
-        if at <= _AT["bornHost"] or not self._has_long_hosts:
+        if _AT[name] <= _AT["bornHost"] or not self._has_long_hosts:
             return self._heads[name].astype(kind.newbyteorder("="))
-        later = self._born_widths - _SHORT_HOST
-        if at > _AT["storeHost"]:
-            later = later + self._store_widths - _SHORT_HOST
-        return self.numbers(self.starts + at + later, kind.str)
+        return self.numbers(self._place(name), kind.str)
 
     @cached_property
     def sizes(self) -> Ints:
@@ -156,11 +146,19 @@ class Records:
     def _store_widths(self) -> Ints:
         return np.where(self._sys_flags & STORE_HOST_IPV6, _LONG_HOST, _SHORT_HOST)
 
+    def _place(self, name: str) -> Ints:
+        """Where a part of the head stands in each record: hosts before it may be long ones."""
+        place = self.starts + _AT[name]
+        if self._has_long_hosts:
+            if _AT[name] > _AT["bornHost"]:
+                place += self._born_widths - _SHORT_HOST
+            if _AT[name] > _AT["storeHost"]:
+                place += self._store_widths - _SHORT_HOST
+        return place
+
     @cached_property
     def _body_at(self) -> Ints:
-        if not self._has_long_hosts:
-            return self.starts + HEAD.itemsize
-        return self.starts + (HEAD.itemsize - 2 * _SHORT_HOST) + self._born_widths + self._store_widths
+        return self._place("bodyLength") + HEAD["bodyLength"].itemsize
 
     @cached_property
     def _is_v2(self) -> Flags:
@@ -247,34 +245,28 @@ class Records:
     def hosts(self, name: str) -> Any:
         """`address:port` texts of the packed hosts `bornHost` or `storeHost`; only the distinct ones are formatted."""
         if self._has_long_hosts:
-            widths = self._born_widths if name == "bornHost" else self._store_widths
-            places = self.starts + _AT[name] + (0 if name == "bornHost" else self._born_widths - _SHORT_HOST)
-            packed = [
-                bytes(self.bytes[place : place + width])
-                for place, width in zip(places.tolist(), widths.tolist(), strict=True)
-            ]
+            packed = self._packed_hosts(name)
             texts = {one: _host_text(one) for one in set(packed)}
             return pa.array([texts[one] for one in packed], type=pa.string())
         hosts = pa.array(self.head(name)).dictionary_encode()
         known = [_host_text(one.to_bytes(_SHORT_HOST, "big")) for one in hosts.dictionary.to_pylist()]
         return pa.array(known, type=pa.string()).take(hosts.indices)
 
+    def _packed_hosts(self, name: str) -> list[bytes]:
+        widths = self._born_widths if name == "bornHost" else self._store_widths
+        return [
+            bytes(self.bytes[place : place + width])
+            for place, width in zip(self._place(name).tolist(), widths.tolist(), strict=True)
+        ]
+
     @cached_property
     def offset_message_ids(self) -> Any:
         """The broker's ids: store host and physical offset as hexadecimal text."""
         count = len(self)
         if self._has_long_hosts:
-            places = self.starts + _AT["storeHost"] + self._born_widths - _SHORT_HOST
-            ids = [
-                encode_message_id(bytes(self.bytes[place : place + width]), offset)
-                for place, width, offset in zip(
-                    places.tolist(),
-                    self._store_widths.tolist(),
-                    self.head("physicalOffset").tolist(),
-                    strict=True,
-                )
-            ]
-            return pa.array(ids, type=pa.string())
+            offsets = self.head("physicalOffset").tolist()
+            ids = map(encode_message_id, self._packed_hosts("storeHost"), offsets)
+            return pa.array(list(ids), type=pa.string())
         raw = np.empty((count, 2), dtype=">u8")
         raw[:, 0] = self._heads["storeHost"]
         raw[:, 1] = self._heads["physicalOffset"]
