@@ -157,7 +157,7 @@ def written_entries(folder: Path) -> tuple[int, int]:
         return 0, 0
     first = int(files[0].name) // ENTRY.itemsize + int((_map(files[0])["size"] == PRE_BLANK).sum())
     for path in reversed(files):
-        written = np.flatnonzero(_map(path)["size"][: -(-data_end(str(path)) // ENTRY.itemsize)] > 0)
+        written = np.flatnonzero(_map(path)["size"] > 0)
         if len(written):
             return first, int(path.name) // ENTRY.itemsize + int(written[-1]) + 1
     return first, first
@@ -176,7 +176,8 @@ def entries(folder: str, lo: int, hi: int) -> Any:
 
 
 def _map(path: Path) -> Any:
-    size = path.stat().st_size // ENTRY.itemsize
+    """The entries of a file, as far as the file system keeps any of it."""
+    size = min(-(-data_end(str(path)) // ENTRY.itemsize), path.stat().st_size // ENTRY.itemsize)
     return np.memmap(path, dtype=ENTRY, mode="r", shape=(size,)) if size else np.empty(0, dtype=ENTRY)
 
 
