@@ -132,7 +132,7 @@ def read_offsets(
                         f"option {option}: {topic} is on several brokers, name one of {sorted(names)}"
                     )
                 inner = dict.fromkeys(names or {"?"}, inner)
-            _check_whole(number for queues in inner.values() for number in queues.values())
+            check_whole(number for queues in inner.values() for number in queues.values())
             offsets |= flat({topic: inner})
     except (ValueError, TypeError, AttributeError) as error:
         raise OptionError(f"option {option}: JSON such as {example}, not {text[:100]}") from error
@@ -145,7 +145,7 @@ def read_offsets(
     return offsets
 
 
-def _check_whole(numbers: Iterable[Any]) -> None:
+def check_whole(numbers: Iterable[Any]) -> None:
     """`ValueError` for what is no whole number: rounding 1.7 would read from where nobody asked."""
     for number in numbers:
         if type(number) is not int:  # true and false are ints to isinstance

@@ -19,7 +19,7 @@ from pocketmq.protocol.subscription import ExpressionError, tag_subscription
 from .access import NAMES as ACCESS_NAMES
 from .access import OPEN, Access, read_access
 from .errors import OptionError
-from .offsets import Queue, flat
+from .offsets import Queue, check_whole, flat
 
 NAMESRV: Final = "rocketmq.namesrv.addr"
 ALIASES: Final = {
@@ -212,6 +212,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         raise OptionError(
             f"option minOffsetsPerTrigger: at most maxOffsetsPerTrigger, which is {most}, not {least}"
         )
+    filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
     return SourceOptions(
         namesrv_addr=values.addresses(),
         topics=topics,
@@ -230,8 +231,8 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
         commits_offsets=values.flag("commitOffsets", bool(group)),
-        expression=_expression(values),
-        filter_type=values.choice("filterType", "TAG", ("TAG", "SQL92")),
+        expression=_expression(values, filter_type),
+        filter_type=filter_type,
         decompresses=values.flag("decompress", True),
         pull_batch_size=values.whole("pullBatchSize", 32, most=65536),
         pulls_in_flight=values.whole("pullInFlight", 16, most=1024),
@@ -245,20 +246,24 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
     )
 
 
-def _expression(values: Values) -> str:
+def tags_of(expression: str) -> frozenset[str]:
+    """The tags an expression names; none for `*`, and none where it is none."""
+    try:
+        return frozenset(tag_subscription("", expression, sub_version=0).tags_set)
+    except ExpressionError:
+        return frozenset()
+
+
+def _expression(values: Values, filter_type: str) -> str:
     """`OptionError` for tags that are separators only, and for a SQL92 filter without an expression."""
     expression = values.text("subExpression") or "*"
-    if values.choice("filterType", "TAG", ("TAG", "SQL92")) == "SQL92":
+    if filter_type == "SQL92":
         if expression == "*":
             raise OptionError(
                 "option subExpression: a condition such as amount > 3 where filterType is SQL92"
             )
         return expression
-    try:
-        tags = tag_subscription("", expression, sub_version=0).tags_set
-    except ExpressionError:
-        tags = frozenset()
-    if not tags and expression != "*":
+    if expression != "*" and not tags_of(expression):
         raise OptionError(f"option subExpression: * or tags such as A || B, not {expression!r}")
     return expression
 
@@ -300,8 +305,9 @@ def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Qu
 
 def _queue_ids(value: Any) -> list[int]:
     """`ValueError` for what is no list of whole numbers: of a text every digit would be taken for a queue."""
-    if type(value) is not list or any(type(one) is not int for one in value):
+    if type(value) is not list:
         raise ValueError(f"{value!r} is no list of queues")
+    check_whole(value)
     return value
 
 

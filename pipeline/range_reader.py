@@ -24,13 +24,12 @@ from pocketmq.client.errors import RequestRefused, RouteNotFound
 from pocketmq.protocol.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.pull_requests import PullMessage, PullMessageReply
 from pocketmq.protocol.response_codes import ResponseCode
-from pocketmq.protocol.subscription import tag_subscription
 
 from .boundaries import walk
 from .codec import Records
 from .errors import DataLossError, PipelineError
 from .offsets import Loss, Queue, Range
-from .options import SourceOptions
+from .options import SourceOptions, tags_of
 from .wire import Wire
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
@@ -65,9 +64,7 @@ class RangeReader:
         self.rows = 0
         self._tags: frozenset[str] = frozenset()
         if options.filter_type == "TAG":
-            self._tags = frozenset(
-                tag_subscription(one.queue.topic, options.expression, sub_version=0).tags_set
-            )
+            self._tags = tags_of(options.expression)
 
     def batches(self) -> Iterator[Records]:
         """Records in the order of the queue, about `decode_rows` at a time. Runs the wire's loop between two of them.

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
-from pocketmq.protocol.subscription import ExpressionError, tag_subscription
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -35,7 +34,7 @@ from .codec import Records
 from .columns import MESSAGE_COLUMNS, check_names, ddl
 from .errors import OptionError
 from .offsets import Range
-from .options import SourceOptions, as_dict, read_source_options
+from .options import SourceOptions, as_dict, read_source_options, tags_of
 from .planner import Planner
 from .range_reader import RangeReader
 from .wire import wire_for
@@ -226,10 +225,7 @@ class FilteringReader(TopicReader):
 
 def _can_be_asked_for(tag: Any) -> bool:
     """Whether an expression can name this tag: there, blanks around one are dropped, and `*` and `||` are signs."""
-    try:
-        return tag_subscription("", str(tag), sub_version=0).tags_set == {tag}
-    except ExpressionError:
-        return False
+    return tags_of(str(tag)) == {tag}
 
 
 def _as_number(value: Any) -> int:
