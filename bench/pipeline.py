@@ -25,8 +25,6 @@ COLUMNS: Final = (
     "map('color', 'red') properties",
 )
 HEADERS: Final = "queueId int, queueOffset bigint, physicalOffset bigint, storeSize int"
-
-
 BATCHES: Final = 80
 """Micro-batches run; the first half warms up."""
 COLD_START: Final = """
@@ -106,18 +104,10 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
 
 def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
     """Bodies made before, sent by our sender alone."""
-    from pocketmq.pipeline.batch_sender import BatchSender
+    from pocketmq.pipeline.sink import sender_for
     from pocketmq.pipeline.sink_options import read_sink_options
-    from pocketmq.pipeline.wire import wire
 
-    options = read_sink_options({"nameServer": namesrv_addr})
-    sender = BatchSender(
-        wire(namesrv_addr, options.access),
-        group=options.group,
-        in_flight=options.in_flight,
-        timeout_ms=options.send_timeout_ms,
-        retry_timeout_ms=options.retry_timeout_ms,
-    )
+    sender = sender_for(read_sink_options({"nameServer": namesrv_addr}))
     for topic, body, rows in requests:
         sender.send_batch(topic, body, rows)
     sender.finish()

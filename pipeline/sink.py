@@ -60,6 +60,19 @@ class Written(WriterCommitMessage):
         self.query_id = query_id
 
 
+def sender_for(options: SinkOptions) -> BatchSender:
+    """The sender of one task."""
+    return BatchSender(
+        wire_for(options),
+        group=options.group,
+        in_flight=options.in_flight,
+        timeout_ms=options.send_timeout_ms,
+        retry_timeout_ms=options.retry_timeout_ms,
+        retries=options.send_retries,
+        rows_per_second=options.max_rows_per_second,
+    )
+
+
 class _Writing:
     """What batch and stream writers share: options, columns, and one task's work."""
 
@@ -71,17 +84,8 @@ class _Writing:
         self._arrow_names = [field.name for field in schema.fields]
 
     def _write(self, batches: Iterator[Any], writer: str, query_id: str) -> Written:
-        options = self._options
-        sender = BatchSender(
-            wire_for(options),
-            group=options.group,
-            in_flight=options.in_flight,
-            timeout_ms=options.send_timeout_ms,
-            retry_timeout_ms=options.retry_timeout_ms,
-            retries=options.send_retries,
-            rows_per_second=options.max_rows_per_second,
-        )
-        task = TaskSender(sender, options, writer)
+        sender = sender_for(self._options)
+        task = TaskSender(sender, self._options, writer)
         try:
             for batch in batches:
                 task.send(batch)
