@@ -74,16 +74,13 @@ def rehearse(archive: str) -> None:
 @click.command()
 def main() -> None:
     """Make later sessions start sooner: keep what a JVM loads for Spark."""
-    from pocketmq.pipeline.job_run import check_extra
+    from pocketmq.pipeline.job_run import check_extra, mistakes_told
 
-    try:
+    with mistakes_told():
         check_extra()
         from pocketmq.pipeline.session import find_java
 
         click.echo(f"Made {make_archive(find_java())}.")
-    except (PipelineError, OSError) as error:
-        click.echo(f"pocketmq: {error}", err=True)
-        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ CLIENTS_NOTE: Final = (
     f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the usual time between two of them. Send "
     "backs: messages given back to be retried. Unread: what was left in its queues when it pulled last."
 )
-OWNERS_NOTE: Final = "From the first pull of a client to its last, while no other client pulled."
+OWNERS_NOTE: Final = "From a client's first pull of a queue to its last, while no other pulled from it."
 POSITIONS_NOTE: Final = (
     "Answer: the offset the broker gave when the client asked where its group stands. First pull: where the client "
     "then began. Max offset: where the queue ended at that moment."
@@ -55,8 +55,8 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     members, clients = members_of(entries).cache(), clients_of(entries, pulls).cache()
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
     told = findings_of(doubles, idle, clients, dropped)
-    sides = dict(zip(paths, _side_names(paths), strict=True)) if len(paths) > 1 else {}
-    side_of = {journal: sides[path] for journal, path in _sides(paths).items() if sides}
+    name_of = dict(zip(paths, _side_names(paths), strict=True))
+    side_of = {journal: name_of[path] for journal, path in _sides(paths).items()} if len(paths) > 1 else {}
     drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
     return Report(
         "Client behaviour",

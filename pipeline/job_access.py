@@ -6,7 +6,6 @@ Without `--access-key` the keys are those of `$ROCKETMQ_HOME/conf/tools.yml`, wh
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +17,8 @@ from pocketmq.client.errors import ClientError
 
 from .access import ACCESS_KEY, CERTIFICATE, KEY, PASSWORD, SECRET_KEY, SECURITY_TOKEN, TLS, TRUST, Access
 from .errors import OptionError
+from .job_run import mistakes_told
 
-USER_ERROR: Final = 2
 _OPTIONS: Final = (
     ("--access-key", "access_key", "KEY", "Sign requests; $ROCKETMQ_HOME/conf/tools.yml without."),
     ("--secret-key", "secret_key", "KEY", "What they are signed with."),
@@ -37,11 +36,8 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def gathered(**given: Any) -> Any:
         access = Access(**{field: given.pop(field) for field in Access.__struct_fields__})
-        try:
+        with mistakes_told():
             access = complete(access, os.environ)
-        except OptionError as error:
-            click.echo(f"pocketmq: {error}", err=True)
-            sys.exit(USER_ERROR)
         return command(**given, access=access)
 
     decorated: Callable[..., Any] = gathered

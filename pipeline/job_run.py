@@ -72,23 +72,31 @@ def run_job(
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_of_ctrl_c)
     try:
-        check_extra()
-        check()
-        check_session(master, memory)
-        check_outputs(outputs)
-        report = _run(name, build, outputs, master=master, memory=memory, is_short=is_short)
+        with mistakes_told():
+            check_extra()
+            check()
+            check_session(master, memory)
+            check_outputs(outputs)
+            report = _run(name, build, outputs, master=master, memory=memory, is_short=is_short)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        logging.getLogger().removeFilter(_is_not_of_ctrl_c)
+    if report.findings and fails_on_findings:
+        sys.exit(FOUND)
+
+
+@contextmanager
+def mistakes_told() -> Iterator[None]:
+    """One line and exit code 2 for what the user can mend."""
+    try:
+        yield
     except Exception as error:
         line = reason(error)
         if line is None:
             raise
         click.echo(f"pocketmq: {line}", err=True)
         sys.exit(USER_ERROR)
-    finally:
-        logging.getLogger().removeFilter(_is_not_of_ctrl_c)
-    if report.findings and fails_on_findings:
-        sys.exit(FOUND)
 
 
 def _run(

@@ -48,8 +48,8 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         check_namesrv("--namesrv", self.namesrv_addr)
         if self.target_namesrv_addr is not None:
             check_namesrv("--to-namesrv", self.target_namesrv_addr)
-        is_range = self.starting_ms is not None and self.ending_ms is not None
-        if is_range and self.starting_ms >= self.ending_ms:  # type: ignore[operator]
+        begin, end = self.starting_ms, self.ending_ms
+        if begin is not None and end is not None and begin >= end:
             raise OptionError("--from-ms, --until-ms: the first must be less than the second")
 
 
