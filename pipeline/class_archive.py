@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-NO_COMPLAINTS: Final = "-Xlog:disable -Xlog:all=error:stderr"
+_NO_COMPLAINTS: Final = "-Xlog:disable -Xlog:all=error:stderr"
 """Where the archive does not fit, a JVM says so on the standard output, which is the job's."""
 
 
@@ -46,4 +46,4 @@ def _java_release(java_home: Path) -> str:
 def archive_options(java_home: Path) -> str:
     """Options for a JVM of that Java: none where there is no archive."""
     path = archive_path(java_home)
-    return f"-XX:SharedArchiveFile={path} {NO_COMPLAINTS}" if path.is_file() and " " not in str(path) else ""
+    return f"-XX:SharedArchiveFile={path} {_NO_COMPLAINTS}" if path.is_file() and " " not in str(path) else ""

@@ -1,8 +1,8 @@
 """Messages to Parquet for repeated questions: `python -m pocketmq.pipeline.export_job --store DIR --to DIR`.
 
-Folders are `date=YYYY-MM-DD/topic=...`; an export takes the place of an earlier one in its folder; a
-folder that holds anything else is left alone. For one
-audit this does not pay: the store itself is scanned faster than Parquet is read. Next: `replay_job.py`.
+Folders are `date=YYYY-MM-DD/topic=...`; an export takes the place of an earlier one in its folder; a folder that holds
+anything else is left alone. For one audit this does not pay: the store itself is scanned faster than Parquet is read.
+Next: `replay_job.py`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -20,8 +20,8 @@ from .cutting import cut
 
 _PAIR_END: Final = "\x02"
 _NAME_END: Final = "\x01"
-_NAME_END_BYTE: Final = 1
-_PAIR_END_BYTE: Final = 2
+_NAME_END_BYTE: Final = ord(_NAME_END)
+_PAIR_END_BYTE: Final = ord(_PAIR_END)
 _BITS: Final = 62
 _Pairs = tuple[Any, Any, npt.NDArray[np.int64]]
 
