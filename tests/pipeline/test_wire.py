@@ -35,6 +35,8 @@ from pocketmq.protocol.frame import FrameCutter, encode_frame
 from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from reader_account import KEYS, only_reader
+
 
 class DroppingProxy:
     """Stands before a broker and ends the connection at every so many frames of a code, in its own thread."""
@@ -198,29 +200,26 @@ def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> Non
             ]
 
 
-def test_a_start_beyond_the_end_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
-    """No range begins there, so that the loss of the messages before it would be no range's either."""
-    topic = rocketmq.topic("beyond", queues=2)
+@pytest.mark.parametrize(
+    ("option", "usual", "said", "left"),
+    [
+        # No range begins there, so that the loss of the messages before it would be no range's either.
+        ("startingOffsets", -2, r"offsets \[2, 99\), not there", ["m1", "m3"]),
+        ("endingOffsets", -1, r"offsets \[2, 99\)", ["m0", "m2", "m1", "m3"]),
+    ],
+)
+def test_an_offset_beyond_the_end_is_a_loss_or_left_out(
+    rocketmq: RocketMQ, option: str, usual: int, said: str, left: list[str]
+) -> None:
+    topic = rocketmq.topic(option, queues=2)
     for number in range(4):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-    start = f'{{"{topic}":{{"0":99,"1":-2}}}}'
+    given = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
     with Wire(rocketmq.namesrv_addr).held() as wire:
-        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\), not there"):
-            read(wire, options(rocketmq, topic, startingOffsets=start))
-        tolerant = options(rocketmq, topic, startingOffsets=start, failOnDataLoss="false")
-        assert read(wire, tolerant) == ["m1", "m3"]
-
-
-def test_an_end_that_is_not_there_is_a_loss_or_left_out(rocketmq: RocketMQ) -> None:
-    topic = rocketmq.topic("ends", queues=2)
-    for number in range(4):
-        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-    end = f'{{"{topic}":{{"0":99,"1":-1}}}}'
-    with Wire(rocketmq.namesrv_addr).held() as wire:
-        with pytest.raises(DataLossError, match=r"queue 0: 97 messages, offsets \[2, 99\)"):
-            read(wire, options(rocketmq, topic, endingOffsets=end))
-        tolerant = options(rocketmq, topic, endingOffsets=end, failOnDataLoss="false")
-        assert read(wire, tolerant) == ["m0", "m2", "m1", "m3"]
+        with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {said}"):
+            read(wire, options(rocketmq, topic, **given))
+        tolerant = options(rocketmq, topic, **given, failOnDataLoss="false")
+        assert read(wire, tolerant) == left
 
 
 @pytest.mark.parametrize(
@@ -345,30 +344,16 @@ def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
             Planner(wire, chosen).batch()
 
 
-KEYS = """\
-accounts:
-  - accessKey: reader1
-    secretKey: 12345678
-    defaultTopicPerm: SUB
-    defaultGroupPerm: SUB
-"""
-
-
 def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "plain_acl.yml").write_text(KEYS)
-    keys = {"rocketmq.accessKey": "reader1", "rocketmq.secretKey": "12345678", "rocketmq.tls.enable": "true"}
     with EmbeddedServer(store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("T", queues=1)
         rocketmq.send(topic, "a body")
-    with EmbeddedServer(
-        aclEnable=True, emulate="4.9", rocketmqHome=str(tmp_path), store=tmp_path / "store"
-    ) as server:
+    with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
         for given, said in (
-            (keys, None),
-            ({**keys, "rocketmq.secretKey": "another"}, "signature"),
+            (KEYS, None),
+            ({**KEYS, "rocketmq.secretKey": "another"}, "signature"),
             ({}, "accessKey"),
         ):
             chosen = options(rocketmq, topic, **given)

@@ -30,6 +30,8 @@ from pocketmq.protocol.offset_requests import UpdateConsumerOffset
 from pocketmq.protocol.pull_requests import PullMessage
 from pyspark.sql import SparkSession
 
+from reader_account import only_reader
+
 
 def rows(report: Report, name: str) -> list[tuple[object, ...]]:
     (section,) = [one for one in report.sections if one.name == name]
@@ -75,18 +77,7 @@ def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path
     assert queues[1][6] is None
 
 
-KEYS = """\
-accounts:
-  - accessKey: reader1
-    secretKey: 12345678
-    defaultTopicPerm: SUB
-    defaultGroupPerm: SUB
-"""
-
-
 def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "plain_acl.yml").write_text(KEYS)
     with EmbeddedServer(store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
         topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
@@ -98,8 +89,7 @@ def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSes
                     consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
                 )
             )
-    options: dict[str, object] = {"aclEnable": True, "emulate": "4.9", "rocketmqHome": str(tmp_path)}
-    with EmbeddedServer(store=tmp_path / "store", **options) as server:
+    with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
         place = Place(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
         report = lag_job.build(spark, place, groups=group)

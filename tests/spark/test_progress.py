@@ -16,14 +16,7 @@ from pocketmq.pipeline.offsets import Queue, StreamPosition
 from pocketmq.pipeline.progress import commit_progress
 from pocketmq.pipeline.wire import Wire
 
-ACCOUNT = """\
-accounts:
-  - accessKey: reader1
-    secretKey: 12345678
-    defaultTopicPerm: SUB
-    defaultGroupPerm: SUB
-"""
-KEYS = {"rocketmq.accessKey": "reader1", "rocketmq.secretKey": "12345678", "rocketmq.tls.enable": "true"}
+from reader_account import KEYS, only_reader
 
 
 class Session:
@@ -42,14 +35,11 @@ class Session:
 
 
 def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "plain_acl.yml").write_text(ACCOUNT)
     with EmbeddedServer(store=tmp_path / "store") as server:
         queue = Queue(RocketMQ(server).topic("T", queues=1), "broker-a", 0)
-    settings = {"aclEnable": True, "rocketmqHome": str(tmp_path)}
     access = Access(access_key="reader1", secret_key="12345678")
     with (
-        EmbeddedServer(settings, emulate="4.9", store=tmp_path / "store") as server,
+        EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server,
         Wire(server.namesrv_addr, access).held() as wire,
     ):
         for options, stored in (({}, 0), (KEYS, 7)):  # 4.9 brokers answer 0 where nothing is stored
