@@ -11,17 +11,17 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 
-from pocketmq.broker.config import NameServerConfig, load
+from pocketmq.broker.config.broker_config import NameServerConfig, load
 from pocketmq.broker.node import Node
-from pocketmq.client.connection import Connection
+from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
-from pocketmq.protocol.bodies_pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
-from pocketmq.protocol.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.pop_requests import BatchAckMessage, PopMessage
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.store.results import NewMessage
+from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.requests.pop import BatchAckMessage, PopMessage
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.store.values import NewMessage
 
 TOPIC = "Bench"
 EXPRESSION = "amount BETWEEN 0 AND 1000 AND (region = 'north' OR region IS NULL)"

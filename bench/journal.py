@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.config_loading import Setting, load_broker
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.loading import Setting, load_broker
 from pocketmq.broker.node import Node
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import encode_frame
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import encode_frame
 
 SLICE: Final = 256
 PER_READ: Final = 16

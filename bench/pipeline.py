@@ -29,7 +29,7 @@ BATCHES: Final = 80
 """Micro-batches run; the first half warms up."""
 COLD_START: Final = """
 import sys, time
-from pocketmq.pipeline.session import pocketmq_session
+from pocketmq.pipeline.session.session import pocketmq_session
 spark = pocketmq_session("bench", master="local[2]", memory="2g")
 if sys.argv[1] == "bench-one":
     from bench.pipeline_controls import One
@@ -86,11 +86,11 @@ def discard(frame: Any) -> None:
 
 def bare_read(namesrv_addr: str, topic: str) -> int:
     """The messages of a topic, decoded, by our reader alone."""
-    from pocketmq.pipeline.columns import MESSAGE_COLUMNS
-    from pocketmq.pipeline.options import read_source_options
-    from pocketmq.pipeline.planner import Planner
-    from pocketmq.pipeline.range_reader import RangeReader
-    from pocketmq.pipeline.wire import wire
+    from pocketmq.pipeline.brokers.range_reader import RangeReader
+    from pocketmq.pipeline.brokers.read_planner import Planner
+    from pocketmq.pipeline.brokers.wire import wire
+    from pocketmq.pipeline.planning.topic_options import read_source_options
+    from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 
     options = read_source_options({"nameServer": namesrv_addr, "subscribe": topic}, is_stream=False)
     planner = Planner(wire(namesrv_addr), options)
@@ -104,8 +104,8 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
 
 def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
     """Bodies made before, sent by our sender alone."""
-    from pocketmq.pipeline.sink import sender_for
-    from pocketmq.pipeline.sink_options import read_sink_options
+    from pocketmq.pipeline.sink.sink_options import read_sink_options
+    from pocketmq.pipeline.sink.topic_writer import sender_for
 
     sender = sender_for(read_sink_options({"nameServer": namesrv_addr}))
     for topic, body, rows in requests:
@@ -125,8 +125,8 @@ class Requests:
 
 def requests_of(rows: Any, topic: str) -> list[tuple[str, Any, int]]:
     """The requests the sink would make of the rows."""
-    from pocketmq.pipeline.sink import TaskSender
-    from pocketmq.pipeline.sink_options import read_sink_options
+    from pocketmq.pipeline.sink.sink_options import read_sink_options
+    from pocketmq.pipeline.sink.topic_writer import TaskSender
 
     requests = Requests()
     task = TaskSender(requests, read_sink_options({"nameServer": "127.0.0.1:1", "topic": topic}), "bench")  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ def main() -> int:
     parser.add_argument("--floor", action="store_true")
     given = parser.parse_args()
     from bench.pipeline_controls import SameBatches, Steps
-    from pocketmq.pipeline.session import pocketmq_session
+    from pocketmq.pipeline.session.session import pocketmq_session
     from pocketmq.testing import EmbeddedServer
 
     figures = Figures()

@@ -8,8 +8,8 @@ bench-one        one row                                           against the f
 from collections.abc import Iterator
 from typing import Any
 
-from pocketmq.pipeline.columns import STORE_COLUMNS, ddl
-from pocketmq.pipeline.store_source import StoreReader, read_store_options
+from pocketmq.pipeline.records.columns import STORE_COLUMNS, ddl
+from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 

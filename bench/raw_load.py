@@ -14,12 +14,12 @@ from typing import Final, cast
 
 import msgspec
 from pocketmq.client.errors import NotReachable
-from pocketmq.protocol.command import ROCKETMQ, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.schema import to_fields
-from pocketmq.protocol.send_requests import SendMessageV2
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.requests.send import SendMessageV2
+from pocketmq.protocol.wire.command import ROCKETMQ, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import to_fields
 
 _OPAQUE_AT: Final = 8 + 5  # prefix, then code, language and version of the binary header
 _OPAQUE: Final = struct.Struct(">i")

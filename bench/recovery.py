@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from pocketmq.protocol.properties import encode_properties
+from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
 
 QUEUES = 8

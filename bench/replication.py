@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
 
 RUNTIME_INFO = 28

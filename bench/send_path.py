@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
-from pocketmq.broker.connection import Connection
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
-from pocketmq.broker.serving import loop_factory
-from pocketmq.protocol.batch import BatchElement, encode_batch
-from pocketmq.protocol.command import JSON, ROCKETMQ, Body, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.broker.process import loop_factory
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.schema import Request, to_fields
-from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage, SendMessageV2
-from pocketmq.protocol.transaction_requests import EndTransaction
-from pocketmq.protocol.unique_id import UniqueIdMaker
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Body, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import Request, to_fields
 from pocketmq.store.config import StoreConfig
 
 from .processor import print_load_average

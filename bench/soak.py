@@ -21,9 +21,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pocketmq.client.listener_returns import ConsumeConcurrentlyStatus
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
 
 TOPICS = ("SoakOne", "SoakTwo")
 SIZES = (100, 1000, 10_000, 100_000)

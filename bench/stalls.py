@@ -22,7 +22,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock, mapped_file
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
+from pocketmq.store.files import mapped_file
 
 BODY_BYTES = 4000
 SLOW_DISK_SECONDS = 0.2

@@ -15,11 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.route_requests import GetRouteInfoByTopic
-from pocketmq.protocol.schema import to_fields
-from pocketmq.protocol.topics import SELF_TEST_TOPIC
+from pocketmq.protocol.message.topics import SELF_TEST_TOPIC
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import to_fields
 
 
 def first_reply(folder: str) -> tuple[float, float]:

@@ -15,9 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pocketmq.client.connection import Connection
-from pocketmq.protocol.offset_requests import GetMaxOffset
-from pocketmq.protocol.route_requests import GetRouteInfoByTopic
+from pocketmq.client.connections.connection import Connection
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.requests.offset import GetMaxOffset
 
 from .processor import cpu_seconds, print_load_average
 from .raw_load import load

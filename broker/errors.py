@@ -1,6 +1,6 @@
 """Errors of the broker: which code goes on the wire, and what stops a start."""
 
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 
 class BrokerError(Exception):

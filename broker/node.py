@@ -1,8 +1,7 @@
 """One process: a name server and a broker, built, started and stopped in order.
 
 `Node.start` opens the store, serves the ports, and returns once the broker stands in every reachable route table;
-`stop` mirrors it. `run` does both around the signals of a terminal. Everything periodic is in `rhythm.py`.
-Next: `services.py` for the parts, `dispatch.py` for requests.
+`stop` mirrors it. `run` does both around the signals of a terminal. Everything periodic is in `state/table_saver.py`.
 """
 
 import asyncio
@@ -11,58 +10,64 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pocketmq.protocol.command import Command
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
-from pocketmq.protocol.message_id import pack_host
-from pocketmq.protocol.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from pocketmq.protocol.unique_id import UniqueIdMaker
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.wire.command import Command
 from pocketmq.store.clock import Clock, WallClock
-from pocketmq.store.delay_table import DelayTable
 from pocketmq.store.errors import StoreError
-from pocketmq.store.group_table import GroupTable
-from pocketmq.store.json_table import JsonTable
-from pocketmq.store.lmq_offset_table import LmqOffsetTable
 from pocketmq.store.message_store import MessageStore
-from pocketmq.store.metric_table import MetricTable
-from pocketmq.store.offset_table import OffsetTable
 from pocketmq.store.retention import Retention
-from pocketmq.store.topic_table import TopicTable
+from pocketmq.store.tables.delay_table import DelayTable
+from pocketmq.store.tables.group_table import GroupTable
+from pocketmq.store.tables.json_table import JsonTable
+from pocketmq.store.tables.light_offset_table import LmqOffsetTable
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.tables.offset_table import OffsetTable
+from pocketmq.store.tables.topic_table import TopicTable
 
-from . import popping
-from .access_control import AccessControl, Guard, make_first_users, signer_of, warn_if_open
-from .broadcast_offsets import BroadcastOffsets
-from .config import BrokerConfig, NameServerConfig
-from .connection import Connection
-from .consumer_filters import ConsumerFilters
-from .consumer_groups import ConsumerGroups
-from .consumer_notices import ConsumerNotices
-from .delayed_messages import DelayedMessages
-from .dispatch import BROKER, NAME_SERVER, Handlers
+from .access.access_control import (
+    AccessControl,
+    Guard,
+    make_first_users,
+    signer_of,
+    warn_if_open,
+)
+from .access.plain_acl import PlainAcl
+from .access.user_table import AclTable, UserTable
+from .broker import Broker
+from .cluster.metadata_sync import MetadataSync
+from .cluster.registration import Registration, socket_address
+from .cluster.replication_master import ReplicationMaster
+from .cluster.replication_slave import ReplicationSlave
+from .config.broker_config import BrokerConfig, NameServerConfig
+from .config.table_settings import group_settings, topic_settings
+from .delayed.delayed_messages import DelayedMessages
+from .delayed.timer_messages import TimedMessages
 from .errors import StartError
-from .half_messages import HalfMessages
-from .metadata_sync import MetadataSync
-from .name_server import NameServer
-from .plain_acl import PlainAcl
-from .producer_groups import ProducerGroups
-from .pull_waiters import PullWaiters
-from .queue_locks import QueueLocks
-from .registration import Registration, socket_address
-from .replication_master import ReplicationMaster
-from .replication_slave import ReplicationSlave
-from .rhythm import Rhythm
-from .served import MAIN_PORT_ONLY, ONLY_IN_4, ONLY_IN_5
-from .server import Limits, Server
-from .services import Broker
-from .statistics import Statistics
-from .store_owner import refuse_other_brokers_store
-from .table_settings import group_settings, topic_settings
-from .timed_messages import TimedMessages
-from .tls import Tls
-from .transaction_check import TransactionCheck
-from .user_table import AclTable, UserTable
+from .filters.consumer_filters import ConsumerFilters
+from .first_position.broadcast_offsets import BroadcastOffsets
+from .handler_modules import MAIN_PORT_ONLY, ONLY_IN_4, ONLY_IN_5
+from .membership.consumer_groups import ConsumerGroups
+from .membership.consumer_notices import ConsumerNotices
+from .membership.producer_groups import ProducerGroups
+from .membership.queue_locks import QueueLocks
+from .name_server.name_server import NameServer
+from .network.connection import Connection
+from .network.dispatch import BROKER, NAME_SERVER, Handlers
+from .network.server import Limits, Server
+from .network.tls import Tls
+from .pop import popping
+from .pulling.pull_waiters import PullWaiters
+from .state.statistics import Statistics
+from .state.store_owner import refuse_other_brokers_store
+from .state.table_saver import Rhythm
+from .transactions.half_messages import HalfMessages
+from .transactions.transaction_check import TransactionCheck
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .network.journal import Journal
 
 _log = logging.getLogger("pocketmq.node")
 
@@ -132,7 +137,7 @@ class Node:
     def _start_journal(self) -> None:
         if self._journal_folder is None:
             return
-        from .journal import journal_of
+        from .network.journal import journal_of
 
         config = self._config
         journal = journal_of(
@@ -147,7 +152,7 @@ class Node:
     def _new_connection(self, server: Server) -> Connection:
         if self._journal is None:
             return Connection(server)
-        from .journal import JournaledConnection
+        from .network.journal import JournaledConnection
 
         return JournaledConnection(server, self._journal)
 

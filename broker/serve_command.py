@@ -1,8 +1,7 @@
 """`pocketmq serve`: the options, what they make of the settings, and what a user reads when something is wrong.
 
 Every option that says what a key says is that key, given last: `--port 10911` is `--set listenPort=10911`. Imports of
-the server wait until it is wanted, so that `--help` and `--print-config` are quick. Next: `serving.py` (start, signals,
-stop), `config_loading.py` (files and keys).
+the server wait until it is wanted, so that `--help` and `--print-config` are quick.
 """
 
 import logging
@@ -21,7 +20,7 @@ from pocketmq.store.errors import StoreError
 from .errors import StartError
 
 if TYPE_CHECKING:
-    from .config import BrokerConfig, NameServerConfig
+    from .config.broker_config import BrokerConfig, NameServerConfig
 
 _log = logging.getLogger("pocketmq.serve")
 
@@ -91,7 +90,7 @@ def serve(
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
-            from .serving import run
+            from .process import run
 
             _log.info("store: %s", broker.store.root.absolute())
             run(broker, name_server, None if journal is None else Path(journal))
@@ -122,7 +121,7 @@ def _broker_config(
     conf_file: str | None, sets: Sequence[str], options: "dict[str, str | int | None]", *, no_namesrv: bool
 ) -> "BrokerConfig":
     """Settings in the order of their weight: environment, file, --set, options."""
-    from .config_loading import Setting, load_broker
+    from .config.loading import Setting, load_broker
 
     given = [
         Setting(_KEYS[option], str(value), option) for option, value in options.items() if value is not None
@@ -139,7 +138,7 @@ def _name_server_config(
     broker: "BrokerConfig", conf_file: str | None, sets: Sequence[str], port: int | None
 ) -> "NameServerConfig":
     """Its files stand beside the store unless told otherwise, so that one directory holds everything."""
-    from .config_loading import load_name_server
+    from .config.loading import load_name_server
 
     config = load_name_server(conf_file, sets, broker.conf_file)
     if port is not None:
@@ -151,8 +150,8 @@ def _name_server_config(
 
 def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> str:
     """Every key we know of: value, official default, verdict, and what it does or why it does nothing."""
-    from . import config_keys
-    from .access_control import SECRET_KEYS
+    from .access.access_control import SECRET_KEYS
+    from .config import keys as config_keys
 
     lines = [_ROW.format("key", "value", "official default", "verdict", "what it does, or why nothing")]
     for config, program in ((broker, "broker"), (name_server, "name server")):

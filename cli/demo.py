@@ -11,15 +11,15 @@ import sys
 from typing import Final
 
 import click
-from pocketmq.client.connection import Connection
+from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import ClientError
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.protocol.admin_requests import UpdateBrokerConfig
-from pocketmq.protocol.explain_requests import Verdict
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_requests import DeleteExpiredCommitLog, UpdateAndCreateTopic
-from pocketmq.protocol.topics import AUTO_CREATE_TOPIC
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.requests.explain import Verdict
+from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog, UpdateAndCreateTopic
 from rich.console import Console
 from rich.table import Table
 

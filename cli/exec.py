@@ -9,7 +9,7 @@ The server is in this process (`pocketmq.testing.EmbeddedServer`), the program a
     anywhere else (CI, cron)    the program leads a process group, every signal is passed on to the whole group, and
                                 what is left of the group when the program has ended is ended too
 
-Killing us with SIGKILL leaves the program to itself. Next: `pocketmq.testing.embedded`.
+Killing us with SIGKILL leaves the program to itself.
 """
 
 import contextlib

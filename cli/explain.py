@@ -2,9 +2,9 @@
 
 import click
 from pocketmq.client.errors import ClientError, RequestRefused
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.protocol.explain_requests import Verdict, encode_verdicts
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.protocol.requests.explain import Verdict, encode_verdicts
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .options import namesrv_option, run_command
 

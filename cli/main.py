@@ -1,7 +1,6 @@
 """The program `pocketmq`: its commands, each imported when it is used.
 
 A command is one line of `COMMANDS`; nothing of it is imported for the others, so that `pocketmq serve` starts quickly.
-Next: `pocketmq.broker.serve_command`.
 """
 
 from importlib import import_module
@@ -11,14 +10,14 @@ import click
 
 COMMANDS: Final = {
     "serve": "pocketmq.broker.serve_command:serve",
-    "admin": "pocketmq.cli.admin:admin",
+    "admin": "pocketmq.cli.admin.command:admin",
     "exec": "pocketmq.cli.exec:exec_command",
     "demo": "pocketmq.cli.demo:demo",
     "explain": "pocketmq.cli.explain:explain",
     "send": "pocketmq.cli.send:send",
     "tail": "pocketmq.cli.tail:tail",
     "store": "pocketmq.cli.store_command:store_command",
-    "bench": "pocketmq.cli.bench:bench",
+    "bench": "pocketmq.cli.bench.command:bench",
     "pipeline": "pocketmq.cli.pipeline:pipeline",
 }
 """Name -> where the click command is."""

@@ -1,11 +1,9 @@
 """How `pocketmq tail` prints a message: as a line, its body alone, in full, or as JSON.
 
-    text   Orders queue 0 offset 12: the body as text
-    body   the bytes of the body, and a line end
-    full   the line, and below it times, ids and properties
-    json   one object a line; a body that is no UTF-8 stands as bodyBase64
-
-Next: `tail.py`.
+text   Orders queue 0 offset 12: the body as text
+body   the bytes of the body, and a line end
+full   the line, and below it times, ids and properties
+json   one object a line; a body that is no UTF-8 stands as bodyBase64
 """
 
 import base64
@@ -14,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-from pocketmq.client.message import MessageExt
+from pocketmq.client.values.message import MessageExt
 
 
 def text_form(message: MessageExt) -> bytes:

@@ -7,13 +7,13 @@ import click
 
 JOBS: Final = {
     "demo": "pocketmq.cli.pipeline_demo",
-    "behaviour": "pocketmq.pipeline.behaviour_job",
-    "audit": "pocketmq.pipeline.audit_job",
-    "duplicates": "pocketmq.pipeline.duplicates_job",
-    "lag": "pocketmq.pipeline.lag_job",
-    "latency": "pocketmq.pipeline.latency_job",
-    "replay": "pocketmq.pipeline.replay_job",
-    "export": "pocketmq.pipeline.export_job",
+    "behaviour": "pocketmq.pipeline.behaviour.job",
+    "audit": "pocketmq.pipeline.jobs.audit",
+    "duplicates": "pocketmq.pipeline.jobs.duplicates",
+    "lag": "pocketmq.pipeline.jobs.lag",
+    "latency": "pocketmq.pipeline.jobs.latency",
+    "replay": "pocketmq.pipeline.jobs.replay",
+    "export": "pocketmq.pipeline.jobs.export",
     "prepare": "pocketmq.cli.pipeline_prepare",
 }
 """Name -> the module whose `main` is the command."""

@@ -5,7 +5,7 @@ A broker of its own records a journal while three consumers of one group come an
     0  a producer, consumers a and b     1/4  c joins     1/2  b leaves     3/4  a leaves, c is alone
 
 Then Spark reads the journal and writes the behaviour report. With `-n ADDR` and `--journal DIR` the traffic goes to a
-broker that runs already and records to that folder. Next: `pocketmq.pipeline.behaviour_job`.
+broker that runs already and records to that folder.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 import click
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
 
 from .options import run_command
 
@@ -37,8 +37,8 @@ _PAUSE_SECONDS: Final = 0.005
 @click.option("--journal", metavar="DIR", help="The folder that broker records to.")
 def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: str | None) -> None:
     """From a running broker to a report for the browser."""
-    from pocketmq.pipeline.behaviour_job import build
-    from pocketmq.pipeline.job_run import run_job
+    from pocketmq.pipeline.behaviour.job import build
+    from pocketmq.pipeline.jobs.run import run_job
     from pocketmq.testing import EmbeddedServer
 
     if (namesrv_addr is None) != (journal is None):

@@ -1,7 +1,7 @@
 """`pocketmq pipeline prepare`: half a minute once, and every later session starts some seconds sooner.
 
 A session of its own does what jobs do, and its JVM writes down at its end which classes it had loaded. Where the file
-stands and how a session comes by it: `pocketmq.pipeline.class_archive`.
+stands and how a session comes by it: `pocketmq.pipeline.session.class_archive`.
 """
 
 import subprocess
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import click
-from pocketmq.pipeline.class_archive import archive_path
 from pocketmq.pipeline.errors import PipelineError
+from pocketmq.pipeline.session.class_archive import archive_path
 
 _LONGEST_SECONDS: Final = 300
 _ROWS: Final = 1000
@@ -48,7 +48,7 @@ def make_archive(java_home: Path) -> Path:
 
 def rehearse(archive: str) -> None:
     """What jobs do, in a JVM that writes down at its end which classes it had loaded."""
-    from pocketmq.pipeline.session import pocketmq_session, settings_for
+    from pocketmq.pipeline.session.session import pocketmq_session, settings_for
     from pocketmq.testing import EmbeddedServer
 
     options = settings_for("local[2]")["spark.driver.extraJavaOptions"]
@@ -74,11 +74,11 @@ def rehearse(archive: str) -> None:
 @click.command()
 def main() -> None:
     """Make later sessions start sooner: keep what a JVM loads for Spark."""
-    from pocketmq.pipeline.job_run import check_extra, mistakes_told
+    from pocketmq.pipeline.jobs.run import check_extra, mistakes_told
 
     with mistakes_told():
         check_extra()
-        from pocketmq.pipeline.session import find_java
+        from pocketmq.pipeline.session.session import find_java
 
         click.echo(f"Made {make_archive(find_java())}.")
 

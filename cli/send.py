@@ -1,7 +1,6 @@
 """`pocketmq send`: messages from a terminal, a file or a pipe, with every setting a message can have.
 
 Messages leave one after the other, so that lines keep their order; each is answered for on a line of its own.
-Next: `tail.py`.
 """
 
 import sys
@@ -12,11 +11,11 @@ from typing import BinaryIO
 
 import click
 import msgspec
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.queue_choice import select_by_hash
-from pocketmq.client.send_retry import SendStatus
-from pocketmq.client.sending import SendResult
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.queue_choice import select_by_hash
+from pocketmq.client.producing.send_retry import SendStatus
+from pocketmq.client.producing.sender import SendResult
+from pocketmq.client.values.message import Message
 
 from .options import namesrv_option, run_command
 

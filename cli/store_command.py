@@ -1,7 +1,7 @@
 """`pocketmq store`: look at a store that no server has open. `check` says whether it is whole, `show` what is in it.
 
 Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, or somebody has it open. Next:
-`store/check.py`.
+`store/at_rest/check.py`.
 """
 
 import sys
@@ -15,8 +15,8 @@ from pocketmq.store.errors import StoreError
 from .options import USER_ERROR
 
 if TYPE_CHECKING:
-    from pocketmq.store.check import Report
-    from pocketmq.store.contents import StoredQueue
+    from pocketmq.store.at_rest.check import Report
+    from pocketmq.store.at_rest.contents import StoredQueue
 
 DAMAGED = 1
 
@@ -35,7 +35,7 @@ def check(*, folder: Path, as_json: bool) -> None:
     Changes nothing. Exit code 1 on damage.
     """
     import msgspec
-    from pocketmq.store.check import check_store
+    from pocketmq.store.at_rest.check import check_store
 
     try:
         report = check_store(folder, None if as_json else _progress)
@@ -80,7 +80,7 @@ def _print_report(report: "Report") -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(*, folder: Path, topic: str | None, queue_id: int | None, count: int, as_json: bool) -> None:
     """List the topics and queues in DIR, or the newest messages of one topic. Changes nothing."""
-    from pocketmq.store.contents import StoreContents
+    from pocketmq.store.at_rest.contents import StoreContents
 
     try:
         contents = StoreContents(folder)

@@ -4,7 +4,7 @@
     --group G         as a member of G: queues are shared with the others, offsets are stored, so that the next
                       tail goes on where this one ended, and --from counts only where G has no offset yet
 
-A broker that goes away is waited for. How a message looks is `message_forms.py`. Next: `bench.py`.
+A broker that goes away is waited for. How a message looks is `message_forms.py`.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from typing import Any, Final
 import click
 import msgspec
 from pocketmq.client.errors import ClientError, NotReachable, RouteNotFound
-from pocketmq.client.first_position import format_timestamp
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import MessageExt
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.rebalancing.first_position import format_timestamp
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from .message_forms import FORMS
 from .options import namesrv_option, run_command

@@ -2,7 +2,7 @@
 
 Timeouts, isolation times, lock ages and subscription versions are measured with it: an operator who sets the clock
 back by an hour must not make a lock look fresh for an hour. What is told to others as a moment (when a message was
-born) is the wall clock's, `instance.now_ms`. Next: `errors.py`.
+born) is the wall clock's, `instance.now_ms`.
 """
 
 import time

@@ -1,7 +1,4 @@
-"""Errors of the client: what its user does about them.
-
-Next: `connection.py`.
-"""
+"""Errors of the client: what its user does about them."""
 
 
 class ClientError(Exception):

@@ -5,22 +5,22 @@
     rocketmq.tls.client.trustCertPath                                    only servers whose certificate this one signed
     rocketmq.tls.client.certPath, .keyPath, .keyPassword                 the certificate that is shown
 
-Paths must be there on every machine that runs tasks. Next: `options.py`, `wire.py`.
+Paths must be there on every machine that runs tasks.
 """
 
 import ssl
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pocketmq.client.acl import AclClientRPCHook
+from pocketmq.client.connections.tls import tls_context
 from pocketmq.client.errors import ClientError
-from pocketmq.client.settings import ClientSettings
-from pocketmq.client.tls import tls_context
+from pocketmq.client.hooks.acl import AclClientRPCHook
+from pocketmq.client.settings.client_settings import ClientSettings
 
 from .errors import OptionError
 
 if TYPE_CHECKING:
-    from .options import Values
+    from .planning.topic_options import Values
 
 ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN = "rocketmq.accessKey", "rocketmq.secretKey", "rocketmq.securityToken"
 TLS: Final = "rocketmq.tls.enable"

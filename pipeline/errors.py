@@ -1,4 +1,4 @@
-"""Errors of the pipeline: what the user of a data frame does about them. Next: `columns.py`."""
+"""Errors of the pipeline: what the user of a data frame does about them."""
 
 
 class PipelineError(Exception):

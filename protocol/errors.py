@@ -1,7 +1,7 @@
 """Errors of this package: what a caller does about a peer's bytes.
 
 Nothing here knows of sockets; a server closes the connection on `FrameError`, answers the official code on
-`FieldError`, and treats `BodyError` as a bad request. Next: `frame.py`.
+`FieldError`, and treats `BodyError` as a bad request.
 """
 
 

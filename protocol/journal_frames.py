@@ -12,7 +12,7 @@ of entries, each an array that begins with its kind. Fields of `Exchange` in the
 those of `Connected`, `Closed`, `Pushed` and `Dropped` of the others. Times are nanoseconds since 1970 by the broker's
 clock. A file that ends in the middle of a frame (a kill) is good up to that frame. Unknown kinds and more elements
 than known are left out by readers, so new ones need no new version. Not here: writing files
-(`pocketmq.broker.journal`).
+(`pocketmq.broker.network.journal`).
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Where the store and the broker get the time from.
 
 `WallClock` is the machine's time; `VirtualClock` stands still until a test moves it. A clock only tells the time:
-it does not sleep and does not run timers. Units are milliseconds everywhere. Next: `config.py`.
+it does not sleep and does not run timers. Units are milliseconds everywhere.
 """
 
 import time

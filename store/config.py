@@ -3,7 +3,7 @@
 `mappedFileSizeCommitLog` is `mapped_file_size_commit_log`, and so on; sizes are bytes and intervals milliseconds, as
 officially. Deviations: `access_message_in_memory_max_ratio` is 30 (official 40), `commit_log_recover_max_num` has no
 limit (official 10, which loses queue entries). Keys without an official counterpart stand last. Not here: reading
-configuration files, which is the broker's. Next: `message_store.py`.
+configuration files, which is the broker's.
 """
 
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from .delay_table import DEFAULT_DELAY_LEVELS
 from .errors import StoreError
+from .tables.delay_table import DEFAULT_DELAY_LEVELS
 
 QUEUE_UNIT_BYTES = 20
 DEFAULT_HA_PORT = 10_912

@@ -1,6 +1,6 @@
 """Errors of the store: what the person or program that opened it can do about each.
 
-Every message is one line that names the path, because it is shown to the user as it stands. Next: `message_store.py`.
+Every message is one line that names the path, because it is shown to the user as it stands.
 """
 
 import errno

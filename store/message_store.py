@@ -4,37 +4,37 @@ One thread owns it, that of the event loop: every method here is called there. T
 and touches the disk alone. Under ASYNC_FLUSH a message is in its queue when `append` returns. Under SYNC_FLUSH, as
 in 5.3 and later, it gets there once it is on disk, so nobody consumes what a power loss could take back.
 Not here: topics, groups and consumer offsets (the tables of this package), response codes, waiting.
-Official class: DefaultMessageStore. Next: `FORMAT.md`, then `recovery.py`.
+Official class: DefaultMessageStore.
 """
 
 import logging
 import time
 from collections.abc import Callable
 
-from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
-from pocketmq.protocol.record import store_timestamp_of
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.message.record import store_timestamp_of
 
 from .admission import Admission
-from .checkpoint import Checkpoint
 from .clock import Clock
-from .commit_log import CommitLog, RefusedError
 from .config import StoreConfig
-from .consume_queue import ConsumeQueue
-from .dispatch import Dispatcher, IsAwaited, OnArrival
+from .durability.checkpoint import Checkpoint
+from .durability.flusher import Flusher, OnFlushed
+from .durability.foreign_parts import refuse_foreign_parts
+from .durability.recovery import Recovery, RecoveryReport
+from .durability.store_lock import AbortMarker, StoreLock
 from .errors import DiskFailedError, StoreClosedError, StoreError
-from .flusher import Flusher, OnFlushed
-from .foreign_parts import refuse_foreign_parts
-from .key_index import KeyIndex
-from .message_reader import MessageReader
-from .multi_dispatch import have_room_for, number_light_queues, wants_light_queues
-from .queue_table import QueueTable
-from .recovery import Recovery, RecoveryReport
-from .replication import ReplicatedLog
-from .residency import MemoryBudget, hotness_of, make_residency
-from .results import AppendResult, Hotness, NewMessage, PutStatus
-from .statistics import PutStatistics
-from .store_lock import AbortMarker, StoreLock
-from .time_search import Boundary, search_offset
+from .log.commit_log import CommitLog, RefusedError
+from .log.replicated_log import ReplicatedLog
+from .lookup.consume_queue import ConsumeQueue
+from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
+from .lookup.key_index import KeyIndex
+from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
+from .lookup.queue_table import QueueTable
+from .put_statistics import PutStatistics
+from .reading.message_reader import MessageReader
+from .reading.residency import MemoryBudget, hotness_of, make_residency
+from .reading.time_search import Boundary, search_offset
+from .values import AppendResult, Hotness, NewMessage, PutStatus
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from .clock import Clock
 from .config import StoreConfig
-from .disk_usage import DiskUsage, SystemDisk
+from .files.disk_usage import DiskUsage, SystemDisk
 from .message_store import MessageStore
 
 _log = logging.getLogger("pocketmq.retention")

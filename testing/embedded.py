@@ -7,7 +7,7 @@ The thread has an event loop of its own (uvloop where it is installed), so it se
 or runs a loop. Everything is real but the place: TCP on free ports of 127.0.0.1, the store in a temporary folder that
 is gone afterwards. Methods may be called from any thread but the server's own.
 
-Not here: processes, signals, standard output; that is `pocketmq.broker.serving`. Next: `mark.py`, `rocketmq.py`.
+Not here: processes, signals, standard output; that is `pocketmq.broker.process`. Next: `mark.py`, `rocketmq.py`.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from pocketmq.broker.connection import Connection
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
-from pocketmq.broker.services import Broker
-from pocketmq.broker.serving import loop_factory
-from pocketmq.protocol.command import Body
-from pocketmq.protocol.schema import Reply, Request
+from pocketmq.broker.process import loop_factory
+from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
 from .errors import NotRunningError

@@ -16,14 +16,14 @@ All of it runs in the server's thread. Next: `rocketmq.py`.
 from typing import Any, Final
 
 import msgspec
-from pocketmq.broker.kv_config import ORDER_TOPIC_CONFIG
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config.table_settings import group_settings, topic_settings
+from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.broker.services import Broker
-from pocketmq.broker.table_settings import group_settings, topic_settings
-from pocketmq.protocol.bodies_route import QueueData
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.protocol.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.routes import QueueData
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
 _FOREVER_MS: Final = 1 << 62
 _OWNED_QUEUES: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC})

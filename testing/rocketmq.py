@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pocketmq.broker.services import Broker
-from pocketmq.protocol import properties as names
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.send_requests import SendMessageReply, SendMessageV2
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.protocol.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .embedded import EmbeddedServer
 from .errors import MessagesMissingError, TestingError, WouldBlockError

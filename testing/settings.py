@@ -4,16 +4,16 @@
 
 A temporary store has small files and is not forced to disk while it is used; a store that is kept has the official
 sizes, so that an official broker's can be opened. Stricter than `pocketmq serve` in one thing: an unknown key is an
-error, not a warning. What the keys mean is in `pocketmq.broker.config`. Next: `embedded.py`.
+error, not a warning. What the keys mean is in `pocketmq.broker.config.broker_config`. Next: `embedded.py`.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from pocketmq.broker import config_keys
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
-from pocketmq.broker.config_loading import Setting, apply, load_broker, load_name_server, read_settings
+from pocketmq.broker.config import keys as config_keys
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.loading import Setting, apply, load_broker, load_name_server, read_settings
 from pocketmq.broker.errors import StartError
 
 Value = str | int | float | bool

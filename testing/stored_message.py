@@ -5,10 +5,10 @@ gets: nothing is filtered, and nothing is marked as read. Official class: Messag
 """
 
 import msgspec
-from pocketmq.protocol import properties as names
-from pocketmq.protocol.compression import decompress
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import decode_record
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_record
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):

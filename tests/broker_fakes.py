@@ -14,47 +14,47 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from pocketmq.broker import popping
-from pocketmq.broker.broadcast_offsets import BroadcastOffsets
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.connection import Connection
-from pocketmq.broker.consumer_filters import ConsumerFilters
-from pocketmq.broker.consumer_groups import ConsumerGroups
-from pocketmq.broker.consumer_notices import ConsumerNotices
-from pocketmq.broker.delayed_messages import DelayedMessages
-from pocketmq.broker.dispatch import BROKER, HELD, Answer, Call, Held
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.cluster.registration import Registration
+from pocketmq.broker.cluster.replication_master import ReplicationMaster
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.delayed.delayed_messages import DelayedMessages
+from pocketmq.broker.delayed.timer_messages import TimedMessages
 from pocketmq.broker.errors import BrokerError, PeerError
-from pocketmq.broker.half_messages import HalfMessages
-from pocketmq.broker.producer_groups import ProducerGroups
-from pocketmq.broker.pull_waiters import PullWaiters
-from pocketmq.broker.queue_locks import QueueLocks
-from pocketmq.broker.registration import Registration
-from pocketmq.broker.replication_master import ReplicationMaster
-from pocketmq.broker.rhythm import Rhythm
-from pocketmq.broker.services import Broker
-from pocketmq.broker.statistics import Statistics
-from pocketmq.broker.timed_messages import TimedMessages
-from pocketmq.broker.transaction_check import TransactionCheck
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.command import Body, Command
+from pocketmq.broker.filters.consumer_filters import ConsumerFilters
+from pocketmq.broker.first_position.broadcast_offsets import BroadcastOffsets
+from pocketmq.broker.membership.consumer_groups import ConsumerGroups
+from pocketmq.broker.membership.consumer_notices import ConsumerNotices
+from pocketmq.broker.membership.producer_groups import ProducerGroups
+from pocketmq.broker.membership.queue_locks import QueueLocks
+from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held
+from pocketmq.broker.pop import popping
+from pocketmq.broker.pulling.pull_waiters import PullWaiters
+from pocketmq.broker.state.statistics import Statistics
+from pocketmq.broker.state.table_saver import Rhythm
+from pocketmq.broker.transactions.half_messages import HalfMessages
+from pocketmq.broker.transactions.transaction_check import TransactionCheck
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.message_id import encode_message_id, pack_host
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.response_codes import ResponseCode
-from pocketmq.protocol.schema import Reply, Request, from_fields, to_fields
-from pocketmq.protocol.topics import TIMER_TOPIC
-from pocketmq.protocol.unique_id import UniqueIdMaker
+from pocketmq.protocol.message.offset_id import encode_message_id, pack_host
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
-from pocketmq.store.delay_table import DelayTable
-from pocketmq.store.group_table import GroupSettings, GroupTable
 from pocketmq.store.message_store import MessageStore
-from pocketmq.store.metric_table import MetricTable
-from pocketmq.store.offset_table import OffsetTable
-from pocketmq.store.results import NewMessage
 from pocketmq.store.retention import Retention
-from pocketmq.store.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.delay_table import DelayTable
+from pocketmq.store.tables.group_table import GroupSettings, GroupTable
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.tables.offset_table import OffsetTable
+from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
+from pocketmq.store.values import NewMessage
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""

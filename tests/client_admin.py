@@ -3,15 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pocketmq.client.admin import AdminClient
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.sending import SendResult
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.sender import SendResult
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import until_it_says
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 
 from pocketmq.broker.node import Node
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 Change = Callable[[Command], bytes | None]
 """A reply of the server, as bytes for the client; None ends the connection instead."""

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import RouteNotFound
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.record import Record
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.message.record import Record
 from pocketmq.store.config import StoreConfig
 
 WAIT_SECONDS = 10.0

@@ -17,7 +17,8 @@ import random
 from pathlib import Path
 
 import pytest
-from pocketmq.store import checkpoint, mapped_file, recovery, store_lock
+from pocketmq.store.durability import checkpoint, recovery, store_lock
+from pocketmq.store.files import mapped_file
 
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512

@@ -4,11 +4,11 @@
 the name server and of the broker's registration.
 """
 
-from pocketmq.broker import name_server_config_handlers, name_server_handlers
-from pocketmq.broker.config import NameServerConfig
-from pocketmq.broker.dispatch import NAME_SERVER
-from pocketmq.broker.name_server import NameServer
-from pocketmq.broker.server import Server
+from pocketmq.broker.config.broker_config import NameServerConfig
+from pocketmq.broker.name_server import name_server_config_handlers, name_server_handlers
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.broker.network.dispatch import NAME_SERVER
+from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store.clock import VirtualClock
 

@@ -7,13 +7,13 @@ import msgspec
 
 FOLDER = Path(__file__).parent / "protocol" / "vectors"
 _MODULES = (
-    "bodies_broker",
-    "bodies_client",
-    "bodies_client_state",
-    "bodies_offset",
-    "bodies_pop",
-    "bodies_registration",
-    "bodies_route",
+    "broker",
+    "client",
+    "client_state",
+    "offsets",
+    "pop",
+    "registration",
+    "routes",
     "topic_config",
     "group_config",
     "data_version",
@@ -40,7 +40,7 @@ def rules(version: str, rule: str) -> list[tuple[str, str]]:
 
 def body_class(name: str) -> type[msgspec.Struct]:
     for module in _MODULES:
-        found = getattr(importlib.import_module(f"pocketmq.protocol.{module}"), name, None)
+        found = getattr(importlib.import_module(f"pocketmq.protocol.bodies.{module}"), name, None)
         if found is not None:
             return found
     raise LookupError(f"no body class {name}")

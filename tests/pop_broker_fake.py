@@ -8,19 +8,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Self
 
-from pocketmq.protocol.bodies_client import (
+from pocketmq.protocol.bodies.client import (
     MessageQueueAssignment,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
 )
-from pocketmq.protocol.bodies_pop import BatchAckMessageRequestBody
-from pocketmq.protocol.bodies_route import BrokerData, QueueData, TopicRouteData
-from pocketmq.protocol.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.message_id import pack_host
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.record import Record, encode_record
+from pocketmq.protocol.bodies.pop import BatchAckMessageRequestBody
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import Record, encode_record
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 POP_TIME_MS = 4_000_000_000_000
 """Far ahead: no test is slow enough for its messages to be due elsewhere."""

@@ -21,15 +21,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pocketmq.broker import config_keys
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.dispatch import BROKER, NAME_SERVER, Handlers
-from pocketmq.broker.first_position import QueueFacts, Rule, decide
-from pocketmq.broker.served import ONLY_IN_5
-from pocketmq.cli.admin import command_rows
-from pocketmq.client.admin import AdminClient
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
+from pocketmq.broker.config import keys as config_keys
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.first_position.rules import QueueFacts, Rule, decide
+from pocketmq.broker.handler_modules import ONLY_IN_5
+from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER, Handlers
+from pocketmq.cli.admin.command import command_rows
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -227,11 +227,19 @@ def defined(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("package", ["protocol", "store", "broker", "pipeline"])
-def test_map_of_a_package_names_each_of_its_files(package: str) -> None:
-    source = (ROOT / package / "__init__.py").read_text(encoding="utf-8")
-    named = set(re.findall(r"\b\w+\.(?:py|md|tsv)\b", ast.get_docstring(ast.parse(source)) or ""))
-    files = {path.name for path in (ROOT / package).iterdir() if path.suffix in (".py", ".md", ".tsv")}
+PACKAGES = ("protocol", "store", "broker", "client", "pipeline", "cli")
+MAPS = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("path", MAPS, ids=[str(path.parent.relative_to(ROOT)) for path in MAPS])
+def test_map_of_a_room_names_each_of_its_files(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    named = set(re.findall(r"(?<![\w/.])\w+(?:/(?!\w)|\.(?:py|md|tsv)\b)", text))
+    files = {
+        entry.name + "/" * entry.is_dir()
+        for entry in path.parent.iterdir()
+        if entry.suffix in (".py", ".md", ".tsv") or (entry.is_dir() and any(entry.glob("*.py")))
+    }
     assert named - files == set(), "named, but not there"
     assert files - named == {"__init__.py"}, "there, but not named"
 

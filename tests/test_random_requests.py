@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.broker import served
-from pocketmq.broker.dispatch import BROKER, NAME_SERVER
+from pocketmq.broker import handler_modules as served
+from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER
 
 from raw_peer import (
     PULL_MESSAGE,

@@ -1,11 +1,11 @@
 """A broker with a timer on a virtual clock, messages for it, and what has come of them, for timed messages."""
 
-import pocketmq.broker.send_handlers  # noqa: F401
-from pocketmq.broker.services import Broker
-from pocketmq.broker.timed_messages import TimedMessages
-from pocketmq.protocol.properties import decode_properties, encode_properties_text
-from pocketmq.protocol.record import Record
-from pocketmq.protocol.send_requests import SendMessage
+import pocketmq.broker.sending.send_handlers  # noqa: F401
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.delayed.timer_messages import TimedMessages
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.requests.send import SendMessage
 
 from broker_fakes import Asked, FakeLoop, ask, close_broker
 from transaction_sends import records

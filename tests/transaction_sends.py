@@ -3,13 +3,13 @@
 No fixtures: those are in `broker/conftest.py`. Works on a broker of `broker_fakes.py`.
 """
 
-import pocketmq.broker.send_handlers
-import pocketmq.broker.transaction_handlers  # noqa: F401
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.record import Record, decode_record
-from pocketmq.protocol.send_requests import SendMessage
-from pocketmq.protocol.transaction_requests import EndTransaction
+import pocketmq.broker.sending.send_handlers
+import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.send import SendMessage
+from pocketmq.protocol.requests.transaction import EndTransaction
 
 from broker_fakes import Asked, ask
 

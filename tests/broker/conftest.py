@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.services import Broker
+from pocketmq.broker.broker import Broker
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import MakeBroker, close_broker, make_broker

@@ -13,19 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.access_control import AccessControl, make_first_users, warn_if_open, without_secrets
-from pocketmq.broker.access_rules import needs_of, rules
-from pocketmq.broker.authorization import Need, Resource, parse_resource, refusal, topic
-from pocketmq.broker.config import BrokerConfig, NameServerConfig, load
+from pocketmq.broker.access.access_control import (
+    AccessControl,
+    make_first_users,
+    warn_if_open,
+    without_secrets,
+)
+from pocketmq.broker.access.access_rules import needs_of, rules
+from pocketmq.broker.access.authorization import Need, Resource, parse_resource, refusal, topic
+from pocketmq.broker.access.signatures import is_signed_with, signature_of, signed_content
+from pocketmq.broker.access.user_table import AclTable, UserTable
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig, load
 from pocketmq.broker.errors import BrokerError, StartError
 from pocketmq.broker.node import Node
-from pocketmq.broker.signatures import is_signed_with, signature_of, signed_content
-from pocketmq.broker.user_table import AclTable, UserTable
-from pocketmq.client.connection import Connection
+from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
-from pocketmq.protocol.admin_requests import GetBrokerRuntimeInfo
-from pocketmq.protocol.bodies_broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
-from pocketmq.protocol.command import Command
+from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
+from pocketmq.protocol.wire.command import Command
 
 PEER = "10.1.2.3:50000"
 

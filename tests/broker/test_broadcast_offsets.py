@@ -4,12 +4,12 @@ The answers to pulls are compared with 5.5.0 in `interop/test_group_rules.py`.
 """
 
 import pytest
-from pocketmq.broker import pull_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.clients import Client
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.response_codes import ResponseCode
-from pocketmq.protocol.subscription import tag_subscription
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message

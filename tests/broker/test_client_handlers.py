@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from pocketmq.broker import client_handlers
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.client_requests import NotifyConsumerIdsChanged
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.membership_requests import (
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership import client_handlers
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import (
     CheckClientConfig,
     GetConsumerListByGroup,
     HeartBeat,
@@ -16,8 +17,7 @@ from pocketmq.protocol.membership_requests import (
     UnlockBatchMq,
     UnregisterClient,
 )
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
 

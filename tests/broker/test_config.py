@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from pocketmq.broker import config_keys
-from pocketmq.broker.config import BrokerConfig, NameServerConfig, load, load_name_server
-from pocketmq.broker.config_loading import Setting, load_broker, own_address
+from pocketmq.broker.config import keys as config_keys
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig, load, load_name_server
+from pocketmq.broker.config.loading import Setting, load_broker, own_address
 from pocketmq.broker.errors import StartError
-from pocketmq.protocol.java_properties import parse_properties
+from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store.config import StoreConfig
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -252,11 +252,11 @@ def places(program: Any) -> dict[str, config_keys.Place]:
 
 
 def test_every_honoured_setting_is_read_somewhere() -> None:
-    own = {"config.py", "config_keys.py", "config_loading.py", "config_handlers.py"}
+    own = {"broker_config.py", "keys.py", "loading.py", "config_handlers.py"}
     sources = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("broker", "store")
-        for path in (ROOT / folder).glob("*.py")
+        for path in (ROOT / folder).rglob("*.py")
         if folder == "store" or path.name not in own
     )
     fields = {place.field for program in ("broker", "namesrv") for place in places(program).values()}

@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from pocketmq.broker import config_handlers, config_keys
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.admin_requests import GetBrokerConfig, UpdateBrokerConfig
-from pocketmq.protocol.data_version import DataVersion
-from pocketmq.protocol.java_properties import parse_properties
+from pocketmq.broker.admin import config_handlers
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config import keys as config_keys
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
+from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask

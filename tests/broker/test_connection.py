@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast
 
-from pocketmq.broker.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
-from pocketmq.broker.dispatch import Answer, Call, Handlers
-from pocketmq.broker.server import Limits, Server
-from pocketmq.protocol.command import ONEWAY_FLAG, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.offset_requests import GetMaxOffset, OffsetReply
-from pocketmq.protocol.topic_requests import GetAllTopicConfig
+from pocketmq.broker.network.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
+from pocketmq.broker.network.dispatch import Answer, Call, Handlers
+from pocketmq.broker.network.server import Limits, Server
+from pocketmq.protocol.requests.offset import GetMaxOffset, OffsetReply
+from pocketmq.protocol.requests.topic import GetAllTopicConfig
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 BIG = bytes(PASS_BYTES // 4 + 1)
 BIG_CODE, SMALL_CODE = GetAllTopicConfig.code, GetMaxOffset.code

@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.clients import Client
-from pocketmq.broker.connection import Connection
-from pocketmq.broker.consumer_groups import ConsumerGroup, ConsumerGroups
-from pocketmq.protocol.bodies_client import SubscriptionData
+from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.consumer_groups import ConsumerGroup, ConsumerGroups
+from pocketmq.broker.network.connection import Connection
+from pocketmq.protocol.bodies.client import SubscriptionData
 
 from broker_fakes import FakeConnection
 

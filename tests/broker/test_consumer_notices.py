@@ -1,7 +1,7 @@
 """How members hear of a change: at once, collected, or not at all."""
 
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.client_requests import NotifyConsumerIdsChanged
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
 from broker_fakes import FakeConnection
 

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pocketmq.broker.delayed_messages import (
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.delayed.delayed_messages import (
     FAILURE_PAUSE_MS,
     MAX_DELIVERIES,
     DelayedMessages,
     delay_if_asked,
 )
 from pocketmq.broker.errors import BrokerError
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
-from pocketmq.protocol.message_id import pack_host
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import Record, decode_record
-from pocketmq.protocol.tags import tags_code
-from pocketmq.protocol.topics import HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.tags import tags_code
+from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.results import NewMessage, PutStatus
+from pocketmq.store.values import NewMessage, PutStatus
 
 from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 

@@ -7,13 +7,13 @@ changes from 0 to "not found", upon which a client goes by its own rule.
 import os
 
 import pytest
-from pocketmq.broker import cleaning_handlers, offset_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.first_position import FROM_LAST, QueueFacts, client_start, decide
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.offset_requests import GetMinOffset, QueryConsumerOffset
-from pocketmq.protocol.response_codes import ResponseCode
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.protocol.topic_requests import DeleteExpiredCommitLog
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.broker.first_position.rules import FROM_LAST, QueueFacts, client_start, decide
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.requests.offset import GetMinOffset, QueryConsumerOffset
+from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message

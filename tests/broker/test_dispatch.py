@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.dispatch import Handlers
-from pocketmq.protocol.offset_requests import GetMaxOffset, GetMinOffset, OffsetReply
-from pocketmq.protocol.send_requests import AnySend, SendMessage, SendMessageV2
+from pocketmq.broker.network.dispatch import Handlers
+from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, OffsetReply
+from pocketmq.protocol.requests.send import AnySend, SendMessage, SendMessageV2
 
 
 def answer(broker: Any, request: GetMaxOffset) -> OffsetReply:

@@ -3,9 +3,9 @@
 import logging
 
 import pytest
-from pocketmq.broker.explain import decide_first_position, explain
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.explain_requests import Verdict
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.first_position.verdict import decide_first_position, explain
+from pocketmq.protocol.requests.explain import Verdict
 
 from broker_fakes import MakeBroker, store_message
 

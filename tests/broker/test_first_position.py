@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.first_position import (
+from pocketmq.broker.first_position.rules import (
     FROM_FIRST,
     FROM_LAST,
     FROM_TIMESTAMP,

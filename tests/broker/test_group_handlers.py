@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from pocketmq.broker import client_handlers, group_handlers
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.group_requests import (
+from pocketmq.broker.admin import group_handlers
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership import client_handlers
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.group import (
     DeleteSubscriptionGroup,
     GetAllSubscriptionGroupConfig,
     GetConsumeStats,
@@ -15,14 +18,12 @@ from pocketmq.protocol.group_requests import (
     UpdateAndCreateSubscriptionGroup,
     UpdateAndCreateSubscriptionGroupList,
 )
-from pocketmq.protocol.membership_requests import (
+from pocketmq.protocol.requests.membership import (
     GetAllProducerInfo,
     GetConsumerConnectionList,
     GetProducerConnectionList,
     HeartBeat,
 )
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_config import TopicConfig
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, connect, store_message

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-import pocketmq.broker.send_handlers
-import pocketmq.broker.transaction_handlers  # noqa: F401
+import pocketmq.broker.sending.send_handlers
+import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.half_messages import HalfMessages
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.protocol.transaction_requests import ResumeCheckHalfMessage
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.transactions.half_messages import HalfMessages
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.protocol.requests.transaction import ResumeCheckHalfMessage
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker

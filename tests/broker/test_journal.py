@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.journal import Journal
+from pocketmq.broker.network.journal import Journal
 from pocketmq.protocol.journal_frames import (
     HEAD,
     Closed,
@@ -60,8 +60,8 @@ def test_what_is_never_answered_is_said_to_be_so(tmp_path: Path) -> None:
     """A pull that waits when the connection ends."""
     import socket
 
-    from pocketmq.protocol.command import Command
-    from pocketmq.protocol.frame import encode_frame as frame_of
+    from pocketmq.protocol.wire.command import Command
+    from pocketmq.protocol.wire.frame import encode_frame as frame_of
 
     with EmbeddedServer(journal=tmp_path) as server:
         topic = RocketMQ(server).topic("empty", queues=1)

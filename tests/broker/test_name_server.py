@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config import NameServerConfig
-from pocketmq.broker.dispatch import BROKER
+from pocketmq.broker.config.broker_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
-from pocketmq.broker.server import Server
-from pocketmq.protocol import fastjson
+from pocketmq.broker.network.dispatch import BROKER
+from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.route_requests import (
+from pocketmq.protocol.requests.name_server import (
     DeleteKvConfig,
     GetBrokerMemberGroup,
     GetKvConfig,
@@ -26,7 +25,8 @@ from pocketmq.protocol.route_requests import (
     RegisterBroker,
     UpdateNamesrvConfig,
 )
-from pocketmq.protocol.schema import Request
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.schema import Request
 from pocketmq.store.errors import StoreError
 
 from golden.name_server_dialogue import play, recorded

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.node import Node
-from pocketmq.broker.served import HANDLER_MODULES
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.errors import StoreError
 
@@ -156,5 +156,5 @@ async def test_a_line_answers_with_its_version_and_knows_its_codes(
 
 def test_the_table_of_contents_names_every_handler_module() -> None:
     folder = Path(__import__("pocketmq.broker.node", fromlist=["x"]).__file__).parent
-    names = {path.stem for path in folder.glob("*_handlers.py")}
+    names = {path.stem for path in folder.rglob("*_handlers.py")}
     assert names == {module.__name__.rpartition(".")[2] for module in HANDLER_MODULES}

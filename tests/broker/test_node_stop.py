@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
 from pocketmq.broker.node import Node
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.store.config import StoreConfig
 
 from client_waits import until

@@ -1,16 +1,16 @@
 """314, 43, 45, 308, 343: offsets as administrators and slaves ask for them."""
 
-import pocketmq.broker.offset_admin_handlers
-from pocketmq.broker.clients import Client
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.group_requests import QueryTopicsByConsumer
-from pocketmq.protocol.offset_requests import CloneGroupOffset, QueryCorrectionOffset
-from pocketmq.protocol.replication_requests import GetAllConsumerOffset, GetAllDelayOffset
-from pocketmq.protocol.subscription import tag_subscription
+import pocketmq.broker.admin.offset_admin_handlers
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.requests.group import QueryTopicsByConsumer
+from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset
+from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
 
 from broker_fakes import ask, connect, store_message
 
-assert pocketmq.broker.offset_admin_handlers
+assert pocketmq.broker.admin.offset_admin_handlers
 
 
 def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None:

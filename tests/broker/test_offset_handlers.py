@@ -1,10 +1,11 @@
 """14, 15 and 29 to 32, and our own 30001. Expectations are answers of official brokers, see tests/interop."""
 
 import pytest
-from pocketmq.broker import offset_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.explain_requests import ExplainFirstPosition, decode_verdicts
-from pocketmq.protocol.offset_requests import (
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.requests.explain import ExplainFirstPosition, decode_verdicts
+from pocketmq.protocol.requests.offset import (
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -12,7 +13,6 @@ from pocketmq.protocol.offset_requests import (
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
 )
-from pocketmq.protocol.topic_config import TopicConfig
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message

@@ -1,13 +1,13 @@
 """OFFSET_MOVED_EVENT. The message was read from the log of an official 4.9.7; 5.5.0 wrote none."""
 
 import pytest
-from pocketmq.broker import pull_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.flags import PULL_SUBSCRIPTION
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.record import Record, decode_record
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.protocol.topics import OFFSET_MOVED_TOPIC
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
+from pocketmq.protocol.requests.pull import PullMessage
 
 from broker_fakes import ask, store_message
 

@@ -9,23 +9,23 @@ import hmac
 import os
 from pathlib import Path
 
-import pocketmq.broker.plain_acl_handlers
+import pocketmq.broker.access.plain_acl_handlers
 import pytest
-from pocketmq.broker.address_patterns import PatternError, parse_pattern
+from pocketmq.broker.access.address_patterns import PatternError, parse_pattern
+from pocketmq.broker.access.plain_acl import PlainAcl
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import BrokerError, StartError
-from pocketmq.broker.plain_acl import PlainAcl
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.security_requests import (
+from pocketmq.protocol.requests.security import (
     DeleteAclConfig,
     GetBrokerClusterAclInfo,
     UpdateAndCreateAclConfig,
     UpdateGlobalWhiteAddrsConfig,
 )
+from pocketmq.protocol.wire.command import Command
 
 from broker_fakes import ask
 
-assert pocketmq.broker.plain_acl_handlers
+assert pocketmq.broker.access.plain_acl_handlers
 
 FILE = """\
 globalWhiteRemoteAddresses: [10.9.9.*]

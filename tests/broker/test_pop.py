@@ -10,15 +10,21 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 import pytest
-from pocketmq.broker import assignment_handlers, pop_ack_handlers, pop_handlers, pop_look_handlers
-from pocketmq.broker.dispatch import HELD
-from pocketmq.broker.ordered_pops import OrderedPops
-from pocketmq.broker.revive import Revive
-from pocketmq.broker.services import Broker
-from pocketmq.protocol import properties as names
-from pocketmq.protocol.bodies_pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
-from pocketmq.protocol.bodies_revive import REVIVE_GROUP
-from pocketmq.protocol.pop_requests import (
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import HELD
+from pocketmq.broker.pop import ack_handlers as pop_ack_handlers
+from pocketmq.broker.pop import assignment_handlers, pop_handlers
+from pocketmq.broker.pop import peek_handlers as pop_look_handlers
+from pocketmq.broker.pop.ordered_pops import OrderedPops
+from pocketmq.broker.pop.revive import Revive
+from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.bodies.revive import REVIVE_GROUP
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.message.topics import TIMER_TOPIC, revive_topic
+from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
     ChangeMessageInvisibleTime,
@@ -26,12 +32,8 @@ from pocketmq.protocol.pop_requests import (
     PollingInfo,
     PopMessage,
 )
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import decode_records
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.protocol.topics import TIMER_TOPIC, revive_topic
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.results import NewMessage
+from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, as_asked, ask, connect, send, store_message
 

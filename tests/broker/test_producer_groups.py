@@ -1,7 +1,7 @@
 """Producers by group and by client id."""
 
-from pocketmq.broker.clients import Client
-from pocketmq.broker.producer_groups import ProducerGroups
+from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.producer_groups import ProducerGroups
 
 from broker_fakes import FakeConnection
 

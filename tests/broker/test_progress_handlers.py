@@ -3,27 +3,27 @@
 What mqadmin makes of the answers is compared with official brokers in `interop/admin_scenario_online.py`.
 """
 
-import pocketmq.broker.cleaning_handlers
-import pocketmq.broker.group_handlers
-import pocketmq.broker.progress_handlers
-from pocketmq.broker.clients import Client
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.group_requests import (
+import pocketmq.broker.admin.cleaning_handlers
+import pocketmq.broker.admin.group_handlers
+import pocketmq.broker.admin.progress_handlers
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.group import (
     GetBrokerConsumeStats,
     QuerySubscriptionByConsumer,
     UpdateAndGetGroupForbidden,
 )
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.response_codes import ResponseCode
-from pocketmq.protocol.subscription import tag_subscription
-from pocketmq.protocol.topic_requests import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
+from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, store_message
 
-assert pocketmq.broker.cleaning_handlers
-assert pocketmq.broker.group_handlers
-assert pocketmq.broker.progress_handlers
+assert pocketmq.broker.admin.cleaning_handlers
+assert pocketmq.broker.admin.group_handlers
+assert pocketmq.broker.admin.progress_handlers
 
 
 def fill(broker: Broker, topic: str = "Orders", count: int = 3) -> None:

@@ -4,16 +4,16 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from pocketmq.broker import pull_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.clients import Client
-from pocketmq.broker.dispatch import HELD
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.pull_requests import LitePullMessage, PullMessage
-from pocketmq.protocol.record import decode_records
-from pocketmq.protocol.subscription import tag_subscription
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.network.dispatch import HELD
+from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import FakeConnection, MakeBroker, as_asked, ask, connect, send, store_message

@@ -4,15 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
-from pocketmq.broker import pull_handlers
-from pocketmq.broker.dispatch import HELD, Call
-from pocketmq.broker.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.schema import from_fields, to_fields
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import HELD, Call
+from pocketmq.broker.pulling import pull_handlers
+from pocketmq.broker.pulling.pull_waiters import MAX_ANSWERS, PullWaiter, PullWaiters
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.schema import from_fields, to_fields
 
 from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_message
 

@@ -1,18 +1,18 @@
 """12, 33 and 321: answers of official 4.9.7 and 5.5.0 brokers to the same questions after the same messages."""
 
-import pocketmq.broker.query_handlers
+import pocketmq.broker.admin.query_handlers
 import pytest
-from pocketmq.broker.clients import Client
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.message_id import decode_message_id
-from pocketmq.protocol.query_requests import QueryConsumeQueue, QueryMessage, ViewMessageById
-from pocketmq.protocol.record import decode_records
-from pocketmq.protocol.subscription import tag_subscription
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.message.offset_id import decode_message_id
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, ask, connect, store_message
 
-assert pocketmq.broker.query_handlers
+assert pocketmq.broker.admin.query_handlers
 
 UNIQUE = "7F000001000000000000000000000001"
 NOT_FOUND = "can not find message, maybe time range not correct"

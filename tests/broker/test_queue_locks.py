@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.queue_locks import LOCK_MAX_LIVE_MS, QueueLocks
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.broker.membership.queue_locks import LOCK_MAX_LIVE_MS, QueueLocks
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 
 def queues(*ids: int) -> list[MessageQueue]:

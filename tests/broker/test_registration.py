@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker import name_server_link, registration
-from pocketmq.broker.config import BrokerConfig
-from pocketmq.broker.dispatch import BROKER, Call
-from pocketmq.broker.name_server import NameServer
-from pocketmq.broker.registration import Registration
-from pocketmq.broker.server import Server
-from pocketmq.broker.services import Broker
-from pocketmq.broker.topic_routes import find_route
-from pocketmq.protocol.bodies_route import QueueData
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.cluster import name_server_link, registration
+from pocketmq.broker.cluster.registration import Registration
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.broker.name_server.topic_routes import find_route
+from pocketmq.broker.network.dispatch import BROKER, Call
+from pocketmq.broker.network.server import Server
+from pocketmq.protocol.bodies.routes import QueueData
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
-from pocketmq.protocol.route_requests import RegisterBroker
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.requests.name_server import RegisterBroker
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
 
 from name_server_fakes import RunningNameServer
 

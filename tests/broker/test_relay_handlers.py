@@ -3,23 +3,23 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker import relay_handlers
-from pocketmq.broker.clients import Client
+from pocketmq.broker.admin import client_relay_handlers as relay_handlers
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError
-from pocketmq.broker.services import Broker
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.bodies_client import SubscriptionData
-from pocketmq.protocol.client_requests import (
+from pocketmq.broker.membership.clients import Client
+from pocketmq.protocol.bodies.client import SubscriptionData
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
+from pocketmq.protocol.requests.to_client import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
     GetConsumerStatusFromClient,
     ResetConsumerClientOffset,
 )
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.offset_requests import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Command
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message

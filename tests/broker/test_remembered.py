@@ -2,8 +2,8 @@
 
 import struct
 
-from pocketmq.broker import message_filter
-from pocketmq.protocol import binary_header
+from pocketmq.broker.filters import tag_filter as message_filter
+from pocketmq.protocol.wire import binary_header
 
 
 def header_with(name: bytes, value: bytes) -> memoryview:

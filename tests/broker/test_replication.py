@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker import metadata_sync, replication_slave
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.cluster import metadata_sync, replication_slave
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store.config import DEFAULT_HA_PORT, StoreConfig
 
 from client_waits import until

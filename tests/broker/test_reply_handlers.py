@@ -1,15 +1,15 @@
 """Replies pushed to who asked: properties, codes and remarks as official 4.9.7 and 5.5.0 brokers gave them."""
 
-import pocketmq.broker.reply_handlers  # noqa: F401
+import pocketmq.broker.sending.reply_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.clients import Client
+from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.client_requests import PushReplyMessageToClient
-from pocketmq.protocol.command import Command
+from pocketmq.broker.membership.clients import Client
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.properties import decode_properties, encode_properties_text
-from pocketmq.protocol.send_requests import SendReplyMessage, SendReplyMessageV2
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.requests.send import SendReplyMessage, SendReplyMessageV2
+from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
+from pocketmq.protocol.wire.command import Command
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
 from transaction_sends import records

@@ -3,26 +3,26 @@
 from typing import Any
 
 import msgspec
-import pocketmq.broker.send_handlers
+import pocketmq.broker.sending.send_handlers
 import pytest
-from pocketmq.broker.dispatch import Call
-from pocketmq.broker.retry_handlers import redirect_if_exhausted
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import Call
+from pocketmq.broker.sending.retry_handlers import redirect_if_exhausted
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.languages import V3_4_9
-from pocketmq.protocol.message_id import decode_message_id
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import Record, decode_record
-from pocketmq.protocol.send_requests import ConsumerSendMsgBack, SendMessage
-from pocketmq.protocol.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.offset_id import decode_message_id
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
+from pocketmq.protocol.wire.command import Command
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.results import NewMessage
+from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
 
-assert pocketmq.broker.send_handlers
+assert pocketmq.broker.sending.send_handlers
 
 UNIQUE = "7F000001000000000000000000000002"
 FAQ_4 = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."

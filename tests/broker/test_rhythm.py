@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.rhythm import Rhythm
-from pocketmq.store.group_table import GroupSettings, GroupTable
+from pocketmq.broker.state.table_saver import Rhythm
+from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 
 WAIT_SECONDS = 5
 

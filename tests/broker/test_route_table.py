@@ -7,15 +7,15 @@ passes and connections end.
 from typing import cast
 
 import pytest
-from pocketmq.broker.config import NameServerConfig
-from pocketmq.broker.connection import Connection
+from pocketmq.broker.config.broker_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
-from pocketmq.broker.route_table import RouteTable
-from pocketmq.broker.topic_routes import find_route
-from pocketmq.protocol.bodies_registration import TopicConfigAndMappingSerializeWrapper
-from pocketmq.protocol.data_version import DataVersion
-from pocketmq.protocol.route_requests import RegisterBroker, RegisterBrokerReply
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.broker.name_server.route_table import RouteTable
+from pocketmq.broker.name_server.topic_routes import find_route
+from pocketmq.broker.network.connection import Connection
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.store.clock import VirtualClock
 
 Notice = tuple[dict[int, str], str | None, str | None]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker import send_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.send_requests import SendMessageV2
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.requests.send import SendMessageV2
 
 from broker_fakes import ask
 

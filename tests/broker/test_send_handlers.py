@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from pocketmq.broker import send_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.dispatch import HELD
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.batch import BatchElement, encode_batch
-from pocketmq.protocol.properties import decode_properties, encode_properties_text
-from pocketmq.protocol.record import Record, decode_record
-from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage, SendMessageV2
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.dispatch import HELD
+from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
 
 from broker_fakes import FakeConnection, MakeBroker, ask, send
 

@@ -5,15 +5,15 @@ import contextlib
 import socket
 
 import pytest
-from pocketmq.broker.connection import Connection
-from pocketmq.broker.dispatch import Answer, Handlers
+from pocketmq.broker.cluster.registration import socket_address
 from pocketmq.broker.errors import PeerError
+from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.network.dispatch import Answer, Handlers
+from pocketmq.broker.network.server import Server, host_and_port
 from pocketmq.broker.node import _reachable
-from pocketmq.broker.registration import socket_address
-from pocketmq.broker.server import Server, host_and_port
-from pocketmq.protocol.command import ROCKETMQ, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.offset_requests import GetMaxOffset
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.wire.command import ROCKETMQ, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 
 async def test_every_address_of_a_host_gets_the_same_free_port() -> None:

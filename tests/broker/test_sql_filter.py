@@ -12,27 +12,27 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pocketmq.broker import client_handlers, pull_handlers  # noqa: F401 - register what is asked here
-from pocketmq.broker.bloom_filter import BloomFilter
-from pocketmq.broker.dispatch import HELD, Answer
-from pocketmq.broker.services import Broker
-from pocketmq.broker.sql_filter import MAX_EXPRESSION, ExpressionRefused, compile_expression
-from pocketmq.broker.sql_grammar import read_expression
-from pocketmq.broker.sql_numbers import EvaluationError
-from pocketmq.broker.sql_operands import SqlError
-from pocketmq.protocol.bodies_client import (
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.filters.bloom_filter import BloomFilter
+from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION, ExpressionRefused, compile_expression
+from pocketmq.broker.filters.sql_grammar import read_expression
+from pocketmq.broker.filters.sql_numbers import EvaluationError
+from pocketmq.broker.filters.sql_operands import SqlError
+from pocketmq.broker.network.dispatch import HELD, Answer
+from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - register what is asked here
+from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
     HeartbeatData,
     SubscriptionData,
 )
-from pocketmq.protocol.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
-from pocketmq.protocol.membership_requests import CheckClientConfig, HeartBeat
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.record import decode_records
-from pocketmq.protocol.subscription import build_subscription
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.protocol.bodies.subscription import build_subscription
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.requests.membership import CheckClientConfig, HeartBeat
+from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, send, store_message

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 import pytest
-from pocketmq.broker.put_times import PutTimes
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.bodies_broker import BrokerStatsData, BrokerStatsItem
-from pocketmq.protocol.topics import SCHEDULE_TOPIC
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.state.put_times import PutTimes
+from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import store_message

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker import send_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.services import Broker
-from pocketmq.broker.stored_properties import java_order, stored_properties
-from pocketmq.protocol.batch import BatchElement, encode_batch
-from pocketmq.protocol.properties import decode_properties, encode_properties_text
-from pocketmq.protocol.record import decode_record
-from pocketmq.protocol.send_requests import SendBatchMessage, SendMessage
-from pocketmq.protocol.topics import SCHEDULE_TOPIC
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.broker.storing.stored_properties import java_order, stored_properties
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage
 
 from broker_fakes import ask
 

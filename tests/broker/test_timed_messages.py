@@ -2,15 +2,13 @@
 
 import base64
 
-import pocketmq.broker.send_handlers
-import pocketmq.broker.timer_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.replication_requests import GetTimerCheckPoint, GetTimerMetrics
-from pocketmq.protocol.send_requests import RecallMessage
-from pocketmq.protocol.topics import TIMER_TOPIC
+from pocketmq.broker.broker import Broker
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
+from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.results import AppendResult, PutStatus
+from pocketmq.store.values import AppendResult, PutStatus
 
 from broker_fakes import FakeLoop, MakeBroker, ask
 from timed_sends import bodies, send, text, with_timer

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-import pocketmq.broker.timer_handlers  # noqa: F401
+import pocketmq.broker.delayed.timer_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.timed_messages import TimedMessages
-from pocketmq.protocol.replication_requests import GetTimerCheckPoint
+from pocketmq.broker.delayed.timer_messages import TimedMessages
+from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import DiskFullError
-from pocketmq.store.timer_checkpoint import decode_timer_checkpoint
-from pocketmq.store.timer_wheel import Slot, TimerWheel
+from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
+from pocketmq.store.timer.timer_wheel import Slot, TimerWheel
 
 from broker_fakes import FakeLoop, ask, close_broker, make_broker
 from timed_sends import bodies, send, stop, with_timer

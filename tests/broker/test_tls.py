@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.config import BrokerConfig, NameServerConfig, load
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig, load
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.tls import Tls
 from pocketmq.broker.node import Node
-from pocketmq.broker.tls import Tls
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 SECONDS = 30
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -5,11 +5,11 @@ import json
 from typing import Any, cast
 
 import pytest
-from pocketmq.broker import topic_handlers
-from pocketmq.broker.registration import Registration
-from pocketmq.broker.services import Broker
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_requests import (
+from pocketmq.broker.admin import topic_handlers
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.cluster.registration import Registration
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.topic import (
     DeleteTopicInBroker,
     GetAllTopicConfig,
     GetSystemTopicListFromBroker,

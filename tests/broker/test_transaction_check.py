@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-import pocketmq.broker.transaction_handlers  # noqa: F401
+import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.clients import Client
-from pocketmq.broker.services import Broker
-from pocketmq.broker.transaction_check import CHECK_GROUP
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.transactions.transaction_check import CHECK_GROUP
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import decode_record
-from pocketmq.protocol.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol.transaction_requests import CheckTransactionState
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol.requests.transaction import CheckTransactionState
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.results import AppendResult, PutStatus
+from pocketmq.store.values import AppendResult, PutStatus
 
 from broker_fakes import FakeConnection, MakeBroker, ask, close_broker, connect, make_broker
 from transaction_sends import COMMIT, KEY, ROLLBACK, ending, records, send_half

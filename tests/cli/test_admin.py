@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.cli.admin import command_rows
-from pocketmq.cli.admin_given import parse_time_ms
-from pocketmq.cli.admin_texts import file_name, hashed, java, perm_text, properties_text
+from pocketmq.cli.admin.command import command_rows
+from pocketmq.cli.admin.given import parse_time_ms
+from pocketmq.cli.admin.texts import file_name, hashed, java, perm_text, properties_text
 from pocketmq.cli.main import main
 from pocketmq.client.errors import ClientError
 from pocketmq.testing import EmbeddedServer
@@ -55,10 +55,10 @@ def refusal(server: EmbeddedServer, line: str) -> str:
 def test_each_command_of_the_table_has_its_function(name: str) -> None:
     about, *options = command_rows()[name]
     module, _, function = about.need.partition(":")
-    action = getattr(import_module(f"pocketmq.cli.{module}"), function)
+    action = getattr(import_module(f"pocketmq.cli.admin.{module}"), function)
     assert inspect.iscoroutinefunction(action)
     assert list(inspect.signature(action).parameters) == ["admin", "given"]
-    source = inspect.getsource(import_module(f"pocketmq.cli.{module}"))
+    source = inspect.getsource(import_module(f"pocketmq.cli.admin.{module}"))
     body = inspect.getsource(action)
     for row in options:
         if (name, row.name) in IGNORED:
@@ -129,7 +129,7 @@ def test_topics_and_groups_from_a_file(server: EmbeddedServer, tmp_path: Path) -
 def test_a_body_goes_to_a_file(
     server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.cli.admin_messages.BODIES", tmp_path)
+    monkeypatch.setattr("pocketmq.cli.admin.messages.BODIES", tmp_path)
     printed(server, "updateTopic -c DefaultCluster -t Bodies -r 1 -w 1")
     printed(server, "sendMessage -t Bodies -p hello")
     shown = printed(server, "queryMsgByOffset -t Bodies -b broker-a -i 0 -o 0 -f utf-8")

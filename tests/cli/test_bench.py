@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.cli.latencies import Latencies
+from pocketmq.cli.bench.latencies import Latencies
 from pocketmq.cli.main import main
 from pocketmq.testing import EmbeddedServer
 

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import resource
-from pocketmq.broker.serving import WANTED_FILES, raise_file_limit
+from pocketmq.broker.process import WANTED_FILES, raise_file_limit
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
 raise_file_limit()

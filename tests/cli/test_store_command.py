@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
-from pocketmq.protocol.properties import encode_properties
+from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.admin import AdminClient
+from pocketmq.client.admin.client import AdminClient
 
 from client_waits import make_node
 

@@ -3,16 +3,16 @@
 import asyncio
 
 import pytest
-from pocketmq.client.accumulator import ProduceAccumulator, split_result
 from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks import SendMessageContext, SendMessageHook
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.sending import SendResult
-from pocketmq.client.settings import ProducerSettings
-from pocketmq.client.validators import ValidationFailed
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.properties import decode_properties
+from pocketmq.client.hooks.hooks import SendMessageContext, SendMessageHook
+from pocketmq.client.producing.accumulator import ProduceAccumulator, split_result
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.sender import SendResult
+from pocketmq.client.settings.client_settings import ProducerSettings
+from pocketmq.client.values.message import Message
+from pocketmq.client.values.validators import ValidationFailed
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import decode_properties
 
 from client_waits import stored
 

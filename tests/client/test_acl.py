@@ -5,14 +5,14 @@ import logging
 from pathlib import Path
 
 import pytest
-from pocketmq.client.acl import AclClientRPCHook
 from pocketmq.client.errors import ClientError
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.rpc_hooks import RPCHook
-from pocketmq.protocol.command import Body, Command
-from pocketmq.protocol.offset_requests import GetMaxOffset
-from pocketmq.protocol.schema import Request
+from pocketmq.client.hooks.acl import AclClientRPCHook
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Request
 
 from client_vectors import feature_vectors
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from pocketmq.client import address_server
-from pocketmq.client.address_server import address_server_url, fetch_name_servers
+from pocketmq.client.connections import address_server
+from pocketmq.client.connections.address_server import address_server_url, fetch_name_servers
 from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producer import Producer
-from pocketmq.client.settings import ClientSettings
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.settings.client_settings import ClientSettings
 
 from client_waits import until
 
@@ -80,8 +80,8 @@ async def test_a_client_finds_its_name_servers_and_follows_their_move(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
-    monkeypatch.setattr("pocketmq.client.instance.FIRST_REFRESH_SECONDS", 0.01)
-    monkeypatch.setattr("pocketmq.client.instance.REFRESH_MS", 10)
+    monkeypatch.setattr("pocketmq.client.instance.instance.FIRST_REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr("pocketmq.client.instance.instance.REFRESH_MS", 10)
     told = [namesrv_addr]
     asked: list[str] = []
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.admin import AdminClient
-from pocketmq.client.admin_topics import parse_attributes
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.topics import parse_attributes
 from pocketmq.client.errors import (
     ClientClosed,
     ClientError,
@@ -14,9 +14,9 @@ from pocketmq.client.errors import (
     RequestRefused,
     RouteNotFound,
 )
-from pocketmq.client.producer import Producer
-from pocketmq.protocol.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.client.producing.producer import Producer
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 
 from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member, send
 

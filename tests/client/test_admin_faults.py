@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pocketmq.cli.main import main
-from pocketmq.client.admin import AdminClient
-from pocketmq.client.admin_security import acl_of
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.security import acl_of
 from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
-from pocketmq.protocol.bodies_broker import UserInfo
-from pocketmq.protocol.bodies_route import BrokerData, ClusterInfo, QueueData, TopicRouteData
-from pocketmq.protocol.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.query_requests import QueryMessage
-from pocketmq.protocol.route_requests import (
+from pocketmq.protocol.bodies.broker import UserInfo
+from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
+from pocketmq.protocol.requests.name_server import (
     GetAllTopicListFromNameServer,
     GetBrokerClusterInfo,
     GetRouteInfoByTopic,
 )
-from pocketmq.protocol.security_requests import AuthCreateAcl, AuthCreateUser, AuthGetUser, AuthListAcl
+from pocketmq.protocol.requests.query import QueryMessage
+from pocketmq.protocol.requests.security import AuthCreateAcl, AuthCreateUser, AuthGetUser, AuthListAcl
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 GONE = "127.0.0.1:1"
 

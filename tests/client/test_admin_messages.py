@@ -1,15 +1,15 @@
 """AdminClient and single messages: found by each of their names, read, followed, consumed and sent once more."""
 
 import pytest
-from pocketmq.client.admin import AdminClient
-from pocketmq.client.admin_messages import BY_TAG, TrackType
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.messages import BY_TAG, TrackType
 from pocketmq.client.errors import (
     MessageNotFound,
     RequestRefused,
     RouteNotFound,
 )
-from pocketmq.client.producer import Producer
-from pocketmq.protocol.bodies_client_state import CMResult
+from pocketmq.client.producing.producer import Producer
+from pocketmq.protocol.bodies.client_state import CMResult
 
 from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member, send
 

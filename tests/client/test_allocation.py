@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.allocation import (
+from pocketmq.client.settings.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
     AllocateMessageQueueAveragelyByCircle,
@@ -17,7 +17,7 @@ from pocketmq.client.allocation import (
     sort_client_ids,
     sort_queues,
 )
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import plain, refusal, vectors
 

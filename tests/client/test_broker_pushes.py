@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
 from pocketmq.broker.node import Node
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.request_reply import Requester
-from pocketmq.protocol import properties as names
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.bodies_client_state import GetConsumerStatusBody
-from pocketmq.protocol.client_requests import PushReplyMessageToClient
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.offset_requests import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
-from pocketmq.protocol.properties import encode_properties_text
-from pocketmq.protocol.schema import to_fields
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.requests.offset import InvokeBrokerToGetConsumerStatus, InvokeBrokerToResetOffset
+from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.config import StoreConfig
 
 from client_waits import Seen, send, until
@@ -42,7 +42,7 @@ async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
 async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
     old_reset: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.client.push_queues.RESET_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("pocketmq.client.push.push_queues.RESET_WAIT_SECONDS", 0.05)
     address = old_reset.namesrv_address
     await send(address, "T", 8)
     seen = Seen()
@@ -161,7 +161,7 @@ async def test_questions_a_client_cannot_answer_get_the_official_codes(namesrv_a
 async def test_a_message_too_long_in_its_listener_is_sent_back(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.client.push_consumer.MINUTE_SECONDS", 0.001)
+    monkeypatch.setattr("pocketmq.client.push.push_consumer.MINUTE_SECONDS", 0.001)
     await send(namesrv_addr, "T", 1)
     started, release = asyncio.Event(), asyncio.Event()
 

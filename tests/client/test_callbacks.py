@@ -4,13 +4,13 @@ import functools
 from typing import Any
 
 import pytest
-from pocketmq.client.callbacks import is_coroutine_function
 from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks import SendMessageHook
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.hooks.callbacks import is_coroutine_function
+from pocketmq.client.hooks.hooks import SendMessageHook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
 
 from client_waits import send
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client import listeners
+from pocketmq.client.delivery import listeners
 from pocketmq.client.errors import RequestTimeout
-from pocketmq.client.instance import _instances
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.request_reply import Requester
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.instance.instance import _instances
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_waits import Seen, open_sockets, send, until
 

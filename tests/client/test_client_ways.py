@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 import uvloop
 from pocketmq.broker.node import Node
-from pocketmq.client.client_config import heartbeats_at_once, instance_config
-from pocketmq.client.heartbeats import Heartbeats
-from pocketmq.client.instance import ClientInstance
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.offset_memory import OffsetMemory
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.rpc_hooks import RPCHook
-from pocketmq.client.settings import ClientSettings
-from pocketmq.protocol.bodies_client import ConsumeFromWhere, HeartbeatData
-from pocketmq.protocol.command import Body, Command
-from pocketmq.protocol.compression import decompress
-from pocketmq.protocol.membership_requests import HeartBeat
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.schema import Request
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.instance.heartbeats import Heartbeats
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import heartbeats_at_once, instance_config
+from pocketmq.client.offsets.offset_memory import OffsetMemory
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, HeartbeatData
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, make_node, send, until
 

@@ -3,16 +3,16 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.concurrent_results import (
+from pocketmq.client.delivery.concurrent_results import (
     batches,
     first_failed,
     max_reconsume_times,
     settle,
     to_send_back,
 )
-from pocketmq.client.listener_returns import ConsumeConcurrentlyStatus
-from pocketmq.client.process_queue import ProcessQueue
-from pocketmq.protocol.bodies_client import MessageModel
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
+from pocketmq.protocol.bodies.client import MessageModel
 
 from client_vectors import FakeClock, PulledMessage, vectors
 

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from pocketmq.client import connection as connection_module
-from pocketmq.client.connection import Connection
-from pocketmq.client.connections import Connections
+from pocketmq.client.connections import connection as connection_module
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.connections.pool import Connections
 from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
-from pocketmq.protocol.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.offset_requests import GetMaxOffset
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_waits import until
 

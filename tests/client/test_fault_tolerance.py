@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.fault_tolerance import LatencyFaultTolerance
+from pocketmq.client.producing.fault_tolerance import LatencyFaultTolerance
 
 from client_vectors import FakeClock, vectors
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError
-from pocketmq.client.first_position import (
+from pocketmq.client.rebalancing.first_position import (
     NO_OFFSET,
     OFFSET_UNREADABLE,
     AskMaxOffset,
@@ -23,8 +23,8 @@ from pocketmq.client.first_position import (
     pop_init_mode,
     stored_offset_of_refusal,
 )
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import plain, refusal, vectors
 

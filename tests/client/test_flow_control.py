@@ -1,8 +1,8 @@
 """Limits that stop the pull loop of a queue."""
 
 import pytest
-from pocketmq.client.flow_control import Hold, hold_back, share_of_topic
-from pocketmq.client.process_queue import ProcessQueue
+from pocketmq.client.rebalancing.flow_control import Hold, hold_back, share_of_topic
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
 
 from client_vectors import FakeClock, PulledMessage
 

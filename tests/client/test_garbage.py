@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client import puller
 from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.sending import SendResult
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import encode_frame
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.sender import SendResult
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push import pull_loop as puller
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import encode_frame
 
 from client_between import Between, leading_to
 from client_waits import Seen, open_sockets, send, until

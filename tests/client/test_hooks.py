@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError, SendFailed
-from pocketmq.client.hooks import (
+from pocketmq.client.hooks.hooks import (
     CheckForbiddenContext,
     CheckForbiddenHook,
     CommunicationMode,
@@ -20,18 +21,17 @@ from pocketmq.client.hooks import (
     SendMessageContext,
     SendMessageHook,
 )
-from pocketmq.client.listener_returns import ConsumeOrderlyStatus, ConsumeReturnType
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import Message, MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.rpc_hooks import RPCHook
-from pocketmq.client.send_hooks import message_type
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.command import Body, Command
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.schema import Request
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.send_hooks import message_type
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus, ConsumeReturnType
+from pocketmq.client.values.message import Message, MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, send, until
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed
-from pocketmq.client.facade import Facade
-from pocketmq.client.instance import ClientInstance, _instances
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.trace_records import decode_traces
-from pocketmq.protocol.bodies_client import MessageModel
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import encode_frame
-from pocketmq.protocol.membership_requests import HeartBeat, UnregisterClient
+from pocketmq.client.hooks.trace_records import decode_traces
+from pocketmq.client.instance.client import Facade
+from pocketmq.client.instance.instance import ClientInstance, _instances
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.requests.membership import HeartBeat, UnregisterClient
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import encode_frame
 
 from client_between import Between, leading_to
 from client_waits import Seen, open_sockets, send, stored, until
@@ -86,7 +86,7 @@ async def test_a_lock_of_a_queue_whose_position_is_unknown_yet_is_given_back(
     consumer = PushConsumer(
         "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
     )
-    monkeypatch.setattr("pocketmq.client.push_queues.PushQueues.first_position", never)
+    monkeypatch.setattr("pocketmq.client.push.push_queues.PushQueues.first_position", never)
     await consumer.start()
     await asyncio.wait_for(asked.wait(), LONG)
     assert locked(node)

@@ -1,7 +1,7 @@
 """What a listener's return stands for."""
 
 import pytest
-from pocketmq.client.listener_returns import (
+from pocketmq.client.values.listener_returns import (
     ConsumeConcurrentlyStatus,
     ConsumeOrderlyStatus,
     ConsumeReturnType,
@@ -11,7 +11,7 @@ from pocketmq.client.listener_returns import (
     orderly_status,
     return_type,
 )
-from pocketmq.protocol.bodies_client_state import CMResult
+from pocketmq.protocol.bodies.client_state import CMResult
 
 NONSENSE = [True, False, 0, "CONSUME_SUCCESS", object(), []]
 

@@ -4,14 +4,14 @@ import time
 from typing import Any
 
 import pytest
-from pocketmq.client.admin import AdminClient
+from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.errors import ClientError
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_config import TopicConfig
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import until
 

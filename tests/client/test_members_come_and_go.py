@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import Seen, send, until
 

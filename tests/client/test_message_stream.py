@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 
 import pytest
-from pocketmq.client.message import MessageExt
-from pocketmq.client.message_stream import MessageStream
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.push.message_stream import MessageStream
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_waits import committed, send, until
 

@@ -5,15 +5,15 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import Message, MessageExt
-from pocketmq.client.namespaces import Namespace, namespace_of_endpoint, without_namespace
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.queue_choice import select_by_hash
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.queue_choice import select_by_hash
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import Message, MessageExt
+from pocketmq.client.values.namespaces import Namespace, namespace_of_endpoint, without_namespace
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import feature_vectors
 from client_waits import Seen, send, until

@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.client.admin import AdminClient
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.not_settings import INSTEAD, snake_case
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.request_reply import Requester
-from pocketmq.client.setting_checks import InvalidSetting
-from pocketmq.client.settings import (
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.producing.transaction import TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.checks import InvalidSetting
+from pocketmq.client.settings.client_settings import (
     ClientSettings,
     LitePullConsumerSettings,
     ProducerSettings,
     PushConsumerSettings,
 )
-from pocketmq.client.transaction import TransactionProducer
+from pocketmq.client.settings.java_setters import INSTEAD, snake_case
 
 ROWS = [
     line.split("\t")

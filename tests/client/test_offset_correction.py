@@ -1,7 +1,7 @@
 """What an answer to a pull does to the position (the push consumer's pull callback)."""
 
 import pytest
-from pocketmq.client.offset_correction import (
+from pocketmq.client.pulling.after_pull import (
     NextPull,
     PullStatus,
     after_pull,
@@ -9,8 +9,8 @@ from pocketmq.client.offset_correction import (
     delay_after_refusal,
     pull_status,
 )
-from pocketmq.client.process_queue import ProcessQueue
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import FakeClock, PulledMessage
 

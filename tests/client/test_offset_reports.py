@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.instance import ClientInstance, InstanceConfig
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.offset_stores import RemoteBrokerOffsetStore, persist_last
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.rpc_hooks import RPCHook
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.command import RESPONSE_FLAG, Body, Command
-from pocketmq.protocol.flags import PULL_COMMIT_OFFSET
-from pocketmq.protocol.frame import FrameCutter, encode_frame
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.offset_requests import UpdateConsumerOffset
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.schema import Request
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.instance.instance import ClientInstance, InstanceConfig
+from pocketmq.client.offsets.offset_stores import RemoteBrokerOffsetStore, persist_last
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, committed, send, until
 
@@ -198,7 +198,7 @@ async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
 async def test_a_broker_that_never_answers_does_not_keep_who_leaves(
     store: RemoteBrokerOffsetStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pocketmq.client.offset_stores.CALL_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("pocketmq.client.offsets.offset_stores.CALL_TIMEOUT_SECONDS", 0.05)
     async with asyncio.timeout(4):
         await persist_last(store, QUEUES)
     assert "not persisted in time" in caplog.text

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from pocketmq.client.errors import ClientError
-from pocketmq.client.offset_stores import LocalFileOffsetStore, read_offset
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.offsets.offset_stores import LocalFileOffsetStore, read_offset
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "broker-a", 1)
 OTHER = MessageQueue("T", "broker-a", 2)

@@ -4,13 +4,13 @@ import asyncio
 import random
 
 from pocketmq.broker.node import Node
-from pocketmq.client.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
-from pocketmq.client.listeners import SuspendQueue
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.delivery.listeners import SuspendQueue
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_waits import until
 

@@ -1,9 +1,9 @@
 """Results of ordered listeners, compared with what the official service did with the same ones."""
 
 import pytest
-from pocketmq.client.listener_returns import ConsumeOrderlyStatus
-from pocketmq.client.ordered_results import exhausted, max_reconsume_times, settle, suspend_ms
-from pocketmq.client.process_queue import ProcessQueue
+from pocketmq.client.delivery.ordered_results import exhausted, max_reconsume_times, settle, suspend_ms
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus
 
 from client_vectors import FakeClock, PulledMessage, vectors
 

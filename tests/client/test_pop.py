@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.hooks import FilterMessageContext, FilterMessageHook
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.message import MessageExt, as_message
-from pocketmq.client.pop_api import batch_ack_body
-from pocketmq.client.pop_receipts import Receipt, give_receipts, read_receipt, receipt_of
-from pocketmq.client.pop_settlement import hidden_seconds, level_after_last_try
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.hooks.hooks import FilterMessageContext, FilterMessageHook
+from pocketmq.client.push.pop_api import batch_ack_body
+from pocketmq.client.push.pop_receipts import Receipt, give_receipts, read_receipt, receipt_of
+from pocketmq.client.push.pop_settlement import hidden_seconds, level_after_last_try
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt, as_message
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.pop_requests import PopMessageReply
+from pocketmq.protocol.requests.pop import PopMessageReply
 
 from client_vectors import feature_vectors
 from client_waits import Seen, until

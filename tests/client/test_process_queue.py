@@ -4,8 +4,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from pocketmq.client.process_queue import ProcessQueue
-from pocketmq.protocol.bodies_client_state import ProcessQueueInfo
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
 
 from client_vectors import FakeClock, PulledMessage, scripts
 

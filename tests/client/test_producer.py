@@ -14,16 +14,16 @@ from pocketmq.client.errors import (
     RouteNotFound,
     SendFailed,
 )
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.queue_choice import select_by_hash
-from pocketmq.client.send_retry import NOT_FOUND_TOPIC_EXCEPTION, SendStatus
-from pocketmq.client.validators import ValidationFailed
-from pocketmq.protocol.compression import decompress
-from pocketmq.protocol.flags import COMPRESSED
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.queue_choice import select_by_hash
+from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION, SendStatus
+from pocketmq.client.values.message import Message
+from pocketmq.client.values.validators import ValidationFailed
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.flags import COMPRESSED
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_waits import make_node, open_sockets, port_of, stored
 

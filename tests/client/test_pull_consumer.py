@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed, ClientError, RouteNotFound
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import send
 

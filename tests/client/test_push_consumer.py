@@ -5,15 +5,15 @@ import threading
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client import held_queues
-from pocketmq.client.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.message import Message, MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.rebalancing import held_queues
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pocketmq.client.values.message import Message, MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import Seen, committed, send, total_lag, until, until_it_says
 

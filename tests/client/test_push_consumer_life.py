@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
-from pocketmq.client.message import MessageExt
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere, MessageModel
-from pocketmq.protocol.client_requests import ConsumeMessageDirectly
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
+from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
 from client_waits import Seen, make_node, open_sockets, port_of, send, until, until_it_says
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.fault_tolerance import LatencyFaultTolerance
-from pocketmq.client.queue_choice import (
+from pocketmq.client.producing.fault_tolerance import LatencyFaultTolerance
+from pocketmq.client.producing.queue_choice import (
     QueueTurn,
     SelectByRandom,
     SelectionFailed,
@@ -18,7 +18,7 @@ from pocketmq.client.queue_choice import (
     select_by_hash,
     select_one_message_queue,
 )
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, plain, vectors
 

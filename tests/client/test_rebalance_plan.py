@@ -5,9 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.allocation import AllocateMessageQueueAveragely, AllocationFailed
-from pocketmq.client.process_queue import ProcessQueue
-from pocketmq.client.rebalance_plan import (
+from pocketmq.client.rebalancing.plan import (
     FirstStep,
     Table,
     allocate,
@@ -23,8 +21,10 @@ from pocketmq.client.rebalance_plan import (
     pop_retry_subscription,
     split_assignments,
 )
-from pocketmq.protocol.bodies_client import MessageModel, MessageQueueAssignment
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.settings.allocation import AllocateMessageQueueAveragely, AllocationFailed
+from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import FakeClock, PulledMessage
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError, RequestRefused
-from pocketmq.client.producer import Producer
-from pocketmq.client.recall import RecallHandle, decode_recall_handle
-from pocketmq.client.validators import ValidationFailed
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.recall import RecallHandle, decode_recall_handle
+from pocketmq.client.values.validators import ValidationFailed
 
 from client_vectors import feature_vectors
 

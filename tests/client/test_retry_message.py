@@ -1,6 +1,6 @@
 """The message a failed one becomes in the retry topic."""
 
-from pocketmq.client.retry_message import retry_delay_level, retry_properties, topic_for_listener
+from pocketmq.client.delivery.retry_message import retry_delay_level, retry_properties, topic_for_listener
 
 
 def test_first_failure_keeps_the_message_and_adds_where_it_came_from():

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.send_retry import (
+from pocketmq.client.producing.send_retry import (
     RETRY_RESPONSE_CODES,
     Failure,
     FailureVerdict,
@@ -16,7 +16,7 @@ from pocketmq.client.send_retry import (
     send_status,
     sync_verdict,
 )
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import vectors
 

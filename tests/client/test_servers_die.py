@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_between import Between
 from client_waits import Seen, send, until

@@ -5,16 +5,10 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
-from pocketmq.client.allocation import AllocateMessageQueueByConfig
-from pocketmq.client.first_position import parse_timestamp
-from pocketmq.client.options import (
-    ClientOptions,
-    LitePullConsumerOptions,
-    ProducerOptions,
-    PushConsumerOptions,
-)
-from pocketmq.client.setting_checks import InvalidSetting, official_name
-from pocketmq.client.settings import (
+from pocketmq.client.rebalancing.first_position import parse_timestamp
+from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
+from pocketmq.client.settings.checks import InvalidSetting, official_name
+from pocketmq.client.settings.client_settings import (
     AccessChannel,
     ClientSettings,
     LitePullConsumerSettings,
@@ -22,7 +16,13 @@ from pocketmq.client.settings import (
     PushConsumerSettings,
     name_servers,
 )
-from pocketmq.protocol.bodies_client import ConsumeFromWhere, MessageModel
+from pocketmq.client.settings.keywords import (
+    ClientOptions,
+    LitePullConsumerOptions,
+    ProducerOptions,
+    PushConsumerOptions,
+)
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 
 from client_vectors import refusal, vectors
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.connections import Connections
+from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.tls import tls_context
 from pocketmq.client.errors import ClientError, NotReachable
-from pocketmq.client.producer import Producer
-from pocketmq.client.settings import ClientSettings
-from pocketmq.client.tls import tls_context
-from pocketmq.protocol.route_requests import GetRouteInfoByTopic
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
 from client_waits import open_sockets
 
@@ -105,7 +105,7 @@ async def test_a_server_may_ask_for_the_clients_certificate(node: Node, locked: 
 async def test_a_plain_port_and_a_silent_one_are_not_reachable_by_tls(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pocketmq.client.connections.CONNECT_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr("pocketmq.client.connections.pool.CONNECT_TIMEOUT_SECONDS", 0.3)
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     async with silent:
         for port in (silent.sockets[0].getsockname()[1],):

@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError
-from pocketmq.client.hooks import Hooks, MessageType
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.settings import AccessChannel, ClientSettings, ProducerSettings
-from pocketmq.client.trace import MAX_WAITING, AsyncTraceDispatcher, trace_messages
-from pocketmq.client.trace_hooks import RecallTraceHook
-from pocketmq.client.trace_records import (
+from pocketmq.client.hooks.hooks import Hooks, MessageType
+from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, AsyncTraceDispatcher, trace_messages
+from pocketmq.client.hooks.trace_hooks import RecallTraceHook
+from pocketmq.client.hooks.trace_records import (
     TraceBean,
     TraceContext,
     TraceType,
@@ -25,10 +20,15 @@ from pocketmq.client.trace_records import (
     encode_trace,
     trace_keys,
 )
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.send_requests import RecallMessage
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, ProducerSettings
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.requests.send import RecallMessage
+from pocketmq.protocol.wire.command import Command
 
 from client_vectors import feature_vectors
 from client_waits import Seen, make_node, until

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from pocketmq.client.validators import (
+from pocketmq.client.values.validators import (
     ValidationFailed,
     check_consumer_group,
     check_group,

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed
-from pocketmq.client.facade import Facade
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import Message
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.request_reply import Requester
-from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.client.instance.client import Facade
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_waits import Seen, send, until
 

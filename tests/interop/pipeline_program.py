@@ -11,13 +11,13 @@ import time
 from typing import Any, Final
 
 import pyarrow as pa
-from pocketmq.pipeline.batch_sender import BatchSender
-from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
-from pocketmq.pipeline.offsets import Offsets, Queue
-from pocketmq.pipeline.options import read_source_options
-from pocketmq.pipeline.planner import Planner
-from pocketmq.pipeline.range_reader import RangeReader
-from pocketmq.pipeline.wire import wire
+from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.range_reader import RangeReader
+from pocketmq.pipeline.brokers.read_planner import Planner
+from pocketmq.pipeline.brokers.wire import wire
+from pocketmq.pipeline.planning.positions import Offsets, Queue
+from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 
 NAMESRV_ADDR: Final = "127.0.0.1:9876"
 GROUP: Final = "pipeline-interop"

@@ -6,8 +6,8 @@
 import time
 from dataclasses import dataclass
 
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import decode_records
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_records
 
 from .raw_client import RawClient
 from .remoting import Reply

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import SetMessageRequestModeRequestBody
-from pocketmq.protocol.pop_requests import SetMessageRequestMode
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody
+from pocketmq.protocol.requests.pop import SetMessageRequestMode
 
 from interop.python_client_program import FIRST, NAMESRV_ADDR, Found, create, until
 from interop.python_features_program import TIMEOUT_MS, Seen

@@ -12,16 +12,16 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from pocketmq.client.delivery.listeners import RetryLater, SuspendQueue
 from pocketmq.client.errors import ClientError, RequestTimeout
-from pocketmq.client.listeners import RetryLater, SuspendQueue
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import Message, MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.queue_choice import select_by_hash
-from pocketmq.client.request_reply import Requester, send_reply
-from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.queue_choice import select_by_hash
+from pocketmq.client.producing.request_reply import Requester, send_reply
+from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import Message, MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 NAMESRV_ADDR = "127.0.0.1:9876"
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -15,17 +15,17 @@ from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pocketmq.client.acl import AclClientRPCHook
+from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError, RequestRefused, SendFailed
-from pocketmq.client.hooks import Hook
-from pocketmq.client.listeners import RetryLater
-from pocketmq.client.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.pull_consumer import PullConsumer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.client.request_reply import Requester, send_reply
-from pocketmq.client.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.hooks.acl import AclClientRPCHook
+from pocketmq.client.hooks.hooks import Hook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester, send_reply
+from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
 
 from interop.python_client_program import FIRST, NAMESRV_ADDR, Found, create, until
 

@@ -9,9 +9,9 @@ import asyncio
 import sys
 from typing import Any
 
-from pocketmq.client.message import MessageExt
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere, MessageModel
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 
 
 async def main() -> None:

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable
 
 from pocketmq.client.errors import ClientError
-from pocketmq.client.message import MessageExt
-from pocketmq.client.producer import Producer
-from pocketmq.client.push_consumer import PushConsumer
-from pocketmq.protocol.bodies_client import ConsumeFromWhere
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 NAMESRV_ADDR = "127.0.0.1:9876"
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pocketmq.cli.admin import command_rows
+from pocketmq.cli.admin.command import command_rows
 
 from .admin_masks import MEASURED, in_any_order
 from .admin_scenario import TRAFFIC

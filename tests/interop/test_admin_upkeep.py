@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker import (
-    dispatch,
-    node,  # noqa: F401  fills the table of what is served
-)
-from pocketmq.protocol.security_requests import AuthCreateUser
+from pocketmq.broker import node  # noqa: F401  fills the table of what is served
+from pocketmq.broker.network import dispatch
+from pocketmq.protocol.requests.security import AuthCreateUser
 
 from .admin_shells import JAVA, PYTHON, PythonShell, differences_of
 from .conftest import make_server

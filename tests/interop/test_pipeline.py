@@ -17,8 +17,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.store_files import known_log_end, log_files, log_splits, queue_splits
-from pocketmq.pipeline.store_scan import ScanOptions, scan_log, scan_queue
+from pocketmq.pipeline.stores.log_files import known_log_end, log_files, log_splits, queue_splits
+from pocketmq.pipeline.stores.scan import ScanOptions, scan_log, scan_queue
 
 from .on_demand import ON_DEMAND
 from .processes import Running
@@ -119,7 +119,7 @@ def _report(journal: Path, folder: Path) -> dict[str, Any]:
     """The job's JSON; its page lies beside it. Exit code 2 says that there are findings."""
     output = folder / "report.json"
     words = ["--json", str(output), "--html", str(folder / "report.html"), "--master", "local[2]", "--quiet"]
-    program = [sys.executable, "-m", "pocketmq.pipeline.behaviour_job", str(journal), *words]
+    program = [sys.executable, "-m", "pocketmq.pipeline.behaviour.job", str(journal), *words]
     ran = subprocess.run(program, capture_output=True, text=True, check=False, env=dict(os.environ))
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}
     assert ran.returncode == (2 if report.get("findings") else 0), ran.stderr[-3000:]

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pocketmq.broker.node  # noqa: F401  # with it come the handlers of every request
 import pytest
-from pocketmq.broker.dispatch import BROKER
-from pocketmq.protocol.pop_requests import PopMessage
-from pocketmq.protocol.send_requests import RecallMessage, SendReplyMessageV2
-from pocketmq.protocol.transaction_requests import EndTransaction
+from pocketmq.broker.network.dispatch import BROKER
+from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.protocol.requests.send import RecallMessage, SendReplyMessageV2
+from pocketmq.protocol.requests.transaction import EndTransaction
 
 from .namespaces import clean_environment
 from .official.programs import compile_java

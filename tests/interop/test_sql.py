@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pocketmq.protocol.record import decode_records
+from pocketmq.protocol.message.record import decode_records
 
 from .raw_client import RawClient
 from .remoting import Reply

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from pocketmq.protocol.topics import OP_HALF_TOPIC
+from pocketmq.protocol.message.topics import OP_HALF_TOPIC
 
 from .conftest import make_server
 from .examples.stored import stored

@@ -1,7 +1,7 @@
 """Records of every form for the codec's tests: both versions, IPv4 and IPv6, bodies and properties or none."""
 
 from hypothesis import strategies as st
-from pocketmq.protocol.record import MAGIC_V1, MAGIC_V2, Record, encode_record
+from pocketmq.protocol.message.record import MAGIC_V1, MAGIC_V2, Record, encode_record
 
 LONGS = st.integers(0, (1 << 62) - 1)
 INTS = st.integers(-(1 << 31), (1 << 31) - 1)

@@ -4,9 +4,9 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from pocketmq.pipeline.behaviour_drawing import draw
-from pocketmq.pipeline.html_report import Bar, table, timeline
-from pocketmq.pipeline.ownership import Run
+from pocketmq.pipeline.behaviour.drawing import draw
+from pocketmq.pipeline.behaviour.ownership import Run
+from pocketmq.pipeline.report.page import Bar, table, timeline
 
 BEGIN = 1_700_000_000.0
 CLIENT = "192.168.100.200@a-very-long-instance-name#4711"

@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.compression import compress
-from pocketmq.protocol.message_id import encode_message_id, unpack_host
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import Record, decode_records, encode_record
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_records, encode_record
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.boundaries import walk
-from pocketmq.pipeline.codec import Records
-from pocketmq.pipeline.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.records.boundaries import walk
+from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.records.records import Records
 
 from pipeline.record_bytes import RECORDS, stored
 

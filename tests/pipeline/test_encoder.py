@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.batch import BatchElement, decode_batch, encode_batch
-from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
+from pocketmq.protocol.message.properties import decode_properties
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import numpy as np
 import pyarrow as pa
-from pocketmq.pipeline.encoder import bodies_of, cut_batches, elements, property_texts, row_ids
 from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.records.batch_encoder import bodies_of, cut_batches, elements, property_texts, row_ids
 
 WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=8)
 ROWS = st.lists(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.pipeline.errors import CheckpointError, OptionError
-from pocketmq.pipeline.offsets import (
+from pocketmq.pipeline.planning.positions import (
     Queue,
     Range,
     StreamPosition,

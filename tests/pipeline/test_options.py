@@ -2,11 +2,11 @@
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.options import read_source_options, wanted_topics
+from pocketmq.pipeline.planning.topic_options import read_source_options, wanted_topics
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.sink_options import check_columns, read_sink_options
+from pocketmq.pipeline.sink.sink_options import check_columns, read_sink_options
 
 GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
 

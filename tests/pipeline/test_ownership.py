@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.behaviour_drawing import draw, names
-from pocketmq.pipeline.html_report import table
-from pocketmq.pipeline.ownership import Run, cut_at_next, double_owners, gaps
+from pocketmq.pipeline.behaviour.drawing import draw, names
+from pocketmq.pipeline.behaviour.ownership import Run, cut_at_next, double_owners, gaps
+from pocketmq.pipeline.report.page import table
 
 
 def run(client: str, begin: float, end: float, queue_id: int = 0) -> Run:

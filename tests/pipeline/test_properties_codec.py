@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.properties import decode_properties
+from pocketmq.protocol.message.properties import decode_properties
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
-from pocketmq.pipeline.properties_codec import Properties
+from pocketmq.pipeline.records.properties import Properties
 
 WORDS = st.text(st.sampled_from("abKé0"), max_size=5)
 PAIRS = st.lists(st.tuples(WORDS, WORDS), max_size=5)

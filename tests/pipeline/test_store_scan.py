@@ -11,10 +11,10 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import itertools
 
-from pocketmq.pipeline import store_scan
-from pocketmq.pipeline.boundaries import next_record, walk
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.store_files import (
+from pocketmq.pipeline.records.boundaries import next_record, walk
+from pocketmq.pipeline.stores import scan as store_scan
+from pocketmq.pipeline.stores.log_files import (
     MOST_SPLITS,
     LogFile,
     LogSplit,
@@ -22,7 +22,7 @@ from pocketmq.pipeline.store_files import (
     log_files,
     log_splits,
 )
-from pocketmq.pipeline.store_scan import ScanOptions, scan_log
+from pocketmq.pipeline.stores.scan import ScanOptions, scan_log
 
 from pipeline.record_bytes import stored
 

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("rich")
 
-from pocketmq.pipeline import terminal_tables
-from pocketmq.pipeline.terminal_tables import FILE_WIDTH, print_table
+from pocketmq.pipeline.report import terminal as terminal_tables
+from pocketmq.pipeline.report.terminal import FILE_WIDTH, print_table
 from rich.console import Console
 
 LONG = "192.0.2.2@consumer-a#" + "7" * 40

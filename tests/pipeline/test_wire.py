@@ -16,8 +16,10 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
-from pocketmq.pipeline.batch_sender import BatchSender
-from pocketmq.pipeline.encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.range_reader import RangeReader
+from pocketmq.pipeline.brokers.read_planner import Planner
+from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.errors import (
     DataLossError,
     OptionError,
@@ -25,13 +27,11 @@ from pocketmq.pipeline.errors import (
     SendError,
     SourceUnreachable,
 )
-from pocketmq.pipeline.offsets import Queue, Range
-from pocketmq.pipeline.options import SourceOptions, read_source_options
-from pocketmq.pipeline.planner import Planner
-from pocketmq.pipeline.range_reader import RangeReader
-from pocketmq.pipeline.wire import Wire
-from pocketmq.protocol.command import Command
-from pocketmq.protocol.frame import FrameCutter, encode_frame
+from pocketmq.pipeline.planning.positions import Queue, Range
+from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
+from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 

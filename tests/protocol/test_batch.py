@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.batch import BatchElement, decode_batch, encode_batch
 from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
 
 elements = st.lists(
     st.builds(

@@ -8,10 +8,10 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol import binary_header
-from pocketmq.protocol.binary_header import decode_binary_header, encode_binary_header
-from pocketmq.protocol.command import ROCKETMQ, Command
 from pocketmq.protocol.errors import FrameError
+from pocketmq.protocol.wire import binary_header
+from pocketmq.protocol.wire.binary_header import decode_binary_header, encode_binary_header
+from pocketmq.protocol.wire.command import ROCKETMQ, Command
 
 
 def read(header: bytes, body: bytes | None = None) -> Command:

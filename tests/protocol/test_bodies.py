@@ -4,28 +4,28 @@ from base64 import b64decode
 from typing import Any
 
 import pytest
-from pocketmq.protocol import bodies_registration as registration
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.bodies_client import (
+from pocketmq.protocol.bodies import registration
+from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
     LockBatchRequestBody,
     MessageModel,
     SubscriptionData,
 )
-from pocketmq.protocol.bodies_offset import (
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.offsets import (
     QueueTimeSpan,
     ResetOffsetBody,
     decode_reset_offsets,
     local_time_text,
 )
-from pocketmq.protocol.bodies_pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
-from pocketmq.protocol.bodies_registration import RegisterBrokerBody, decode_compressed_registration
-from pocketmq.protocol.bodies_route import BrokerData, QueueData, TopicRouteData
-from pocketmq.protocol.data_version import DataVersion
+from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.bodies.registration import RegisterBrokerBody, decode_compressed_registration
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.bodies.topic_config import TopicConfig, from_text, to_text
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.topic_config import TopicConfig, from_text, to_text
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.text import fastjson
 
 from official_vectors import CLIENT_SIDE_ONLY, body_class, rows, rules
 

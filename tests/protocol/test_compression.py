@@ -6,7 +6,7 @@ from base64 import b64decode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.compression import CompressionError, compress, decompress
+from pocketmq.protocol.message.compression import CompressionError, compress, decompress
 
 from official_vectors import rules
 

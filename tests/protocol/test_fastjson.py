@@ -7,11 +7,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.bodies_client import HeartbeatData
-from pocketmq.protocol.bodies_route import BrokerData
+from pocketmq.protocol.bodies.client import HeartbeatData
+from pocketmq.protocol.bodies.routes import BrokerData
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message_queue import MessageQueue
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.text import fastjson
 
 from official_vectors import rows
 

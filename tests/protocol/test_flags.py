@@ -1,7 +1,7 @@
 """Permission text and the two-bit transaction number."""
 
 import pytest
-from pocketmq.protocol import flags
+from pocketmq.protocol.message import flags
 
 
 @pytest.mark.parametrize(("perm", "text"), [(7, "RWX"), (6, "RW-"), (4, "R--"), (2, "-W-"), (0, "---")])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.command import JSON, ROCKETMQ, Command
 from pocketmq.protocol.errors import FrameError
-from pocketmq.protocol.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame, encode_prefix
+from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Command
+from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame, encode_prefix
 
 from official_vectors import rows
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.java_properties import (
+from pocketmq.protocol.text.java_properties import (
     PropertiesError,
     decode_text,
     parse_properties,

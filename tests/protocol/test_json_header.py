@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.command import JSON, Command
 from pocketmq.protocol.errors import FrameError
-from pocketmq.protocol.json_header import decode_json_header, encode_json_header
+from pocketmq.protocol.wire.command import JSON, Command
+from pocketmq.protocol.wire.json_header import decode_json_header, encode_json_header
 
 
 def read(text: str | bytes, body: bytes | None = None) -> Command:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message_id import (
+from pocketmq.protocol.message.offset_id import (
     MessageId,
     decode_message_id,
     encode_message_id,

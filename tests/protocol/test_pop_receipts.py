@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
-from pocketmq.protocol.bodies_revive import Ack, CheckPoint
+from pocketmq.protocol.bodies.revive import Ack, CheckPoint
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.pop_receipts import normal_topic, parse_receipt, real_topic, retry_flag
+from pocketmq.protocol.message.pop_receipt import normal_topic, parse_receipt, real_topic, retry_flag
 
 
 @pytest.mark.parametrize("text", ["", " ", "1 2 3 4 5", "a b c d e f", "1 2 3 4 0 ", "9" * 30 + " 1 1 1 0 b"])

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.properties import decode_properties, encode_properties, encode_properties_text
+from pocketmq.protocol.message.properties import decode_properties, encode_properties, encode_properties_text
 
 plain = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1)
 

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.message_id import decode_message_id, encode_message_id, pack_host, unpack_host
-from pocketmq.protocol.record import (
+from pocketmq.protocol.message.offset_id import decode_message_id, encode_message_id, pack_host, unpack_host
+from pocketmq.protocol.message.record import (
     BLANK,
     BLANK_MAGIC,
     FILLER,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol.errors import FrameError
-from pocketmq.protocol.replication_stream import (
+from pocketmq.protocol.wire.ha_stream import (
     MAX_PART_BYTES,
     PartReader,
     ReportReader,

@@ -15,23 +15,22 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq import protocol
+from pocketmq.protocol import requests
 from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.explain_requests import ExplainFirstPosition
-from pocketmq.protocol.schema import REQUESTS, Int, Long, NoReply, from_fields, to_fields
-from pocketmq.protocol.send_requests import (
+from pocketmq.protocol.requests.explain import ExplainFirstPosition
+from pocketmq.protocol.requests.send import (
     SendBatchMessage,
     SendMessage,
     SendMessageV2,
     SendReplyMessage,
     SendReplyMessageV2,
 )
+from pocketmq.protocol.wire.schema import REQUESTS, Int, Long, NoReply, from_fields, to_fields
 
 from official_vectors import rows
 
-for found in pkgutil.iter_modules(protocol.__path__):
-    if found.name.endswith("_requests"):
-        importlib.import_module(f"pocketmq.protocol.{found.name}")
+for found in pkgutil.iter_modules(requests.__path__):
+    importlib.import_module(f"{requests.__name__}.{found.name}")
 
 OLD, NEW = "4.9.8", "5.5.0"
 OURS_ALONE = {ExplainFirstPosition.code}

@@ -1,7 +1,7 @@
 """Response codes against the constants of the official programs."""
 
 import pytest
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from official_vectors import rows
 

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.client_requests import GetConsumerRunningInfo
 from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.offset_requests import GetMaxOffset, UpdateConsumerOffset
-from pocketmq.protocol.query_requests import QueryConsumeQueue
-from pocketmq.protocol.route_requests import GetRouteInfoByTopic
-from pocketmq.protocol.schema import (
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.requests.offset import GetMaxOffset, UpdateConsumerOffset
+from pocketmq.protocol.requests.query import QueryConsumeQueue
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack
+from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
+from pocketmq.protocol.wire.schema import (
     REQUESTS,
     Int,
     Long,
@@ -23,7 +24,6 @@ from pocketmq.protocol.schema import (
     request,
     to_fields,
 )
-from pocketmq.protocol.send_requests import ConsumerSendMsgBack
 
 from official_vectors import rows
 

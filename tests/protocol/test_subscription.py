@@ -3,9 +3,9 @@
 from base64 import b64decode
 
 import pytest
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.bodies_client import SubscriptionData
-from pocketmq.protocol.subscription import ExpressionError, build_subscription, tag_subscription
+from pocketmq.protocol.bodies.client import SubscriptionData
+from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, tag_subscription
+from pocketmq.protocol.text import fastjson
 
 from official_vectors import rules
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.tags import extend_hash, java_hash, tags_code
+from pocketmq.protocol.message.tags import extend_hash, java_hash, tags_code
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from base64 import b64decode
 
 import pytest
-from pocketmq.protocol import topics
+from pocketmq.protocol.message import topics
 
 from official_vectors import rules
 

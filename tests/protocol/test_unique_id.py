@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.unique_id import UniqueIdMaker, decode_unique_id, month_around
+from pocketmq.protocol.message.unique_id import UniqueIdMaker, decode_unique_id, month_around
 
 MOMENT_MS = int(datetime(2024, 5, 17, 12, 30).timestamp() * 1000)
 

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="Spark suite skipped: the extra pocketmq[spark] is not installed")
     from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.session import find_java, pocketmq_session
+    from pocketmq.pipeline.session.session import find_java, pocketmq_session
 
     try:
         find_java()

@@ -30,7 +30,7 @@ def main() -> None:
         builder = builder.config(name, "127.0.0.1")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     if way == "registers":
-        from pocketmq.pipeline.session import register
+        from pocketmq.pipeline.session.session import register
 
         register(spark)
     options = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic}

@@ -4,7 +4,7 @@ import json
 import struct
 from pathlib import Path
 
-from pocketmq.protocol.record import Record, encode_record
+from pocketmq.protocol.message.record import Record, encode_record
 
 TOPIC = "Orders"
 COUNT = 80

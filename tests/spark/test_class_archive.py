@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.cli.pipeline_prepare import make_archive
-from pocketmq.pipeline.class_archive import archive_options, archive_path
 from pocketmq.pipeline.errors import PipelineError
-from pocketmq.pipeline.session import find_java, settings_for
+from pocketmq.pipeline.session.class_archive import archive_options, archive_path
+from pocketmq.pipeline.session.session import find_java, settings_for
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_prepare_makes_one_that_a_session_runs_on(cache: Path) -> None:
     assert (made.returncode, made.stdout, made.stderr) == (0, f"Made {archive}.\n", "")
     assert [one.name for one in (cache / "pocketmq").iterdir()] == [archive.name], "nothing else is left"
     program = (
-        "from pocketmq.pipeline.session import pocketmq_session\n"
+        "from pocketmq.pipeline.session.session import pocketmq_session\n"
         "spark = pocketmq_session('quick', master='local[1]')\n"
         "runtime = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()\n"
         "print(spark.range(7).count(), list(runtime.getInputArguments()))\n"

@@ -11,23 +11,21 @@ from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_s
 
 pytest.importorskip("pyspark")
 
-from pocketmq.client.connection import Connection
-from pocketmq.pipeline import (
-    audit_job,
-    behaviour_job,
-    duplicates_job,
-    export_job,
-    lag_job,
-    latency_job,
-    replay_job,
-)
+from pocketmq.client.connections.connection import Connection
 from pocketmq.pipeline.access import Access
-from pocketmq.pipeline.job_output import Outputs, Report, write
-from pocketmq.pipeline.messages_of import Place, messages
-from pocketmq.protocol.bodies_client import ConsumerData, HeartbeatData
-from pocketmq.protocol.membership_requests import HeartBeat
-from pocketmq.protocol.offset_requests import UpdateConsumerOffset
-from pocketmq.protocol.pull_requests import PullMessage
+from pocketmq.pipeline.behaviour import job as behaviour_job
+from pocketmq.pipeline.jobs import audit as audit_job
+from pocketmq.pipeline.jobs import duplicates as duplicates_job
+from pocketmq.pipeline.jobs import export as export_job
+from pocketmq.pipeline.jobs import lag as lag_job
+from pocketmq.pipeline.jobs import latency as latency_job
+from pocketmq.pipeline.jobs import replay as replay_job
+from pocketmq.pipeline.jobs.inputs import Place, messages
+from pocketmq.pipeline.report.output import Outputs, Report, write
+from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage
 from pyspark.sql import SparkSession
 
 from reader_account import only_reader

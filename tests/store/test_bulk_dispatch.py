@@ -8,11 +8,13 @@ from unittest import mock
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.record import Record, decode_record, encode_record, measure_record
-from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock, bulk_dispatch, recovery
-from pocketmq.store.log_scan import scan_records
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import Record, decode_record, encode_record, measure_record
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
+from pocketmq.store.durability import recovery
+from pocketmq.store.log.record_scan import scan_records
+from pocketmq.store.lookup import bulk_dispatch
 
 TOPICS = ("orders", "SCHEDULE_TOPIC_XXXX", "long" * 30, "größe")
 
@@ -177,7 +179,7 @@ def test_a_start_writes_index_headers_by_the_batch(open_store, put, crash, tmp_p
     shutil.rmtree(tmp_path / "store" / "index")
     if machine_down:
         (tmp_path / "store" / "abort").write_text("")
-    from pocketmq.store.key_index import IndexFile
+    from pocketmq.store.lookup.key_index import IndexFile
 
     with mock.patch.object(
         IndexFile, "write_header", autospec=True, side_effect=IndexFile.write_header

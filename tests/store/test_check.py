@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from pocketmq.store import StoreError, StoreLockedError
-from pocketmq.store.check import Report, check_store
-from pocketmq.store.contents import StoreContents
-from pocketmq.store.offset_table import OffsetTable
+from pocketmq.store.at_rest.check import Report, check_store
+from pocketmq.store.at_rest.contents import StoreContents
+from pocketmq.store.tables.offset_table import OffsetTable
 
 LOOK = """
 import sys
 from pathlib import Path
-from pocketmq.store.check import check_store
+from pocketmq.store.at_rest.check import check_store
 check_store(Path(sys.argv[1]))
 """
 
@@ -170,7 +170,7 @@ DAMAGES: list[Callable[[Path], str]] = [
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda function: function.__name__)
 def test_damage_is_found_and_named(root, damage, monkeypatch):
     if "index" in damage.__name__:
-        monkeypatch.setattr("pocketmq.store.check._units_at", lambda _: 40 + 4 * 8)
+        monkeypatch.setattr("pocketmq.store.at_rest.check._units_at", lambda _: 40 + 4 * 8)
     expected = damage(root)
     before = content(root)
     found = damages(check_store(root))

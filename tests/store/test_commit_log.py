@@ -1,8 +1,8 @@
 """Bytes of the log: the official vector, the filler, the limits of what is taken."""
 
 import pytest
-from pocketmq.protocol.message_id import pack_host
-from pocketmq.protocol.record import (
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.record import (
     BLANK_MAGIC,
     FILLER,
     MAGIC_V1,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from pocketmq.store.consume_queue import UNIT, ConsumeQueue
-from pocketmq.store.mapped_files import MappedFiles
+from pocketmq.store.files.mapped_files import MappedFiles
+from pocketmq.store.lookup.consume_queue import UNIT, ConsumeQueue
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from pocketmq.store import StoreDamagedError, recovery
-from pocketmq.store.check import check_store
+from pocketmq.store import StoreDamagedError
+from pocketmq.store.at_rest.check import check_store
+from pocketmq.store.durability import recovery
 
 NUMBER_AT, QUEUE_ID_AT, TOPIC_AT = 20, 12, 88 + len(b"body") + 1
 

@@ -5,10 +5,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from pocketmq.store import PutStatus, VirtualClock, WallClock, checkpoint, flusher, mapped_file
+from pocketmq.store import PutStatus, VirtualClock, WallClock
 from pocketmq.store.admission import RETRY_MS
-from pocketmq.store.checkpoint import Checkpoint
+from pocketmq.store.durability import checkpoint, flusher
+from pocketmq.store.durability.checkpoint import Checkpoint
 from pocketmq.store.errors import DiskFailedError
+from pocketmq.store.files import mapped_file
 
 PAGE = 4096
 

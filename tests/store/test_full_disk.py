@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock, mapped_file
+from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock
 from pocketmq.store.admission import RETRY_MS
+from pocketmq.store.files import mapped_file
 
 OpenStore = Callable[..., MessageStore]
 Put = Callable[..., Any]
@@ -217,7 +218,7 @@ def test_disk_that_cannot_reserve_is_written_as_it_is(
 FILL = """
 import sys
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock, PutStatus
-from pocketmq.protocol.properties import encode_properties
+from pocketmq.protocol.message.properties import encode_properties
 clock = VirtualClock()
 config = StoreConfig(
     store_path_root_dir=sys.argv[1], mapped_file_size_commit_log=64 << 20, max_hash_slot_num=1000, max_index_num=4000

@@ -4,18 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.data_version import DataVersion
-from pocketmq.protocol.group_config import (
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.group_config import (
     DEFAULT_RETRY_INTERVALS_MS,
     ExponentialRetryPolicy,
     GroupRetryPolicy,
     SimpleSubscriptionData,
     SubscriptionGroupConfig,
 )
-from pocketmq.store.attributes import AttributeRefusedError
+from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.group_table import GroupSettings, GroupTable
+from pocketmq.store.tables.attributes import AttributeRefusedError
+from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 
 PREDEFINED = {
     "TOOLS_CONSUMER",

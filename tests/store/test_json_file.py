@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol import fastjson
+from pocketmq.protocol.text import fastjson
 from pocketmq.store.errors import StoreDamagedError
-from pocketmq.store.json_file import JsonFile
+from pocketmq.store.files.json_file import JsonFile
 
 OLD, NEW, TORN = b'{"v":"old"}', b'{"v":"new"}', b'{"v":"ne'
 

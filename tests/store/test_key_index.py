@@ -5,9 +5,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.record import decode_record
-from pocketmq.protocol.tags import java_hash
-from pocketmq.store.key_hash import KeyHash
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.protocol.message.tags import java_hash
+from pocketmq.store.lookup.key_hash import KeyHash
 
 ALWAYS = (0, 1 << 62)
 
@@ -68,7 +68,7 @@ def test_hashes_stay_exact_while_time_and_counter_of_a_producer_go_on():
 def test_smallest_integer_hashes_to_zero():
     # "polygenelubricants" has the hash -2^31, whose absolute value Java cannot say.
     assert KeyHash().of_tags("", "x") == abs(java_hash("#T#x"))
-    from pocketmq.store.key_hash import _absolute
+    from pocketmq.store.lookup.key_hash import _absolute
 
     assert _absolute(0x80000000) == 0
 

@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from pocketmq.store import PutStatus, open_maps, queue_table
-from pocketmq.store.consume_queue import UNIT
+from pocketmq.store import PutStatus
+from pocketmq.store.files import open_maps
+from pocketmq.store.lookup import queue_table
+from pocketmq.store.lookup.consume_queue import UNIT
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import itertools
 
 import pytest
-from pocketmq.protocol.properties import decode_properties
-from pocketmq.protocol.record import decode_record
-from pocketmq.protocol.tags import tags_code
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_record
+from pocketmq.protocol.message.tags import tags_code
 from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
-from pocketmq.store.statistics import PutStatistics
+from pocketmq.store.put_statistics import PutStatistics
 
 
 def test_append_tells_where_the_message_is(open_store, put, clock):

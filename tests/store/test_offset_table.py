@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.data_version import DataVersion
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.lmq_offset_table import LmqOffsetTable
-from pocketmq.store.offset_table import NO_OFFSET, OffsetTable
+from pocketmq.store.tables.light_offset_table import LmqOffsetTable
+from pocketmq.store.tables.offset_table import NO_OFFSET, OffsetTable
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.record import decode_records
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
-from pocketmq.store.check import check_store
+from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.errors import DiskFailedError
 
 from losing_disk import LosingDisk

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from pocketmq.protocol.record import decode_record
+from pocketmq.protocol.message.record import decode_record
 from pocketmq.store import (
     FileSizeError,
     PutStatus,
     StoreDamagedError,
     StoreLockedError,
 )
-from pocketmq.store.mapped_file import MappedFile
+from pocketmq.store.files.mapped_file import MappedFile
 
 ALWAYS = (0, 1 << 62)
 

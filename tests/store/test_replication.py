@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.store import MessageStore
 from pocketmq.store.errors import DiskFailedError
-from pocketmq.store.replication import DISPATCH_AT_ONCE, DivergedError
+from pocketmq.store.log.replicated_log import DISPATCH_AT_ONCE, DivergedError
 
 from .conftest import OpenStore, new_message
 

@@ -4,8 +4,8 @@ import mmap
 import os
 
 import pytest
-from pocketmq.store import residency
-from pocketmq.store.residency import total_memory_bytes
+from pocketmq.store.reading import residency
+from pocketmq.store.reading.residency import total_memory_bytes
 
 
 def test_distance_is_hot_up_to_and_with_the_budget(open_store, put):

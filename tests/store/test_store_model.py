@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.record import decode_record, decode_records
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import decode_record, decode_records
 from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
 
 FILE_BYTES = 2048

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pocketmq.store import StoreDamagedError, VirtualClock
-from pocketmq.store.offset_table import OffsetTable
+from pocketmq.store.tables.offset_table import OffsetTable
 
 TOPIC, GROUP, QUEUES = "orders", "readers", 3
 TORN = b'{"offsetTable":{"orders@rea'

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.protocol.properties import encode_properties
-from pocketmq.protocol.topics import TIMER_TOPIC
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.message_store import MessageStore
-from pocketmq.store.metric_table import MetricTable
-from pocketmq.store.results import NewMessage
-from pocketmq.store.timer_checkpoint import read_timer_checkpoint
-from pocketmq.store.timer_log import NO_POSITION, UNIT_BYTES
-from pocketmq.store.timer_store import TimerStore
-from pocketmq.store.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
+from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
+from pocketmq.store.timer.timer_store import TimerStore
+from pocketmq.store.timer.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
+from pocketmq.store.values import NewMessage
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL_UNITS = (
@@ -150,7 +150,7 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
 
 
 def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pocketmq.store.timer_store.SLOTS_AT_HAND", 3)
+    monkeypatch.setattr("pocketmq.store.timer.timer_store.SLOTS_AT_HAND", 3)
     read, asked = TimerWheel.slot, []
 
     def slot(wheel: TimerWheel, time_ms: int) -> Slot | None:

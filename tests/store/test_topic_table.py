@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.protocol import fastjson
-from pocketmq.protocol.data_version import DataVersion
-from pocketmq.protocol.topic_config import TopicConfig
-from pocketmq.store.attributes import AttributeRefusedError
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreDamagedError, StoreError
-from pocketmq.store.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.attributes import AttributeRefusedError
+from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.store import PutStatus, mapped_file
-from pocketmq.store.mapped_file import MappedFile
+from pocketmq.store import PutStatus
+from pocketmq.store.files import mapped_file
+from pocketmq.store.files.mapped_file import MappedFile
 
 FILE_BYTES = 1 << 16
 WAIT_SECONDS = 30

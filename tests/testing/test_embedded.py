@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.errors import BrokerError, StartError
-from pocketmq.protocol.admin_requests import UpdateBrokerConfig
-from pocketmq.protocol.offset_requests import GetMaxOffset
-from pocketmq.protocol.response_codes import ResponseCode
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
 from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ, embedded

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 import pytest
 from pocketmq.broker.errors import BrokerError
-from pocketmq.broker.kv_config import ORDER_TOPIC_CONFIG
-from pocketmq.broker.name_server import NameServer
-from pocketmq.protocol.admin_requests import UpdateBrokerConfig
-from pocketmq.protocol.bodies_client import (
+from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
+from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
     LockBatchRequestBody,
     SubscriptionData,
 )
-from pocketmq.protocol.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
-from pocketmq.protocol.group_requests import DeleteSubscriptionGroup
-from pocketmq.protocol.membership_requests import HeartBeat, LockBatchMq
-from pocketmq.protocol.message_queue import MessageQueue
-from pocketmq.protocol.offset_requests import UpdateConsumerOffset
-from pocketmq.protocol.pull_requests import PullMessage
-from pocketmq.protocol.topic_requests import DeleteTopicInBroker, UpdateAndCreateTopic
-from pocketmq.protocol.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.requests.group import DeleteSubscriptionGroup
+from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.protocol.compression import compress
-from pocketmq.protocol.offset_requests import UpdateConsumerOffset
-from pocketmq.protocol.send_requests import SendMessageV2
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.testing import (
     EmbeddedServer,
     MessagesMissingError,

@@ -1,0 +1,188 @@
+"""Who may send which request: the guard that every connection of a protected broker asks first.
+
+    authenticationEnabled     5.x: every request is signed by a user that is there and enabled
+    authorizationEnabled      5.x: and that user may do it, or is a super user
+    aclEnable                 the access keys of plain_acl.yml, checked as the 4.9 line does (`plain_acl.py`)
+
+A refusal is answered before the handler sees the request: NO_PERMISSION in 5.x, SYSTEM_ERROR in the 4.9 line; a refused
+one-way request is dropped. Replies to our own requests are not asked about. Without any of the three there is no guard
+and nothing to pay. Mirrors the authentication and authorization pipelines of 5.x and the RPC hook of 4.9.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.broker import UserInfo
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.wire.command import Body as Content
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..errors import BrokerError, StartError
+from .access_rules import needs_of
+from .authorization import refusal
+from .signatures import (
+    ACCESS_KEY,
+    SIGNATURE,
+    is_signed_with,
+    signature_of,
+    signed_content,
+)
+from .user_table import DISABLE, SUPER, AclTable, UserTable
+
+if TYPE_CHECKING:
+    from ..config.broker_config import BrokerConfig
+
+_log = logging.getLogger("pocketmq.access")
+
+Guard = Callable[[Command, str], None]
+"""Called with a request and its sender's `host:port`; raises `BrokerError` to refuse it."""
+
+Signer = Callable[[Command, Content | None], None]
+"""Called with a request of ours and its body; adds the fields that sign it."""
+
+_TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
+EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
+
+
+class _Credentials(Body, frozen=True):
+    """The JSON value of innerClientAuthenticationCredentials."""
+
+    access_key: str | None = None
+    secret_key: str | None = None
+
+
+class AccessControl:
+    """The guard of 5.x. `users` and `acls` may change at any time; every request is checked anew."""
+
+    def __init__(self, config: "BrokerConfig", users: UserTable, acls: AclTable) -> None:
+        self._authenticates = config.authentication_enabled
+        self._authorizes = config.authorization_enabled
+        self._not_authenticated = _codes(config.authentication_whitelist)
+        self._not_authorized = _codes(config.authorization_whitelist)
+        self._cluster = config.broker_cluster_name
+        self._users = users
+        self._acls = acls
+
+    def __call__(self, command: Command, peer: str) -> None:
+        if self._authenticates and command.code not in self._not_authenticated:
+            self._authenticate(command)
+        if self._authorizes and command.code not in self._not_authorized:
+            self._authorize(command, peer)
+
+    def _authenticate(self, command: Command) -> None:
+        name = (command.fields or {}).get(ACCESS_KEY)
+        if not name:
+            raise _forbidden("username cannot be null.")
+        user = self._enabled_user(name, f"User:{name} is not found.")
+        if not is_signed_with(user.password or "", command, emulate=5):
+            raise _forbidden("check signature failed.")
+
+    def _authorize(self, command: Command, peer: str) -> None:
+        try:
+            needs = needs_of(command, self._cluster)
+        except BodyError as error:
+            raise _forbidden("parse authorization context error.") from error
+        if not needs:
+            return
+        name = (command.fields or {}).get(ACCESS_KEY)
+        if name is None:
+            raise _forbidden(_TRY_AGAIN)
+        user = self._enabled_user(name, f"User:{name} not found.")
+        if user.user_type == SUPER:
+            return
+        subject = f"User:{name}"
+        acl = self._acls.find(subject)
+        source = peer.rpartition(":")[0]
+        for need in needs:
+            reason = refusal(subject, acl, need, source)
+            if reason is not None:
+                raise _forbidden(reason)
+
+    def _enabled_user(self, name: str, absent: str) -> UserInfo:
+        user = self._users.find(name)
+        if user is None:
+            raise _forbidden(absent)
+        if user.user_status == DISABLE:
+            raise _forbidden(f"User:{name} is disabled.")
+        return user
+
+
+def _forbidden(remark: str) -> BrokerError:
+    return BrokerError(ResponseCode.NO_PERMISSION, remark)
+
+
+def _codes(text: str) -> frozenset[int]:
+    return frozenset(int(code) for code in text.split(",") if code.strip().isdecimal())
+
+
+def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
+    """The super users broker.conf names, unless they are there already. `StartError` where it is no such JSON; what
+    was given is not repeated, for it holds a password."""
+    if config.init_authentication_user:
+        try:
+            user = UserInfo.decode(config.init_authentication_user.encode())
+        except BodyError:
+            raise StartError('initAuthenticationUser is not {"username":...,"password":...}') from None
+        _make_super(users, user.username, user.password, "initAuthenticationUser")
+    if config.inner_client_authentication_credentials:
+        inner = _inner_credentials(config)
+        _make_super(users, inner.access_key, inner.secret_key, "innerClientAuthenticationCredentials")
+
+
+def signer_of(config: "BrokerConfig") -> Signer | None:
+    """How we sign what we ask of name servers and masters, with innerClientAuthenticationCredentials."""
+    if not config.inner_client_authentication_credentials:
+        return None
+    inner = _inner_credentials(config)
+
+    def sign(command: Command, body: Content | None) -> None:
+        fields = dict(command.fields or {})
+        fields[ACCESS_KEY] = inner.access_key or ""
+        command.fields, command.body = fields, body
+        fields[SIGNATURE] = signature_of(signed_content(command, emulate=5), inner.secret_key or "")
+        command.body = None
+
+    return sign
+
+
+def _inner_credentials(config: "BrokerConfig") -> _Credentials:
+    try:
+        return _Credentials.decode(config.inner_client_authentication_credentials.encode())
+    except BodyError:
+        reason = 'innerClientAuthenticationCredentials is not {"accessKey":...,"secretKey":...}'
+        raise StartError(reason) from None
+
+
+def _make_super(users: UserTable, name: str | None, password: str | None, key: str) -> None:
+    if not name or not password:
+        raise StartError(f"{key} names no user or no password")
+    if users.find(name) is None:
+        users.create(UserInfo(username=name, password=password, user_type=SUPER))
+
+
+def warn_if_open(config: "BrokerConfig", host: str) -> None:
+    """Say once that everybody who can reach this machine may do everything."""
+    is_local = host.startswith("127.") or host in ("::1", "localhost")
+    if not is_local and not (config.authentication_enabled or config.acl_enable):
+        where = "every address" if host in EVERY_ADDRESS else host
+        _log.warning(
+            "listening on %s without access control: whoever reaches it may read, write and delete everything; "
+            "set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
+            where,
+        )
+
+
+def without_secrets(settings: dict[str, str]) -> dict[str, str]:
+    """Settings as a log may show them."""
+    return {key: "(hidden)" if key in SECRET_KEYS and value else value for key, value in settings.items()}
+
+
+SECRET_KEYS: Final = frozenset(
+    {
+        *("initAuthenticationUser", "innerClientAuthenticationCredentials"),
+        *("tls.server.keyPassword", "tls.client.keyPassword"),
+    }
+)

@@ -1,0 +1,177 @@
+"""What a request wants to do with which topic, group or cluster: the needs that 5.x authorization checks.
+
+Most requests are rows of `access_rules.tsv`, taken from the annotations of the official request headers: fields that
+name topics and groups, else the cluster, and any one of the actions. What sends, reads and keeps clients alive has
+rules of its own, here. Requests in neither, such as 25 and 26, need nothing but a signature, as officially. Mirrors
+`DefaultAuthorizationContextBuilder`.
+"""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody, UnlockBatchRequestBody
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.wire.command import Command
+
+from .authorization import Need, Resource, group, topic
+
+_TABLE: Final = Path(__file__).with_name("access_rules.tsv")
+_SEPARATORS: Final = ";,"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One row: `fields` are (Topic or Group, header field, separator of a list or nothing)."""
+
+    needs_cluster: bool
+    actions: tuple[str, ...]
+    fields: tuple[tuple[str, str, str], ...]
+
+
+@functools.cache
+def rules() -> dict[int, Rule]:
+    """The table by request code."""
+    rows = _TABLE.read_text(encoding="utf-8").splitlines()[1:]
+    return dict(_rule(*row.split("\t")) for row in rows)
+
+
+def _rule(code: str, cluster: str, actions: str, fields: str) -> tuple[int, Rule]:
+    named = []
+    for word in fields.split():
+        kind, _, field = word.partition(":")
+        name = field.rstrip(_SEPARATORS)
+        named.append((kind, name, field[len(name) :]))
+    return int(code), Rule(bool(cluster), tuple(actions.split()), tuple(named))
+
+
+def needs_of(command: Command, cluster: str) -> list[Need]:
+    """Everything a request needs; all of it must be allowed. A request without header fields needs nothing.
+
+    Raises `BodyError` where the body that names the topics cannot be read.
+    """
+    fields = command.fields
+    if not fields:
+        return []
+    special = _SPECIAL.get(command.code)
+    if special is not None:
+        return special(command, fields)
+    rule = rules().get(command.code)
+    return [] if rule is None else _by_table(rule, fields, cluster)
+
+
+def _by_table(rule: Rule, fields: dict[str, str], cluster: str) -> list[Need]:
+    needs = []
+    for kind, name, separator in rule.fields:
+        value = fields.get(name)
+        if value is None:
+            continue
+        for part in filter(None, value.split(separator)) if separator else (value,):
+            if kind == "Topic" and is_retry_topic(part):
+                needs.append(Need(group(part), rule.actions))
+            else:
+                needs.append(Need(Resource(kind, part), rule.actions))
+    if not needs and rule.needs_cluster:
+        needs.append(Need(Resource("Cluster", cluster), rule.actions))
+    return needs
+
+
+# -- rules of their own
+
+_PUB: Final = ("Pub",)
+_SUB: Final = ("Sub",)
+_ROUTE: Final = ("Pub", "Sub", "Get")
+_READ: Final = ("Sub", "Get")
+_COMMIT: Final = ("Sub", "Update")
+
+Fields = dict[str, str]
+
+
+def _of_route(command: Command, fields: Fields) -> list[Need]:
+    name = fields.get("topic", "")
+    return [Need(group(name) if is_retry_topic(name) else topic(name), _ROUTE)]
+
+
+def _of_send(topic_field: str, group_field: str) -> Callable[[Command, Fields], list[Need]]:
+    def needs(command: Command, fields: Fields) -> list[Need]:
+        name = fields.get(topic_field, "")
+        if not is_retry_topic(name):
+            return [Need(topic(name), _PUB)]
+        owner = fields.get(group_field, "")
+        return [Need(group(owner if owner.strip() else name), _SUB)]
+
+    return needs
+
+
+def _of_topic_to_send(command: Command, fields: Fields) -> list[Need]:
+    name = fields.get("topic", "")
+    return [Need(topic(name), _PUB)] if name.strip() else []
+
+
+def _of_send_back(command: Command, fields: Fields) -> list[Need]:
+    return [Need(group(fields.get("group", "")), _SUB)]
+
+
+def _of_topic_and_group(actions: tuple[str, ...]) -> Callable[[Command, Fields], list[Need]]:
+    def needs(command: Command, fields: Fields) -> list[Need]:
+        name = fields.get("topic", "")
+        of_topic = [] if is_retry_topic(name) else [Need(topic(name), actions)]
+        return [*of_topic, Need(group(fields.get("consumerGroup", "")), actions)]
+
+    return needs
+
+
+def _of_query(command: Command, fields: Fields) -> list[Need]:
+    return [Need(topic(fields.get("topic", "")), _READ)]
+
+
+def _of_heartbeat(command: Command, fields: Fields) -> list[Need]:
+    needs = []
+    for consumer in HeartbeatData.decode(command.body or b"").consumer_data_set:
+        needs.append(Need(group(consumer.group_name or ""), _SUB))
+        needs += [
+            Need(topic(subscription.topic), _SUB)
+            for subscription in consumer.subscription_data_set
+            if subscription.topic is not None and not is_retry_topic(subscription.topic)
+        ]
+    return needs
+
+
+def _of_unregister(command: Command, fields: Fields) -> list[Need]:
+    name = fields.get("consumerGroup", "")
+    return [Need(group(name), _SUB)] if name.strip() else []
+
+
+def _of_members(command: Command, fields: Fields) -> list[Need]:
+    return [Need(group(fields.get("consumerGroup", "")), _READ)]
+
+
+def _of_lock(command: Command, fields: Fields) -> list[Need]:
+    kind = LockBatchRequestBody if command.code == 41 else UnlockBatchRequestBody
+    body = kind.decode(command.body or b"")
+    topics = {queue.topic for queue in body.mq_set if not is_retry_topic(queue.topic)}
+    return [
+        Need(group(body.consumer_group or ""), _SUB),
+        *(Need(topic(name), _SUB) for name in sorted(topics)),
+    ]
+
+
+_SPECIAL: Final[dict[int, Callable[[Command, Fields], list[Need]]]] = {
+    105: _of_route,
+    10: _of_send("topic", "group"),
+    310: _of_send("b", "a"),
+    320: _of_send("b", "a"),
+    370: _of_topic_to_send,
+    37: _of_topic_to_send,
+    36: _of_send_back,
+    11: _of_topic_and_group(_SUB),
+    12: _of_query,
+    34: _of_heartbeat,
+    35: _of_unregister,
+    38: _of_members,
+    14: _of_topic_and_group(_READ),
+    15: _of_topic_and_group(_COMMIT),
+    41: _of_lock,
+    42: _of_lock,
+}

@@ -1,0 +1,167 @@
+"""Access keys over the wire, 4.9 line: 50 makes or changes one, 51 removes it, 52 tells versions, 53 white addresses.
+
+The files are written anew, and their comments are lost, as officially; the former state stays as .bak. Only admins may
+(see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pocketmq.protocol.requests.security import (
+    DeleteAclConfig,
+    GetBrokerClusterAclInfo,
+    GetBrokerClusterAclInfoReply,
+    UpdateAndCreateAclConfig,
+    UpdateGlobalWhiteAddrsConfig,
+)
+from pocketmq.protocol.text.fastjson import dumps
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.files.json_file import JsonFile
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import handles
+from .plain_acl import (
+    AclError,
+    PlainAcl,
+    account_of,
+    is_long_enough,
+    pattern_of,
+    perm_of,
+    read_yaml,
+    version_of,
+)
+from .plain_acl_needs import DENY
+
+_FORMAT = (
+    "Parse Resource format error for {}.\nThe expected resource format is 'Res=Perm'. For example: topicA=SUB"
+)
+_TOO_SHORT = "The accessKey={} and secretKey={} cannot be null and length should longer than 6"
+"""Goes to whoever sent that secret, and nowhere else."""
+_PERMISSION = (
+    "Parse resource permission error for {}.\n"
+    "The expected permissions are 'SUB' or 'PUB' or 'SUB|PUB' or 'PUB|SUB'."
+)
+
+
+@handles(UpdateAndCreateAclConfig)
+def update_and_create_acl_config(broker: Broker, request: UpdateAndCreateAclConfig) -> None:
+    """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
+    acl = _acl(broker)
+    try:
+        if not is_long_enough(request.access_key, request.secret_key):
+            raise AclError(_TOO_SHORT.format(request.access_key, request.secret_key))
+        topic_perms, group_perms = _perms(request.topic_perms), _perms(request.group_perms)
+        path = acl.file_of(request.access_key) or acl.default_file
+        content = read_yaml(path)
+        accounts: list[Any] = content.get("accounts") or []
+        entry: dict[str, Any] = {}
+        for known in accounts:
+            if isinstance(known, dict) and str(known.get("accessKey")) == request.access_key:
+                entry = known
+        if entry:
+            accounts.remove(entry)
+        given = {
+            "accessKey": request.access_key,
+            "secretKey": request.secret_key or None,
+            "whiteRemoteAddress": request.white_remote_address,
+            "admin": request.admin,
+            "defaultTopicPerm": request.default_topic_perm or None,
+            "defaultGroupPerm": request.default_group_perm or None,
+            "topicPerms": topic_perms,
+            "groupPerms": group_perms,
+        }
+        entry = entry | {name: value for name, value in given.items() if value is not None}
+        account_of(entry)
+        content["accounts"] = [*accounts, entry]
+        _write(broker, path, content)
+    except (AclError, OSError) as error:
+        raise BrokerError(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
+    acl.taken()
+
+
+@handles(DeleteAclConfig)
+def delete_acl_config(broker: Broker, request: DeleteAclConfig) -> None:
+    """Remove an access key from the file it stands in."""
+    acl = _acl(broker)
+    path = acl.file_of(request.access_key)
+    if path is None:
+        remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."
+        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
+    try:
+        content = read_yaml(path)
+        content["accounts"] = [
+            entry
+            for entry in content.get("accounts") or []
+            if not (isinstance(entry, dict) and str(entry.get("accessKey")) == request.access_key)
+        ]
+        _write(broker, path, content)
+    except (AclError, OSError) as error:
+        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
+    acl.taken()
+
+
+@handles(GetBrokerClusterAclInfo)
+def get_broker_cluster_acl_info(
+    broker: Broker, request: GetBrokerClusterAclInfo
+) -> GetBrokerClusterAclInfoReply:
+    """The version of each file."""
+    acl = _acl(broker)
+    default = acl.versions.get(str(acl.default_file), {"counter": 0, "timestamp": broker.boot_time_ms})
+    return GetBrokerClusterAclInfoReply(
+        version=dumps(default).decode(),
+        all_acl_file_version=dumps(acl.versions).decode(),
+        broker_name=broker.config.broker_name,
+        broker_addr=broker.address,
+        cluster_name=broker.config.broker_cluster_name,
+    )
+
+
+@handles(UpdateGlobalWhiteAddrsConfig)
+def update_global_white_addrs_config(broker: Broker, request: UpdateGlobalWhiteAddrsConfig) -> None:
+    """Replace the addresses of one file that need no key."""
+    acl = _acl(broker)
+    path = Path(request.acl_file_full_path) if request.acl_file_full_path else acl.default_file
+    if path not in acl.files():
+        remark = f"The globalWhiteAddresses[{request.global_white_addrs}] has been updated failed."
+        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
+    addresses = [one.strip() for one in request.global_white_addrs.split(",") if one.strip()]
+    try:
+        for one in addresses:
+            pattern_of(one)
+        content = read_yaml(path)
+        content["globalWhiteRemoteAddresses"] = addresses
+        _write(broker, path, content)
+        acl.taken()
+    except (AclError, OSError) as error:
+        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
+
+
+def _acl(broker: Broker) -> PlainAcl:
+    acl = broker.plain_acl
+    if acl is None:
+        remark = "the access keys of this broker are not in use: aclEnable is false"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return acl
+
+
+def _perms(text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    rows = [row for row in text.split(",") if row]
+    for row in rows:
+        parts = [part for part in row.split("=") if part]
+        if len(parts) != 2:
+            raise AclError(_FORMAT.format(row))
+        if parts[1].strip() != "DENY" and perm_of(parts[1]) == DENY:
+            raise AclError(_PERMISSION.format(row))
+    return rows
+
+
+def _write(broker: Broker, path: Path, content: dict[str, Any]) -> None:
+    import yaml
+
+    version = version_of(content)
+    content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": broker.clock.now_ms()}]
+    JsonFile(path).save(yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
+    path.chmod(0o600)

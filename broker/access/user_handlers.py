@@ -1,0 +1,235 @@
+"""Users and rights for administrators, 5.x: 3001 to 3005, and 3006 to 3010.
+
+What is kept and what is refused is in `user_table.py`; whether a caller may do this at all was decided by
+`access_control.py`. Mirrors the auth part of `AdminBrokerProcessor`. Users answered to 3004 and 3005 carry their
+passwords, as official ones do: mqadmin copies users with it.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.requests.security import (
+    AuthCreateAcl,
+    AuthCreateUser,
+    AuthDeleteAcl,
+    AuthDeleteUser,
+    AuthGetAcl,
+    AuthGetUser,
+    AuthListAcl,
+    AuthListUser,
+    AuthUpdateAcl,
+    AuthUpdateUser,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..admin.topic_handlers import UNSET_REMARK
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, Call, handles
+from .authorization import ACTIONS, by_name, is_address_range, parse_resource
+from .signatures import ACCESS_KEY
+from .user_table import (
+    CUSTOM,
+    DEFAULT,
+    DISABLE,
+    ENABLE,
+    NORMAL,
+    SUPER,
+    AccessRefusedError,
+)
+
+ResultT = TypeVar("ResultT")
+
+_SYSTEM_ERROR: Final = "An system error occurred, please try again later."
+
+
+# -- users
+
+
+@handles(AuthCreateUser)
+async def auth_create_user(broker: Broker, request: AuthCreateUser, call: Call) -> Answer:
+    """Make a user. Only a super user makes a super user."""
+    user = _user_of(broker, request.username, call, "create")
+    _checked(broker, lambda: broker.users.create(user))
+    await broker.rhythm.saved(broker.users)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(AuthUpdateUser)
+async def auth_update_user(broker: Broker, request: AuthUpdateUser, call: Call) -> Answer:
+    """Change password, type or status; a super user is changed by a super user."""
+    user = _user_of(broker, request.username, call, "update")
+    known = broker.users.find(user.username or "")
+    if known is not None and known.user_type == SUPER and not _is_super_login(broker, call):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+    _checked(broker, lambda: broker.users.update(user))
+    await broker.rhythm.saved(broker.users)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(AuthDeleteUser)
+async def auth_delete_user(broker: Broker, request: AuthDeleteUser, call: Call) -> Answer:
+    """Remove a user with its rights."""
+    known = _checked(broker, lambda: broker.users.get(request.username))
+    if known is not None and known.user_type == SUPER and not _is_super_login(broker, call):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+    _checked(broker, lambda: broker.users.delete(request.username))
+    broker.acls.forget(f"User:{request.username}")
+    await broker.rhythm.saved(broker.acls)
+    await broker.rhythm.saved(broker.users)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(AuthGetUser)
+def auth_get_user(broker: Broker, request: AuthGetUser) -> Answer:
+    """One user; no body where there is none."""
+    if request.username is None or not request.username.strip():
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
+    user = _checked(broker, lambda: broker.users.get(request.username))
+    return Answer(remark=UNSET_REMARK, body=None if user is None else user.encode())
+
+
+@handles(AuthListUser)
+def auth_list_user(broker: Broker, request: AuthListUser) -> Answer:
+    """Users whose name holds the filter; no body where there are none."""
+    found = _checked(broker, lambda: broker.users.matching(request.filter))
+    return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
+
+
+def _user_of(broker: Broker, username: str | None, call: Call, verb: str) -> UserInfo:
+    if not username:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
+    given = UserInfo.decode(call.body)
+    user = UserInfo(
+        username=username,
+        password=given.password,
+        user_type=by_name((SUPER, NORMAL), given.user_type),
+        user_status=by_name((ENABLE, DISABLE), given.user_status),
+    )
+    if user.user_type == SUPER and not _is_super_login(broker, call):
+        remark = f"The super user can only be {verb} by super user"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return user
+
+
+def _is_super_login(broker: Broker, call: Call) -> bool:
+    """Who comes without an access key counts, as officially: the guard lets nobody do so where there is one."""
+    name = (call.command.fields or {}).get(ACCESS_KEY)
+    if not name:
+        return True
+    try:
+        return broker.users.is_super(name)
+    except AccessRefusedError as error:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+
+
+# -- rights
+
+
+@handles(AuthCreateAcl)
+async def auth_create_acl(broker: Broker, request: AuthCreateAcl, call: Call) -> Answer:
+    """Give rights to a subject."""
+    return await _put_acl(broker, request.subject, call)
+
+
+@handles(AuthUpdateAcl)
+async def auth_update_acl(broker: Broker, request: AuthUpdateAcl, call: Call) -> Answer:
+    """Change rights of a subject: as giving them."""
+    return await _put_acl(broker, request.subject, call)
+
+
+async def _put_acl(broker: Broker, subject: str | None, call: Call) -> Answer:
+    acl = _acl_of(subject, call)
+    _checked(broker, lambda: broker.acls.put(acl))
+    await broker.rhythm.saved(broker.acls)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(AuthDeleteAcl)
+async def auth_delete_acl(broker: Broker, request: AuthDeleteAcl) -> Answer:
+    """Take rights away: of one resource, or all of a subject."""
+    subject = _subject(request.subject)
+    resource = parse_resource(request.resource)
+    kind = by_name((CUSTOM, DEFAULT), request.policy_type)
+    key = None if resource is None else resource.key
+    _checked(broker, lambda: broker.acls.take_away(subject, kind, key))
+    await broker.rhythm.saved(broker.acls)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(AuthGetAcl)
+def auth_get_acl(broker: Broker, request: AuthGetAcl) -> Answer:
+    """The rights of a subject; no body where it has none."""
+    subject = _subject(request.subject)
+    acl = _checked(broker, lambda: broker.acls.get(subject))
+    return Answer(remark=UNSET_REMARK, body=None if acl is None else acl.encode())
+
+
+@handles(AuthListAcl)
+def auth_list_acl(broker: Broker, request: AuthListAcl) -> Answer:
+    """Rights by parts of subject and resource; no body where there are none."""
+    found = _checked(broker, lambda: broker.acls.matching(request.subject_filter, request.resource_filter))
+    return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
+
+
+def _subject(text: str | None) -> str:
+    kind, _, name = (text or "").partition(":")
+    if by_name(("User",), kind) is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, _SYSTEM_ERROR)
+    return f"User:{name}"
+
+
+def _acl_of(subject: str | None, call: Call) -> AclInfo:
+    owner = _subject(subject)
+    policies = AclInfo.decode(call.body).policies
+    if not policies:
+        remark = (
+            "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: The body of acl is null"
+        )
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    checked = [_policy_of(policy) for policy in policies if policy.entries]
+    if not checked:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "The policies is empty.")
+    return AclInfo(subject=owner, policies=checked)
+
+
+def _policy_of(policy: PolicyInfo) -> PolicyInfo:
+    kind = by_name((CUSTOM, DEFAULT), policy.policy_type) or CUSTOM
+    return PolicyInfo(policy_type=kind, entries=[_entry_of(entry) for entry in policy.entries or []])
+
+
+def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
+    resource = parse_resource(entry.resource)
+    if resource is None:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "The resource is null.")
+    actions = [name for text in entry.actions or [] if (name := by_name(ACTIONS, text)) is not None]
+    if not actions:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions is empty.")
+    if "Any" in actions:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions can not be Any.")
+    for address in entry.source_ips or []:
+        if not address.strip():
+            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is empty.")
+        if not is_address_range(address):
+            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is invalid.")
+    decision = by_name(("Allow", "Deny"), entry.decision)
+    if decision is None:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "The decision is null or illegal.")
+    return PolicyEntryInfo(
+        resource=resource.key, actions=actions, source_ips=entry.source_ips or None, decision=decision
+    )
+
+
+def _checked(broker: Broker, action: Callable[[], ResultT]) -> ResultT:
+    """Run it where users are kept at all; refusals in the official code."""
+    config = broker.config
+    is_configured = bool(config.authentication_metadata_provider)
+    if not (is_configured or config.authentication_enabled or config.authorization_enabled):
+        remark = "The authenticationMetadataProvider is not configured."
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+    try:
+        return action()
+    except AccessRefusedError as refusal:
+        raise BrokerError(ResponseCode.NO_PERMISSION, str(refusal)) from refusal

@@ -1,0 +1,231 @@
+"""Users and their rights (5.x), kept in config/users.json and config/acls.json.
+
+    users.json   {"dataVersion":{...}, "users":{"alice":{"password":"...","userType":"Normal",...}}}
+    acls.json    {"acls":{"User:alice":{"policies":[...],...}}, "dataVersion":{...}}
+
+The official broker keeps them in RocksDB below its own auth path; nobody's files are read by the other. Passwords are
+kept as they are, for they check signatures, so the files are readable by their owner alone. Mirrors the metadata
+managers of the official auth module and their words. Who asks: `user_handlers.py`; who decides: `authorization.py`.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import field
+from msgspec.structs import replace
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.text import fastjson
+from pocketmq.store.files.json_file import JsonFile
+from pocketmq.store.tables.json_table import JsonTable
+
+CUSTOM, DEFAULT = "Custom", "Default"
+SUPER, NORMAL = "Super", "Normal"
+ENABLE, DISABLE = "enable", "disable"
+
+
+class AccessRefusedError(Exception):
+    """A user or right that cannot be made, changed or found, in the official words."""
+
+
+class _Users(Body, frozen=True):
+    users: dict[str, UserInfo] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class _Acls(Body, frozen=True):
+    acls: dict[str, AclInfo] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class _SecretFile(JsonFile):
+    """Like any other table's file, but nobody else's to read from its first byte on."""
+
+    def save(self, content: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        temporary.unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        super().save(content)
+
+
+class UserTable(JsonTable):
+    """Who may sign requests, by name."""
+
+    def __init__(
+        self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
+    ) -> None:
+        super().__init__(config_folder / "users.json", now_ms, on_change)
+        self.file = _SecretFile(self.file.path)
+        self._users: dict[str, UserInfo] = {}
+
+    def find(self, username: str) -> UserInfo | None:
+        """A user with its password; whoever tells of users leaves that out."""
+        return self._users.get(username)
+
+    def get(self, username: str | None) -> UserInfo | None:
+        """`find` for administrators: a blank name is refused."""
+        return self._users.get(_checked_name(username))
+
+    def matching(self, part: str | None) -> list[UserInfo]:
+        """Users whose name holds `part`, in the order of names."""
+        return [user for name, user in sorted(self._users.items()) if not part or part in name]
+
+    def create(self, user: UserInfo) -> None:
+        name = _checked_name(user.username)
+        if not user.password or user.password.isspace():
+            raise AccessRefusedError("password can not be blank")
+        if name in self._users:
+            raise AccessRefusedError("The user is existed")
+        self._users[name] = replace(
+            user, user_type=user.user_type or NORMAL, user_status=user.user_status or ENABLE
+        )
+        self._changed()
+
+    def update(self, user: UserInfo) -> None:
+        """Change what the given one names: password, type, status."""
+        name = _checked_name(user.username)
+        known = self._users.get(name)
+        if known is None:
+            raise AccessRefusedError("The user is not exist")
+        has_password = bool(user.password and not user.password.isspace())
+        self._users[name] = replace(
+            known,
+            password=user.password if has_password else known.password,
+            user_type=user.user_type or known.user_type,
+            user_status=user.user_status or known.user_status,
+        )
+        self._changed()
+
+    def delete(self, username: str | None) -> None:
+        """Remove a user; one that is not there is gone already."""
+        if self._users.pop(_checked_name(username), None) is not None:
+            self._changed()
+
+    def is_super(self, username: str) -> bool:
+        user = self._users.get(username)
+        if user is None:
+            raise AccessRefusedError(f"User:{username} is not found")
+        return user.user_type == SUPER
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        return fastjson.dumps(_Users(users=self._users, data_version=self.data_version), pretty=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, _Users)
+        self._users, self.data_version = stored.users, stored.data_version
+        return True
+
+
+class AclTable(JsonTable):
+    """What each subject (`User:name`) is allowed and denied."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        users: UserTable,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(config_folder / "acls.json", now_ms, on_change)
+        self.file = _SecretFile(self.file.path)
+        self._users = users
+        self._acls: dict[str, AclInfo] = {}
+
+    def find(self, subject: str) -> AclInfo | None:
+        return self._acls.get(subject)
+
+    def get(self, subject: str) -> AclInfo | None:
+        """`find` for administrators: a user that is not there is refused."""
+        if self._users.find(_username_of(subject)) is None:
+            raise AccessRefusedError("The subject is not exist.")
+        return self._acls.get(subject)
+
+    def matching(self, subject_part: str | None, resource_part: str | None) -> list[AclInfo]:
+        """Rights of subjects whose key holds one text, less the entries whose resource does not hold the other."""
+        found = []
+        for subject, acl in sorted(self._acls.items()):
+            if subject_part and subject_part not in subject:
+                continue
+            policies = [
+                replace(policy, entries=entries)
+                for policy in acl.policies or []
+                if (
+                    entries := [
+                        entry
+                        for entry in policy.entries or []
+                        if not resource_part or resource_part in (entry.resource or "")
+                    ]
+                )
+            ]
+            if policies:
+                found.append(replace(acl, policies=policies))
+        return found
+
+    def put(self, acl: AclInfo) -> None:
+        """Give or change rights: entries for resources that are there are replaced, others added (3006, 3007)."""
+        subject = acl.subject or ""
+        if self._users.find(_username_of(subject)) is None:
+            raise AccessRefusedError(f"The subject of {subject} is not exist.")
+        known = self._acls.get(subject)
+        policies = {policy.policy_type: policy for policy in (known.policies if known else None) or []}
+        for policy in acl.policies or []:
+            kind = policy.policy_type or CUSTOM
+            before = policies.get(kind)
+            policies[kind] = PolicyInfo(
+                policy_type=kind,
+                entries=_merged((before.entries if before else None) or [], policy.entries or []),
+            )
+        self._acls[subject] = AclInfo(subject=subject, policies=list(policies.values()))
+        self._changed()
+
+    def take_away(self, subject: str, policy_type: str | None, resource: str | None) -> None:
+        """Remove the entries for a resource in one kind of policy (3008), or everything where none is named."""
+        if self._users.find(_username_of(subject)) is None:
+            raise AccessRefusedError("The subject is not exist.")
+        acl = self._acls.get(subject)
+        if acl is None:
+            raise AccessRefusedError("The acl is not exist.")
+        left = []
+        for policy in acl.policies or []:
+            entries = policy.entries or []
+            if resource is not None and policy.policy_type == (policy_type or CUSTOM):
+                entries = [entry for entry in entries if entry.resource != resource]
+            if entries:
+                left.append(replace(policy, entries=entries))
+        if resource is None or not left:
+            del self._acls[subject]
+        else:
+            self._acls[subject] = replace(acl, policies=left)
+        self._changed()
+
+    def forget(self, subject: str) -> None:
+        """A user was deleted."""
+        if self._acls.pop(subject, None) is not None:
+            self._changed()
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        return fastjson.dumps(_Acls(acls=self._acls, data_version=self.data_version), pretty=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, _Acls)
+        self._acls, self.data_version = stored.acls, stored.data_version
+        return True
+
+
+def _merged(before: list[PolicyEntryInfo], given: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
+    entries = {entry.resource: entry for entry in before}
+    entries.update((entry.resource, entry) for entry in given)
+    return list(entries.values())
+
+
+def _checked_name(username: str | None) -> str:
+    if username is None or not username.strip():
+        raise AccessRefusedError("username can not be blank")
+    return username
+
+
+def _username_of(subject: str) -> str:
+    return subject.partition(":")[2]

@@ -1,0 +1,289 @@
+"""Consumer groups for administrators: settings (200, 225, 201, 352, 353, 207), members (203, 204, 328), progress (208).
+
+Settings are in the store's group table, members in `membership/consumer_groups.py` and
+`membership/producer_groups.py`. Mirrors the group
+part of `AdminBrokerProcessor`.
+"""
+
+from typing import Final
+
+from pocketmq.protocol.bodies.client_state import (
+    Connection,
+    ConsumerConnection,
+    ProducerConnection,
+    ProducerInfo,
+    ProducerTableInfo,
+)
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupList
+from pocketmq.protocol.bodies.offsets import ConsumeStats, GroupForbidden, OffsetWrapper
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import group_refusal
+from pocketmq.protocol.requests.group import (
+    DeleteSubscriptionGroup,
+    GetAllSubscriptionGroupConfig,
+    GetAllSubscriptionGroupConfigReply,
+    GetConsumeStats,
+    GetSubscriptionGroupConfig,
+    UpdateAndCreateSubscriptionGroup,
+    UpdateAndCreateSubscriptionGroupList,
+    UpdateAndGetGroupForbidden,
+)
+from pocketmq.protocol.requests.membership import (
+    GetAllProducerInfo,
+    GetConsumerConnectionList,
+    GetProducerConnectionList,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.tables.attributes import AttributeRefusedError
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..membership.clients import Client
+from ..network.dispatch import Answer, Call, handles
+from ..sending.send_checks import invalid_parameter
+
+MAX_PAGE_SIZE: Final = 2000
+"""Topics or groups in one page, the official default of splitMetadataSize."""
+MAX_QUEUES: Final = 65_536
+"""Most queues an administrator may give a topic, or a group for its retries. Officially there is no limit,
+and one request about a topic with millions of queues, as a slip of the finger makes it, keeps the broker busy for
+minutes."""
+
+
+def refuse_on_slave(broker: Broker) -> None:
+    """The 4.9 line takes no changes of topics and groups on a slave; 5.x takes them."""
+    if broker.is_emulating_4 and broker.config.store.broker_role == "SLAVE":
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
+        )
+
+
+def tps_of(broker: Broker, name: str, key: str) -> float:
+    """Messages a second over the last minute of one series; 0 where nothing was counted."""
+    series = broker.statistics.find(name, key)
+    return 0.0 if series is None or series.stats_minute is None else series.stats_minute.tps
+
+
+# -- settings
+
+
+@handles(UpdateAndCreateSubscriptionGroup)
+async def update_and_create_subscription_group(
+    broker: Broker, request: UpdateAndCreateSubscriptionGroup, call: Call
+) -> None:
+    """Make a group or replace its settings. No body changes nothing (5.x)."""
+    refuse_on_slave(broker)
+    if not call.body and not broker.is_emulating_4:
+        return
+    group_config = SubscriptionGroupConfig.decode(call.body)
+    _check_group(broker, group_config)
+    _update(broker, group_config)
+    await broker.rhythm.saved(broker.groups)
+
+
+@handles(UpdateAndCreateSubscriptionGroupList)
+async def update_and_create_subscription_group_list(
+    broker: Broker, request: UpdateAndCreateSubscriptionGroupList, call: Call
+) -> None:
+    """Several groups: none where a name is bad; those before one whose attributes are bad."""
+    group_configs = SubscriptionGroupList.decode(call.body).group_config_list or []
+    for group_config in group_configs:
+        _check_group(broker, group_config)
+    for group_config in group_configs:
+        _update(broker, group_config)
+    await broker.rhythm.saved(broker.groups)
+
+
+def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
+    if group_config.retry_queue_nums > MAX_QUEUES:
+        remark = f"retryQueueNums is {group_config.retry_queue_nums}, at most {MAX_QUEUES} are possible."
+        raise BrokerError(invalid_parameter(broker), remark)
+    if broker.is_emulating_4:
+        if group_config.group_name is None:
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
+        return
+    refusal = group_refusal(group_config.name)
+    if refusal is not None:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, refusal)
+
+
+def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
+    try:
+        broker.groups.update(group_config)
+    except AttributeRefusedError as refusal:
+        remark = f"java.lang.RuntimeException: {refusal}"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from refusal
+
+
+@handles(GetAllSubscriptionGroupConfig)
+def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptionGroupConfig) -> Answer:
+    """The group table: whole for callers that name no page, else one page of it (5.x)."""
+    groups = broker.groups
+    if broker.is_emulating_4:
+        return Answer(body=groups.to_json())
+    reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
+    if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
+        return Answer(reply=reply, body=groups.to_json())
+    page = groups.page(request.data_version, request.group_seq or 0, page_size(request.max_group_num))
+    return Answer(reply=reply, body=fastjson.dumps(page))
+
+
+def page_size(asked_count: int | None) -> int:
+    """Entries of one page of 21 or 201: what was asked for, within limits."""
+    return MAX_PAGE_SIZE if asked_count is None else min(MAX_PAGE_SIZE, max(0, asked_count))
+
+
+@handles(GetSubscriptionGroupConfig)
+def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupConfig) -> Answer:
+    """One group's settings; asking makes the group where groups make themselves, as official."""
+    group_config = broker.groups.find_or_create(request.group)
+    if group_config is None:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+    return Answer(body=fastjson.dumps(group_config))
+
+
+@handles(DeleteSubscriptionGroup)
+def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) -> None:
+    """Remove a group, and its offsets if asked. The two lines call that flag differently and ignore the other's.
+
+    5.5.0 makes the group anew at once where offsets stay and groups make themselves; that is not copied.
+    """
+    refuse_on_slave(broker)
+    broker.groups.delete(request.group_name)
+    if request.remove_offset if broker.is_emulating_4 else request.clean_offset:
+        broker.offsets.remove_group(request.group_name)
+    broker.statistics.group_deleted(request.group_name)
+
+
+@handles(UpdateAndGetGroupForbidden)
+async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGroupForbidden) -> Answer:
+    """Forbid a group to read one topic, or allow it again; without `readable` only say which holds."""
+    group, topic = request.group, request.topic
+    if request.readable is not None:
+        broker.groups.set_forbidden(group, topic, forbidden=not request.readable)
+        await broker.rhythm.saved(broker.groups)
+    body = GroupForbidden(group=group, topic=topic, readable=not broker.groups.is_forbidden(group, topic))
+    return Answer(remark="", body=body.encode())
+
+
+# -- members
+
+
+@handles(GetConsumerConnectionList)
+def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> Answer:
+    """Who consumes in a group, and what."""
+    group = broker.consumers.get(request.consumer_group)
+    if group is None:
+        remark = f"the consumer group[{request.consumer_group}] not online"
+        raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+    body = ConsumerConnection(
+        connection_set=[_connection_of(client) for client in group.clients()],
+        subscription_table=dict(group.subscriptions),
+        consume_type=group.consume_type,
+        message_model=group.message_model,
+        consume_from_where=group.consume_from_where,
+    )
+    return Answer(body=body.encode())
+
+
+@handles(GetProducerConnectionList)
+def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> Answer:
+    """Who produces in a group."""
+    members = broker.producers.get(request.producer_group)
+    if members is None:
+        remark = f"the producer group[{request.producer_group}] not exist"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    connections = [_connection_of(client) for client in members.values()]
+    return Answer(body=ProducerConnection(connection_set=connections).encode())
+
+
+@handles(GetAllProducerInfo)
+def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> Answer:
+    """Every producer, by group."""
+    data = {
+        group: [
+            ProducerInfo(
+                client_id=client.client_id,
+                remote_ip=f"/{client.connection.peer}",  # a Java socket address in words
+                language=client.language,
+                version=client.version,
+                last_update_timestamp=client.last_update_ms,
+            )
+            for client in clients
+        ]
+        for group, clients in broker.producers.all().items()
+    }
+    return Answer(body=ProducerTableInfo(data=data).encode())
+
+
+def _connection_of(client: Client) -> Connection:
+    return Connection(
+        client_id=client.client_id,
+        client_addr=client.connection.peer,
+        language=client.language,
+        version=client.version,
+    )
+
+
+# -- progress
+
+
+@handles(GetConsumeStats)
+def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
+    """How far the group is in each queue of its topics, and how fast it reads."""
+    group = request.consumer_group
+    table: dict[MessageQueue, OffsetWrapper] = {}
+    consume_tps = 0.0
+    for topic in _topics_to_report(broker, request):
+        topic_config = broker.topics.find(topic)
+        if topic_config is None:
+            continue
+        for queue_id in range(topic_config.read_queue_nums):
+            queue = MessageQueue(topic, broker.config.broker_name, queue_id)
+            table[queue] = _progress(broker, group, topic, queue_id)
+        consume_tps += tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}")
+    if broker.is_emulating_4:
+        return Answer(body=_encode_without_pull_offsets(table, consume_tps))
+    return Answer(body=ConsumeStats(offset_table=table, consume_tps=consume_tps).encode())
+
+
+def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> bytes:
+    """The answer of the 4.9 line, which does not know where a pull ended."""
+    rows = {
+        queue: {
+            "brokerOffset": row.broker_offset,
+            "consumerOffset": row.consumer_offset,
+            "lastTimestamp": row.last_timestamp,
+        }
+        for queue, row in table.items()
+    }
+    return fastjson.dumps({"consumeTps": consume_tps, "offsetTable": rows})
+
+
+def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:
+    """The topics named, or all the group has offsets for; less those an online group does not subscribe to."""
+    if not broker.is_emulating_4:
+        listed = {topic for topic in (request.topic_list or "").split(";") if topic}
+        if listed:
+            return listed
+    topic = request.topic
+    topics = broker.offsets.topics_of(request.consumer_group) if not topic or topic.isspace() else {topic}
+    group = broker.consumers.get(request.consumer_group)
+    if group is None or not group.subscriptions:
+        return topics
+    return {topic for topic in topics if group.subscription(topic) is not None}
+
+
+def _progress(broker: Broker, group: str, topic: str, queue_id: int) -> OffsetWrapper:
+    consumer_offset = max(0, broker.offsets.query(topic, group, queue_id))
+    last_timestamp = 0
+    if consumer_offset > 0:
+        last_timestamp = max(0, broker.store.store_time(topic, queue_id, consumer_offset - 1))
+    return OffsetWrapper(
+        broker_offset=broker.store.max_offset(topic, queue_id),
+        consumer_offset=consumer_offset,
+        pull_offset=max(consumer_offset, broker.offsets.query_pull(topic, group, queue_id)),
+        last_timestamp=last_timestamp,
+    )

@@ -1,0 +1,77 @@
+"""Offsets for administrators and slaves: cloning a group's (314), the whole tables (43, 45), the groups' lowest (308),
+and the topics a group has offsets in (343, 5.x).
+
+What a consumer asks is in `first_position/offset_handlers.py`; resets are in
+`client_relay_handlers.py`. Mirrors the offset part of `AdminBrokerProcessor`.
+"""
+
+from typing import Final
+
+from pocketmq.protocol.bodies.offsets import QueryCorrectionOffsetBody
+from pocketmq.protocol.bodies.routes import TopicList
+from pocketmq.protocol.requests.group import QueryTopicsByConsumer
+from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset
+from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
+
+from ..broker import Broker
+from ..network.dispatch import Answer, handles
+from ..storing.stored_properties import java_order
+
+_LONG_MAX: Final = (1 << 63) - 1
+
+
+@handles(CloneGroupOffset)
+def clone_group_offset(broker: Broker, request: CloneGroupOffset) -> None:
+    """Let one group go on where another stands, in one topic or in all it has offsets in.
+
+    Unknown topics are passed over in silence; so are topics the source group does not subscribe to at the moment,
+    unless it is declared `offline`. Without a topic the official broker clones nothing by mistake.
+    """
+    source = request.src_group
+    topics = (
+        {request.topic} if request.topic and not request.topic.isspace() else broker.offsets.topics_of(source)
+    )
+    online = None if request.offline else broker.consumers.get(source)
+    for topic in topics:
+        if topic not in broker.topics:
+            continue
+        if online is not None and online.subscriptions and online.subscription(topic) is None:
+            continue
+        broker.offsets.clone(source, request.dest_group, topic)
+
+
+@handles(GetAllConsumerOffset)
+def get_all_consumer_offset(broker: Broker, request: GetAllConsumerOffset) -> Answer:
+    """The table of committed offsets, for a slave."""
+    return Answer(body=broker.offsets.to_json())
+
+
+@handles(GetAllDelayOffset)
+def get_all_delay_offset(broker: Broker, request: GetAllDelayOffset) -> Answer:
+    """How far each delay level has been delivered, for a slave."""
+    return Answer(body=broker.delays.to_json())
+
+
+@handles(QueryCorrectionOffset)
+def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> Answer:
+    """For each queue the lowest offset of all groups; `Long.MAX_VALUE` where the compared group is behind even that.
+
+    The 4.9 line looks the compared group up under a wrong key, so that there it changes nothing.
+    """
+    topic = request.topic
+    filter_groups = request.filter_groups.split(",") if request.filter_groups else ()
+    lowest = broker.offsets.min_offsets(
+        topic, lambda queue_id: broker.store.min_offset(topic, queue_id), filter_groups
+    )
+    compared = None if broker.is_emulating_4 else broker.offsets.offsets(topic, request.compare_group)
+    for queue_id, offset in (compared or {}).items():
+        if lowest.get(queue_id, offset) > offset:
+            lowest[queue_id] = _LONG_MAX
+    return Answer(body=QueryCorrectionOffsetBody(correction_offsets=lowest).encode())
+
+
+@handles(QueryTopicsByConsumer)
+def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
+    """The topics a group has offsets in."""
+    topics = java_order(tuple(sorted(broker.offsets.topics_of(request.group))), 16)
+    return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.address).encode())

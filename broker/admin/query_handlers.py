@@ -1,0 +1,105 @@
+"""Looking up single messages: by key (12), by log position (33), and the entries of a consume queue (321).
+
+Records go out as they are stored, back to back, as views of the log. Mirrors `QueryMessageProcessor` and
+`AdminBrokerProcessor.queryConsumeQueue`. The index behind 12 is the store's `key_index.py`.
+"""
+
+from typing import Final, Literal
+
+from pocketmq.protocol.bodies.offsets import ConsumeQueueData, QueryConsumeQueueResponseBody
+from pocketmq.protocol.message.record import measure_record
+from pocketmq.protocol.requests.query import (
+    QueryConsumeQueue,
+    QueryMessage,
+    QueryMessageReply,
+    ViewMessageById,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.lookup.consume_queue import UNIT
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, handles
+
+NOT_FOUND: Final = "can not find message, maybe time range not correct"
+NOT_SET: Final = "not set any response code"
+"""The official handler forgets to clear the remark it started with."""
+MAX_ENTRIES: Final = 100_000
+"""An answer of so many entries is some 9 MB of JSON and still fits a frame; the official one may not."""
+
+
+@handles(QueryMessage)
+def query_message(broker: Broker, request: QueryMessage) -> Answer:
+    """Messages by key, unique id or (5.x) tag, stored between two times; the header says how far the index is.
+
+    Keys are found by hash: the client drops those that only collide.
+    """
+    config = broker.config.store
+    if request.max_num < 0:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
+    max_num = config.default_query_max_num if request.unique_key_query else request.max_num
+    # The answer to 12 carries the index position in every case, so "not found" is no BrokerError.
+    result = broker.store.query(
+        request.topic,
+        request.key,
+        max_num,
+        request.begin_timestamp,
+        request.end_timestamp,
+        _index_type(broker, request),
+    )
+    if not result.views:
+        empty = QueryMessageReply(index_last_update_timestamp=0, index_last_update_physical_offset=0)
+        return Answer(code=ResponseCode.QUERY_NOT_FOUND, remark=NOT_FOUND, reply=empty)
+    reply = QueryMessageReply(
+        index_last_update_timestamp=result.index_last_update_timestamp,
+        index_last_update_physical_offset=result.index_last_update_physical_offset,
+    )
+    return Answer(reply=reply, body=result.views)
+
+
+@handles(ViewMessageById)
+def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
+    """The record at a log position; nobody checks that it belongs to `topic`."""
+    record = broker.store.read_record(request.offset) if request.offset >= 0 else None
+    if record is None or measure_record(record, 0, len(record), check_crc=False) != len(record):
+        remark = f"can not find message by the offset, {request.offset}"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return Answer(body=record)
+
+
+@handles(QueryConsumeQueue)
+def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
+    """Entries of a queue from `index` on, at most to the end of the file that holds it."""
+    topic, queue_id, group = request.topic, request.queue_id, request.consumer_group
+    queue = broker.store.consume_queue(topic, queue_id) if topic else None
+    if topic is None or queue is None:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+    if not queue.min_offset <= request.index < queue.max_offset:
+        return Answer(remark=f"Index {request.index} of {queue_id}@{topic} is not exist!")
+    subscription = filter_data = None
+    if group is not None:
+        online = broker.consumers.get(group)
+        subscription = None if online is None else online.subscription(topic)
+        # Filter data belong to SQL subscriptions; there are none, which Java writes as the text "null".
+        filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
+    count = min(max(request.count, 0), MAX_ENTRIES)
+    units = queue.units_from(request.index) or memoryview(b"")
+    entries = [
+        ConsumeQueueData(physic_offset=physical_offset, physic_size=size, tags_code=tags_code)
+        for physical_offset, size, tags_code in UNIT.iter_unpack(units[: count * UNIT.size])
+    ]
+    body = QueryConsumeQueueResponseBody(
+        subscription_data=subscription,
+        filter_data=filter_data,
+        queue_data=entries,
+        max_queue_index=queue.max_offset,
+        min_queue_index=queue.min_offset,
+    )
+    return Answer(remark=NOT_SET, body=body.encode())
+
+
+def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
+    """Only T names another part of the index; unique ids stand among the keys. 4.x knows no types."""
+    if broker.is_emulating_4 or request.unique_key_query:
+        return "K"
+    return "T" if request.index_type == "T" else "K"

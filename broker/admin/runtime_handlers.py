@@ -1,0 +1,218 @@
+"""Figures of a running broker for administrators: 28 (everything at once) and 315 (one series over three windows).
+
+28 is a flat map of texts. Its keys and the form of each value are the official ones of the line that is emulated;
+figures of thread pools, which do not exist here, say what is true of them: nothing waits. Mirrors
+`AdminBrokerProcessor.prepareRuntimeInfo` and `StoreStatsService.getRuntimeInfo`. Numbers: `state/statistics.py`.
+"""
+
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final
+
+from pocketmq.protocol.bodies.routes import KVTable
+from pocketmq.protocol.languages import V4_9_7
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, handles
+from ..state.statistics import TPS_SPANS_SECONDS
+
+_POOL_CAPACITIES: Final = {
+    "sendThreadPoolQueue": 10_000,
+    "pullThreadPoolQueue": 100_000,
+    "queryThreadPoolQueue": 20_000,
+}
+_POOL_CAPACITIES_5: Final = {"litePullThreadPoolQueue": 100_000, "ackThreadPoolQueue": 100_000}
+_NO_LIMIT: Final = 2_147_483_647
+
+
+@handles(GetBrokerRuntimeInfo)
+def get_broker_runtime_info(broker: Broker, request: GetBrokerRuntimeInfo) -> Answer:
+    """Everything there is to know about the state of this broker, as text by official key."""
+    return Answer(body=KVTable(table=runtime_info(broker)).encode())
+
+
+@handles(ViewBrokerStatsData)
+def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> Answer:
+    """Sum, throughput and average of one series over the last minute, hour and day."""
+    data = broker.statistics.find(request.stats_name, request.stats_key)
+    if data is None:
+        remark = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return Answer(body=data.encode())
+
+
+def runtime_info(broker: Broker) -> dict[str, str]:
+    """The table of 28."""
+    return (
+        _throughput(broker)
+        | _put_times(broker)
+        | _disk(broker)
+        | _delayed(broker)
+        | _broker(broker)
+        | _day_totals(broker)
+        | _pools(broker)
+        | ({} if broker.is_emulating_4 else _timer(broker))
+    )
+
+
+def _throughput(broker: Broker) -> dict[str, str]:
+    stored, throughput = broker.store.statistics, broker.statistics.throughput
+    transferred_key = "getTransferedTps" if broker.is_emulating_4 else "getTransferredTps"
+    return {
+        "putMessageTimesTotal": str(stored.messages),
+        "putMessageFailedTimes": str(stored.failed),
+        "putMessageSizeTotal": str(stored.bytes),
+        "putMessageAverageSize": java_double(stored.bytes / max(stored.messages, 1)),
+        "putTps": _tps(throughput.stored),
+        "getFoundTps": _tps(throughput.found),
+        "getMissTps": _tps(throughput.missed),
+        "getTotalTps": " ".join(
+            java_double((throughput.found(span) or 0.0) + (throughput.missed(span) or 0.0))
+            for span in TPS_SPANS_SECONDS
+        ),
+        transferred_key: _tps(throughput.transferred),
+    }
+
+
+def _put_times(broker: Broker) -> dict[str, str]:
+    stored, put_times = broker.store.statistics, broker.statistics.put_times
+    names = (name for name, _ in stored.distribution())
+    return {
+        "putMessageEntireTimeMax": str(stored.entire_time_max_ms),
+        "putMessageDistributeTime": "".join(
+            f"[{name}]:{count} " for name, count in zip(names, put_times.counts, strict=True)
+        ),
+        "putLatency99": f"{put_times.percentile_ms(0.99):.2f}",
+        "putLatency999": f"{put_times.percentile_ms(0.999):.2f}",
+        "getMessageEntireTimeMax": "0",  # reading only makes views of mapped memory
+        "dispatchMaxBuffer": "0",  # written by no official version either
+        "dispatchBehindBytes": str(broker.store.dispatch_behind_bytes),
+        "pageCacheLockTimeMills": "0",  # one thread appends: nobody waits for a lock
+        "remainTransientStoreBufferNumbs": str(_NO_LIMIT),
+        "remainHowManyDataToFlush": readable_bytes(broker.store.log_max_offset - broker.store.flushed_offset),
+    }
+
+
+def _disk(broker: Broker) -> dict[str, str]:
+    config, store = broker.config.store, broker.store
+    log_ratio, queue_ratio = (
+        java_double(broker.retention.disk.used_ratio(path))
+        for path in (config.commit_log_dir, config.root / "consumequeue")
+    )
+    info = {
+        "commitLogMinOffset": str(store.log_min_offset if store.log_max_offset else -1),
+        "commitLogMaxOffset": str(store.log_max_offset),
+        "earliestMessageTimeStamp": str(store.earliest_log_time()),
+        "commitLogDiskRatio": log_ratio,
+        f"commitLogDiskRatio_{config.commit_log_dir}": java_double(
+            broker.retention.disk.used_ratio(config.commit_log_dir)
+        ),
+        "consumeQueueDiskRatio": queue_ratio,
+    }
+    if config.root.exists():
+        disk = shutil.disk_usage(config.root)
+        # 5.x counts what only root may still write, 4.x does not.
+        free = disk.free if broker.is_emulating_4 else disk.total - disk.used
+        capacity = f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(free)}."
+        info["commitLogDirCapacity"] = capacity
+    return info
+
+
+def _delayed(broker: Broker) -> dict[str, str]:
+    """For each level that has an offset: it, that of the next message to deliver, and the end of the level's queue."""
+    ends = {
+        level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1) for level in broker.delays.noted_levels()
+    }
+    return {
+        f"scheduleMessageOffset_{level}": f"{broker.delays.offset(level)},{end}"
+        for level, end in ends.items()
+    }
+
+
+def _broker(broker: Broker) -> dict[str, str]:
+    elapsed_seconds = max(broker.clock.now_ms() - broker.boot_time_ms, 0) // 1000
+    minutes, seconds = divmod(elapsed_seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    info = {
+        "bootTimestamp": str(broker.boot_time_ms),
+        "runtime": f"[ {days:,} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
+        "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
+    }
+    if broker.is_emulating_4:
+        return info | {"brokerVersion": str(V4_9_7), "brokerVersionDesc": "V4_9_7"}
+    is_active = broker.config.store.broker_role != "SLAVE"
+    return info | {"brokerActive": "true" if is_active else "false", "brokerVersionDesc": "V5_5_0"}
+
+
+def _day_totals(broker: Broker) -> dict[str, str]:
+    totals = broker.statistics.day_totals
+    return {
+        "msgPutTotalYesterdayMorning": str(totals.put_yesterday_morning),
+        "msgPutTotalTodayMorning": str(totals.put_today_morning),
+        "msgPutTotalTodayNow": str(broker.statistics.put_total_now),
+        "msgGetTotalYesterdayMorning": str(totals.got_yesterday_morning),
+        "msgGetTotalTodayMorning": str(totals.got_today_morning),
+        "msgGetTotalTodayNow": str(broker.statistics.got_total_now),
+    }
+
+
+def _pools(broker: Broker) -> dict[str, str]:
+    """Requests wait in no queue here: they are handled in the turn of the loop that read them. What is stored may wait
+    for the disk or for slaves with its answer."""
+    capacities = dict(_POOL_CAPACITIES)
+    if not broker.is_emulating_4:
+        capacities |= _POOL_CAPACITIES_5
+    capacities["sendThreadPoolQueue"] = broker.config.send_thread_pool_queue_capacity
+    capacities["pullThreadPoolQueue"] = broker.config.pull_thread_pool_queue_capacity
+    info = {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "100000"}
+    for pool, capacity in capacities.items():
+        info[f"{pool}Size"] = "0"
+        info[f"{pool}Capacity"] = str(capacity)
+        info[f"{pool}HeadWaitTimeMills"] = "0"
+    info["sendThreadPoolQueueSize"] = str(broker.waiting_sends)
+    return info
+
+
+def _timer(broker: Broker) -> dict[str, str]:
+    """Timed messages: seconds their delivery is late, how many are not noted yet, how many wait, and rates."""
+    timed = broker.timed
+    return {
+        "timerReadBehind": str(timed.behind_ms // 1000),
+        "timerOffsetBehind": str(timed.messages_behind),
+        "timerCongestNum": str(timed.waiting),
+        "timerEnqueueTps": java_double(timed.noted_tps),
+        "timerDequeueTps": java_double(timed.delivered_tps),
+    }
+
+
+def _tps(mean: Callable[[int], float | None]) -> str:
+    """Three rates with a blank between; a span that is not over yet stays empty, as officially."""
+    rates = (mean(span) for span in TPS_SPANS_SECONDS)
+    return " ".join("" if rate is None else java_double(rate) for rate in rates)
+
+
+def readable_bytes(count: int) -> str:
+    """`920 B`, `79.3 GiB` (official MixAll.humanReadableByteCount)."""
+    if count < 1024:
+        return f"{count} B"
+    size, units = float(count), "KMGTPE"
+    for unit in units:
+        size /= 1024
+        if size < 1024 or unit == units[-1]:
+            break
+    return f"{size:.1f} {unit}iB"
+
+
+def java_double(value: float) -> str:
+    """`Double.toString`: plain from 0.001 up to ten million, else `1.0E7`."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"

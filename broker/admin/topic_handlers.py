@@ -1,0 +1,231 @@
+"""Topics for administrators: 17 and 18, 215, 21, 351, 202, 300, 305.
+
+The topic table itself, with its rules, is in the store; here are the checks, the order and the words of the official
+broker. Mirrors the topic part of `AdminBrokerProcessor`.
+"""
+
+from typing import Final
+
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.offsets import GroupList, TopicOffset, TopicStatsTable
+from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
+from pocketmq.protocol.bodies.routes import TopicList
+from pocketmq.protocol.bodies.topic_config import (
+    MULTI_TAG,
+    SINGLE_TAG,
+    CreateTopicListRequestBody,
+    TopicConfig,
+)
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_lmq, pop_retry_topic, topic_refusal
+from pocketmq.protocol.requests.topic import (
+    DeleteTopicInBroker,
+    GetAllTopicConfig,
+    GetAllTopicConfigReply,
+    GetSystemTopicListFromBroker,
+    GetTopicConfig,
+    GetTopicStatsInfo,
+    QueryTopicConsumeByWho,
+    UpdateAndCreateTopic,
+    UpdateAndCreateTopicList,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attributes
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, Call, handles
+from ..sending.send_checks import invalid_parameter
+from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
+
+UNSET_REMARK: Final = "not set any response code"
+"""What an official reply says until its handler says something else; some handlers forget to, also on success."""
+
+
+# -- making and changing
+
+
+@handles(UpdateAndCreateTopic)
+async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic) -> Answer:
+    """Make a topic or change it; answered when the name servers know it."""
+    refuse_on_slave(broker)
+    if request.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            "org.apache.rocketmq.remoting.exception.RemotingCommandException: "
+            f"topicFilterType = [{request.topic_filter_type}] value invalid",
+        )
+    _check_topic_name(broker, request.topic)
+    try:
+        topic_config = _requested(broker, request)
+        _check_queue_nums(broker, topic_config)
+        _check_message_type(broker, topic_config)
+        if not broker.is_emulating_4 and topic_config == broker.topics.topics.get(request.topic):
+            return Answer(remark=UNSET_REMARK)
+        broker.topics.update(topic_config)
+    except AttributeRefusedError as refusal:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    await broker.registration.settled()
+    await broker.rhythm.saved(broker.topics)
+    return Answer(remark=UNSET_REMARK)
+
+
+@handles(UpdateAndCreateTopicList)
+async def update_and_create_topic_list(
+    broker: Broker, request: UpdateAndCreateTopicList, call: Call
+) -> Answer:
+    """Several topics. None is touched where one is bad, nor, as official, where one is there already as asked."""
+    topic_configs = CreateTopicListRequestBody.decode(call.body).topic_config_list or []
+    for topic_config in topic_configs:
+        _check_topic_name(broker, topic_config.name)
+        _check_queue_nums(broker, topic_config)
+        _check_message_type(broker, topic_config)
+        if topic_config == broker.topics.topics.get(topic_config.name):
+            return Answer(remark=UNSET_REMARK)
+    try:
+        for topic_config in topic_configs:
+            broker.topics.update(topic_config)
+    except AttributeRefusedError as refusal:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    await broker.registration.settled()
+    await broker.rhythm.saved(broker.topics)
+    return Answer(remark=UNSET_REMARK)
+
+
+def _requested(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
+    """The config a request describes. 4.9 does not look at `order`, and has no attributes."""
+    return TopicConfig(
+        topic_name=request.topic,
+        read_queue_nums=request.read_queue_nums,
+        write_queue_nums=request.write_queue_nums,
+        perm=request.perm,
+        topic_filter_type=request.topic_filter_type,
+        topic_sys_flag=request.topic_sys_flag or 0,
+        order=request.order and not broker.is_emulating_4,
+        attributes={} if broker.is_emulating_4 else parse_attributes(request.attributes),
+    )
+
+
+def _check_topic_name(broker: Broker, topic: str) -> None:
+    refusal = topic_refusal(topic, emulate=broker.config.emulate)
+    if refusal is not None:
+        raise BrokerError(invalid_parameter(broker), refusal)
+    _check_not_system(broker, topic)
+
+
+def _check_not_system(broker: Broker, topic: str) -> None:
+    is_checked = broker.is_emulating_4 or broker.config.validate_system_topic_when_update_topic
+    if is_checked and broker.topics.is_system_topic(topic):
+        remark = f"The topic[{topic}] is conflict with system topic."
+        raise BrokerError(invalid_parameter(broker), remark)
+
+
+def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
+    queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
+    if queue_nums > MAX_QUEUES:
+        remark = f"The topic[{topic_config.name}] shall have {queue_nums} queues, at most {MAX_QUEUES} are possible."
+        raise BrokerError(invalid_parameter(broker), remark)
+
+
+def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
+    is_mixed = topic_config.attributes.get("+message.type") == "MIXED"
+    if is_mixed and not broker.config.enable_mixed_message_type:
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+
+
+@handles(DeleteTopicInBroker)
+def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None:
+    """Remove a topic with its queues; 5.x also its offsets and its pop retry topics."""
+    refuse_on_slave(broker)
+    topic = request.topic
+    if broker.is_emulating_4:
+        _check_topic_name(broker, topic)
+        if not is_lmq(topic):
+            broker.topics.delete(topic)
+        broker.store.delete_topic_queues(topic)
+        broker.statistics.topic_deleted(topic)
+        return
+    if not topic or topic.isspace():
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+    _check_not_system(broker, topic)
+    for doomed in (topic, *_pop_retry_topics(broker, topic)):
+        broker.topics.delete(doomed)
+        broker.offsets.remove_topic(doomed)
+        broker.store.delete_topic_queues(doomed)
+        broker.statistics.topic_deleted(doomed)
+
+
+def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
+    if not broker.config.clear_retry_topic_when_delete_topic:
+        return []
+    groups = broker.offsets.groups_of(topic)
+    named = (pop_retry_topic(topic, group, v2=v2) for group in sorted(groups) for v2 in (True, False))
+    return [name for name in named if name in broker.topics]
+
+
+# -- asking
+
+
+@handles(GetAllTopicConfig)
+def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
+    """The topic table: whole for callers that name no page, else one page of it (5.x)."""
+    topics = broker.topics
+    if broker.is_emulating_4:
+        return Answer(body=topics.to_json())
+    if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
+        table = dict(topics.topics)
+    else:
+        table = topics.page(request.data_version, request.topic_seq or 0, page_size(request.max_topic_num))
+    body = TopicConfigAndMappingSerializeWrapper(
+        topic_config_table=table,
+        data_version=topics.data_version,
+        mapping_data_version=DataVersion(timestamp=broker.boot_time_ms),
+    )
+    return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
+
+
+@handles(GetTopicConfig)
+def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
+    """One topic's settings."""
+    topic_config = broker.topics.find(request.topic)
+    if topic_config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
+    return Answer(body=fastjson.dumps(topic_config))
+
+
+@handles(GetTopicStatsInfo)
+def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
+    """First and last offset of each queue, and when its last message was stored."""
+    topic, store = request.topic, broker.store
+    topic_config = broker.topics.find(topic)
+    if topic_config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+    queue_nums = topic_config.write_queue_nums
+    if not broker.is_emulating_4:
+        queue_nums = max(queue_nums, topic_config.read_queue_nums)
+    table = {}
+    for queue_id in range(queue_nums):
+        max_offset = store.max_offset(topic, queue_id)
+        table[MessageQueue(topic, broker.config.broker_name, queue_id)] = TopicOffset(
+            min_offset=store.min_offset(topic, queue_id),
+            max_offset=max_offset,
+            last_update_timestamp=store.store_time(topic, queue_id, max_offset - 1) if max_offset else 0,
+        )
+    if broker.is_emulating_4:
+        return Answer(body=fastjson.dumps({"offsetTable": table}))
+    body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
+    return Answer(body=body.encode())
+
+
+@handles(QueryTopicConsumeByWho)
+def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> Answer:
+    """Groups that subscribe to a topic now or have offsets for it."""
+    groups = {*broker.consumers.subscribed_to(request.topic), *broker.offsets.groups_of(request.topic)}
+    return Answer(body=GroupList(group_list=sorted(groups)).encode())
+
+
+@handles(GetSystemTopicListFromBroker)
+def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> Answer:
+    """Names an administrator cannot have."""
+    return Answer(body=TopicList(topic_list=sorted(broker.topics.system_topics)).encode())

@@ -1,0 +1,219 @@
+"""What a slave takes over from its master beside the log: topics, groups, offsets, modes, the timer's state.
+
+    21    topics, by pages     replaced when their data version is another
+    43    consumer offsets     merged over our own, for a master knows better
+    45    delay offsets        taken as they are
+    60    timer checkpoint     how far the master's timed messages have come (5.x)
+    61    timer counts         replaced when their data version is another (5.x)
+    201   groups, by pages     replaced when their data version is another
+    402   request modes        who pops and who pulls, replaced (5.x)
+
+The first time 3 s after the start, then every 10 s, as in the 4.9 line. (An official 5.5.0 slave does it once a minute
+and lets the first one pass, in which it does not know the topics it has messages of.) Each part is taken for itself:
+what fails is logged, and the next round tries again. Mirrors SlaveSynchronize. The log itself:
+`replication_slave.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pocketmq.protocol.bodies.client import MessageRequestModeSerializeWrapper
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
+from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
+from pocketmq.protocol.requests.pop import GetAllMessageRequestMode
+from pocketmq.protocol.requests.replication import (
+    GetAllConsumerOffset,
+    GetAllDelayOffset,
+    GetTimerCheckPoint,
+    GetTimerMetrics,
+)
+from pocketmq.protocol.requests.topic import GetAllTopicConfig
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
+from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
+
+from ..errors import BrokerError, PeerError
+from ..network.connection import Connection
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.replication")
+
+FIRST_SECONDS: Final = 3.0
+PERIOD_SECONDS: Final = 10.0
+CALL_TIMEOUT_SECONDS: Final = 3.0
+PAGE_SIZE: Final = 2000
+MAX_PAGES: Final = 1000
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+class MetadataSync:
+    """`start` and `stop` mirror each other; a master does nothing. `sync` is one round, for tests and 906."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._connected_to = ""
+        self.told_address: str | None = None
+        """The master's own port by 906; the name servers' word is asked for otherwise."""
+
+    @property
+    def master_address(self) -> str | None:
+        return self.told_address or self._broker.registration.master_address
+
+    def start(self) -> None:
+        if self._broker.config.store.broker_role == "SLAVE":
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="metadata sync")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _run(self) -> None:
+        await asyncio.sleep(FIRST_SECONDS)
+        while True:
+            done = await self.sync()
+            await asyncio.sleep(PERIOD_SECONDS if done else FIRST_SECONDS)
+
+    async def sync(self) -> bool:
+        """One round; True if everything was taken over."""
+        address = self.master_address
+        if address is None or address == self._broker.address:
+            return False
+        done = True
+        parts: tuple[Callable[[str], Awaitable[None]], ...] = (
+            self._topics,
+            self._consumer_offsets,
+            self._delay_offsets,
+            self._groups,
+            self._request_modes,
+            self._timer,
+            self._timer_counts,
+        )
+        for part in parts:
+            try:
+                await part(address)
+            except (PeerError, BrokerError, ProtocolError) as error:
+                _log.warning("%s not taken over from %s: %s", part.__name__.strip("_"), address, error)
+                done = False
+        return done
+
+    # -- the parts
+
+    async def _topics(self, address: str) -> None:
+        async def page(start: int, version: str | None) -> _Page[TopicConfig]:
+            request = GetAllTopicConfig(topic_seq=start, data_version=version, max_topic_num=PAGE_SIZE)
+            command, reply = await self._call(address, request)
+            body = fastjson.decode(_body(command), TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+            return body.topic_config_table, body.data_version, reply.total_topic_num
+
+        topics, version = await _all_pages(page)
+        table = self._broker.topics
+        if version != table.data_version:
+            table.replace_all(topics, version)
+            self._broker.rhythm.save_soon(table)
+            self._broker.registration.topics_changed()
+            _log.info("%d topics taken over from %s", len(topics), address)
+
+    async def _groups(self, address: str) -> None:
+        async def page(start: int, version: str | None) -> _Page[SubscriptionGroupConfig]:
+            request = GetAllSubscriptionGroupConfig(
+                group_seq=start, data_version=version, max_group_num=PAGE_SIZE
+            )
+            command, reply = await self._call(address, request)
+            body = fastjson.decode(_body(command), SubscriptionGroupWrapper, max_bytes=MAX_FILE_BYTES)
+            return body.subscription_group_table, body.data_version, reply.total_group_num
+
+        groups, version = await _all_pages(page)
+        table = self._broker.groups
+        if version != table.data_version:
+            table.replace_all(groups, version)
+            self._broker.rhythm.save_soon(table)
+            _log.info("%d groups taken over from %s", len(groups), address)
+
+    async def _consumer_offsets(self, address: str) -> None:
+        command, _ = await self._call(address, GetAllConsumerOffset())
+        taken = fastjson.decode(_body(command), ConsumerOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+        offsets = self._broker.offsets
+        offsets.merge(taken.offset_table, taken.data_version or offsets.data_version)
+
+    async def _delay_offsets(self, address: str) -> None:
+        command, _ = await self._call(address, GetAllDelayOffset())
+        self._broker.delays.replace_all(_body(command))
+
+    async def _timer(self, address: str) -> None:
+        if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
+            command, _ = await self._call(address, GetTimerCheckPoint())
+            self._broker.timed.follow(decode_timer_checkpoint(_body(command)))
+
+    async def _timer_counts(self, address: str) -> None:
+        if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
+            command, _ = await self._call(address, GetTimerMetrics())
+            metrics = self._broker.timed.metrics
+            if metrics.replace_all(_body(command)):
+                self._broker.rhythm.save_soon(metrics)
+
+    async def _request_modes(self, address: str) -> None:
+        if self._broker.config.emulate >= 5:
+            command, _ = await self._call(address, GetAllMessageRequestMode())
+            body = fastjson.decode(
+                _body(command), MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES
+            )
+            if self._broker.request_modes.replace_all(body.message_request_mode_map):
+                self._broker.rhythm.save_soon(self._broker.request_modes)
+
+    # -- the connection
+
+    async def _call(self, address: str, request: Request[ReplyT]) -> tuple[Command, ReplyT]:
+        connection = self._connection
+        if connection is None or connection.closed or self._connected_to != address:
+            if connection is not None:
+                connection.close()
+            self._connection = connection = await self._broker.server.connect(address)
+            self._connected_to = address
+        return await connection.call(request, timeout_seconds=CALL_TIMEOUT_SECONDS)
+
+
+_Config = TypeVar("_Config")
+_Page = tuple[dict[str, _Config], DataVersion, int | None]
+"""Some of a table by name, the table's version, and how many there are in all where the master says."""
+
+
+async def _all_pages(
+    page: Callable[[int, str | None], Awaitable[_Page[_Config]]],
+) -> tuple[dict[str, _Config], DataVersion]:
+    """A whole table. `page(start, version)` asks for a part; the version, as JSON, is that of the part before."""
+    found: dict[str, _Config] = {}
+    version: DataVersion | None = None
+    for _ in range(MAX_PAGES):
+        asked = fastjson.dumps(version).decode() if version is not None else None
+        part, newest, total = await page(len(found), asked)
+        if newest != version:
+            found.clear()  # changed between two pages: the master starts over
+        version = newest
+        before = len(found)
+        found.update(part)
+        if total is None or len(found) >= total or len(found) == before:
+            break
+    assert version is not None, "there is a first page"
+    return found, version
+
+
+def _body(command: Command) -> bytes:
+    return bytes(command.body or b"")

@@ -1,0 +1,100 @@
+"""One name server as a broker sees it: an address, a lasting connection, and what that name server knows of us.
+
+A link opens its connection when it has something to say and opens it again when it was lost; it says once that a
+name server is gone and once that it is back. What is said is decided in `registration.py`, the next to read.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Reply, Request
+
+from ..errors import PeerError
+from ..network.connection import Connection
+
+if TYPE_CHECKING:
+    from ..network.server import Server
+
+_log = logging.getLogger("pocketmq.registration")
+
+FIRST_RETRY_SECONDS: Final = 1.0
+MAX_RETRY_SECONDS: Final = 10.0
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+class NameServerLink:
+    """`known` are the topics it was last told, None when it has to be told everything.
+
+    `turn` is held while topics are sent, one edition after the other; `change` is the task that sends changed ones.
+    """
+
+    def __init__(self, server: "Server", address: str) -> None:
+        self.address = address
+        self.known: dict[str, TopicConfig] | None = None
+        self.turn = asyncio.Lock()
+        self.change: asyncio.Task[None] | None = None
+        self._server = server
+        self._connection: Connection | None = None
+        self._opening = asyncio.Lock()
+        self._is_down = False
+        self._retry_seconds = FIRST_RETRY_SECONDS
+        self._retry_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
+    @property
+    def is_due(self) -> bool:
+        """Lost, and time to try again: 1 s after the loss, then ever more seldom up to 10 s."""
+        return not self.is_open and self._server.loop.time() >= self._retry_at
+
+    async def call(
+        self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
+    ) -> tuple[Command, ReplyT]:
+        """Ask and wait. `BrokerError` where the name server refuses, `PeerError` where it is not there."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                connection = await self._open()
+            answer = await connection.call(request, body, timeout_seconds=timeout_seconds)
+        except (PeerError, TimeoutError) as error:
+            self._lost(error)
+            raise PeerError(f"name server {self.address}: {error or 'timed out'}") from error
+        self._reached()
+        return answer
+
+    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+        """Say it one-way, where there is a connection."""
+        if self._connection is not None:
+            self._connection.notify(request, body)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _open(self) -> Connection:
+        async with self._opening:
+            if self._connection is not None and not self._connection.closed:
+                return self._connection
+            self.known = None  # it may be another program by now
+            self._connection = await self._server.connect(self.address)
+            return self._connection
+
+    def _lost(self, error: Exception) -> None:
+        if not self._is_down:
+            _log.warning("name server %s does not answer: %s; trying on", self.address, error)
+        self._is_down = True
+        self.known = None
+        self._retry_at = self._server.loop.time() + self._retry_seconds
+        self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
+
+    def _reached(self) -> None:
+        if self._is_down:
+            _log.info("name server %s is back", self.address)
+        self._is_down = False
+        self._retry_seconds = FIRST_RETRY_SECONDS

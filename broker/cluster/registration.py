@@ -1,0 +1,384 @@
+"""The broker at its name servers: who it is, which topics it has, that it lives.
+
+    at start, every 10..60 s      103 with all topics, to every name server (322 first unless forceRegister)
+    a topic comes or changes      103 with the changed topics only, at once
+    a name server was lost        103 with all topics when it is back: tried every 1..10 s
+    enableSlaveActingMaster       a sign of life every second: 322 one-way, or 904 where all name servers are 5.x
+    at stop                       104
+
+A name server is told what it does not know: `NameServerLink.known` holds the very objects it was sent, and a topic
+config that changed is another object. Mirrors `BrokerController.registerBrokerAll` and `BrokerOuterAPI`. All of it
+belongs to the event loop's thread.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.registration import (
+    RegisterBrokerBody,
+    TopicConfigAndMappingSerializeWrapper,
+    body_crc32,
+)
+from pocketmq.protocol.bodies.routes import KVTable, QueueData, TopicRouteData
+from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.requests.name_server import (
+    BrokerHeartbeat,
+    QueryDataVersion,
+    RegisterBroker,
+    RegisterBrokerReply,
+    RegisterTopicInNamesrv,
+    UnregisterBroker,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.schema import NoReply, Request
+
+from ..errors import BrokerError, PeerError
+from .name_server_link import NameServerLink
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.registration")
+
+FIRST_PERIOD_SECONDS: Final = 10.0
+MIN_PERIOD_SECONDS: Final = 10.0
+MAX_PERIOD_SECONDS: Final = 60.0
+WATCH_SECONDS: Final = 0.5
+"""How often a lost name server is looked after."""
+FIRST_HEARTBEAT_SECONDS: Final = 1.0
+UNREGISTER_TIMEOUT_SECONDS: Final = 3.0
+SINGLE_TOPIC_TIMEOUT_SECONDS: Final = 3.0
+
+Topics = dict[str, TopicConfig]
+
+
+class Registration:
+    """`start` and `stop` mirror each other; before `start` nothing is said to anybody.
+
+    `master_address` and `master_ha_address` are what a name server last told us of our master, if we are a slave.
+    """
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._links: dict[str, NameServerLink] = {}
+        self._is_running = False
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._round: asyncio.Task[None] | None = None
+        self.master_address: str | None = None
+        self.master_ha_address: str | None = None
+
+    async def start(self) -> None:
+        """Register everywhere; when it returns, every name server that answers knows this broker."""
+        self._is_running = True
+        await self.register_all(force=True)
+        self._after("period", FIRST_PERIOD_SECONDS, self._register_periodically)
+        self._after("watch", WATCH_SECONDS, self._watch)
+        if self._broker.config.enable_slave_acting_master and not self._broker.is_emulating_4:
+            self._after("heartbeat", FIRST_HEARTBEAT_SECONDS, self._beat)
+
+    async def stop(self) -> None:
+        """Leave the route tables of all name servers that are there, and close the connections to them."""
+        self._is_running = False
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(self._unregister_from(link) for link in self._links.values() if link.is_open))
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+    # -- everything, everywhere
+
+    async def register_all(self, *, force: bool = True) -> None:
+        """Tell every name server all topics; unless forced, only where one of them has not seen this edition."""
+        self._follow_settings()
+        links = list(self._links.values())
+        if not force and not self._broker.config.enable_split_registration:
+            answers = await asyncio.gather(*(self._is_behind(link) for link in links))
+            if not any(answers):
+                return
+        await asyncio.gather(*(self._register_at(link) for link in links))
+
+    async def ask(self, request: Request[NoReply]) -> bytes:
+        """The body of a name server's answer, the first that gives one. Raises `BrokerError` where one refuses, and
+        `PeerError` where none answers."""
+        failure = PeerError("there is no name server")
+        for link in self._links.values():
+            try:
+                command, _ = await link.call(request, timeout_seconds=self._timeout_seconds)
+            except PeerError as error:
+                failure = error
+            else:
+                return bytes(command.body or b"")
+        raise failure
+
+    async def permission_changed(self) -> None:
+        """brokerPermission has another value: a new edition of all topics is registered."""
+        topics = self._broker.topics
+        topics.data_version = topics.data_version.next_version(self._broker.clock.now_ms())
+        topics.dirty = True
+        await self.register_all(force=True)
+
+    async def _register_at(self, link: NameServerLink) -> None:
+        """All topics to one name server; a failure is logged and mended later."""
+        async with link.turn:
+            await self._register_in_turn(link)
+        self._tell_soon(link)  # what changed while it was sent
+
+    async def _register_in_turn(self, link: NameServerLink) -> None:
+        topics = dict(self._broker.topics.topics)
+        try:
+            for part in self._parts(topics):
+                self._registered(await self._send(link, part))
+            link.known = topics
+        except PeerError:
+            pass  # the link has said so
+        except (BrokerError, ProtocolError) as error:
+            link.known = None
+            _log.warning("name server %s did not register us: %s", link.address, error)
+
+    def _parts(self, topics: Topics) -> Iterator[Topics]:
+        """With enableSplitRegistration several registrations, each with a part of the topics."""
+        config = self._broker.config
+        size = max(config.split_registration_size, 2)  # one topic alone would be taken for a change report
+        if not config.enable_split_registration or len(topics) <= size:
+            yield topics
+            return
+        names = list(topics)
+        starts = list(range(0, len(names) - 1, size))
+        for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
+            yield {name: topics[name] for name in names[start:end]}
+
+    async def _is_behind(self, link: NameServerLink) -> bool:
+        """Has a name server not seen this edition of the topics? One that does not say is told."""
+        version = self._broker.topics.data_version
+        try:
+            command, reply = await link.call(
+                self._version_query(), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
+            )
+            if reply.changed or not command.body:
+                return reply.changed
+            seen = fastjson.decode(command.body, DataVersion)
+        except (PeerError, BrokerError, ProtocolError):
+            return True
+        if self._broker.is_emulating_4:
+            return (seen.timestamp, seen.counter) != (version.timestamp, version.counter)
+        return seen != version
+
+    # -- changes
+
+    def topics_changed(self) -> None:
+        """Topics came or changed: tell the name servers with the next turn of the loop, several changes together.
+
+        One that is lost is told everything when it is back.
+        """
+        for link in self._links.values():
+            self._tell_soon(link)
+
+    async def settled(self) -> None:
+        """Wait until the changes so far stand at the name servers that answer."""
+        changes = [link.change for link in self._links.values() if link.change is not None and link.is_open]
+        if changes:
+            await asyncio.wait(changes)
+
+    def _tell_soon(self, link: NameServerLink) -> None:
+        if self._is_running and link.is_open and (link.change is None or link.change.done()):
+            link.change = self._begin(self._tell_changes(link), f"changed topics to {link.address}")
+
+    async def _tell_changes(self, link: NameServerLink) -> None:
+        await asyncio.sleep(0)  # what else changes in this turn of the loop comes along
+        while True:
+            async with link.turn:
+                if not link.is_open or link.known is None:
+                    return  # everything is told when it is back
+                topics = dict(self._broker.topics.topics)
+                changed = {name: one for name, one in topics.items() if link.known.get(name) is not one}
+                if not changed:
+                    return
+                try:
+                    await self._send_changes(link, changed)
+                    link.known = topics
+                except PeerError:
+                    return
+                except (BrokerError, ProtocolError):
+                    # 5.x refuses the change of a broker it has dropped meanwhile.
+                    await self._register_in_turn(link)
+
+    async def _send_changes(self, link: NameServerLink, changed: Topics) -> None:
+        if self._broker.config.enable_single_topic_register and not self._broker.is_emulating_4:
+            for config in changed.values():
+                await self._send_topic(link, config)
+            return
+        self._registered(await self._send(link, changed))
+
+    # -- what is said
+
+    async def _send(self, link: NameServerLink, topics: Topics) -> tuple[RegisterBrokerReply, KVTable | None]:
+        request, body = self._registration(topics)
+        command, reply = await link.call(request, body, timeout_seconds=self._timeout_seconds)
+        return reply, KVTable.decode(command.body) if command.body else None
+
+    def _registration(self, topics: Topics) -> tuple[RegisterBroker, bytes]:
+        broker, config = self._broker, self._broker.config
+        is_4 = broker.is_emulating_4
+        shown = {name: self._shown(one) for name, one in topics.items()}
+        version = broker.topics.data_version
+        if config.compressed_register:
+            wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=shown, data_version=version)
+            body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode_compressed(
+                emulate=config.emulate
+            )
+        elif is_4:
+            old = TopicConfigSerializeWrapper(topic_config_table=shown, data_version=version)
+            body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": old})
+        else:
+            wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=shown, data_version=version)
+            body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
+        acts = config.enable_slave_acting_master
+        request = RegisterBroker(
+            broker_name=config.broker_name,
+            broker_addr=broker.address,
+            cluster_name=config.broker_cluster_name,
+            ha_server_addr=ha_address(broker),
+            broker_id=config.broker_id,
+            heartbeat_timeout_millis=config.broker_not_active_timeout_millis if acts and not is_4 else None,
+            enable_acting_master=None if is_4 else acts,
+            compressed=config.compressed_register,
+            body_crc32=body_crc32(body),
+        )
+        return request, body
+
+    async def _send_topic(self, link: NameServerLink, config: TopicConfig) -> None:
+        """One topic without a new edition of the table (217, enableSingleTopicRegister)."""
+        shown = self._shown(config)
+        queue = QueueData(
+            broker_name=self._broker.config.broker_name,
+            read_queue_nums=shown.read_queue_nums,
+            write_queue_nums=shown.write_queue_nums,
+            perm=shown.perm,
+            topic_sys_flag=shown.topic_sys_flag,
+        )
+        request = RegisterTopicInNamesrv(topic=config.name)
+        body = TopicRouteData(queue_datas=[queue]).encode()
+        await link.call(request, body, timeout_seconds=SINGLE_TOPIC_TIMEOUT_SECONDS)
+
+    def _shown(self, config: TopicConfig) -> TopicConfig:
+        """A topic as a broker with this brokerPermission offers it: 5.x takes bits away, 4.x gives its own."""
+        permission = self._broker.config.broker_permission
+        if permission & PERM_READ and permission & PERM_WRITE:
+            return config
+        perm = permission if self._broker.is_emulating_4 else config.perm & permission
+        return msgspec.structs.replace(config, perm=perm)
+
+    def _registered(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
+        reply, ordered = answer
+        self.master_address = reply.master_addr
+        if reply.ha_server_addr is not None:
+            self.master_ha_address = reply.ha_server_addr
+        if ordered is not None:
+            self._broker.topics.mark_ordered(ordered.table)
+
+    def _version_query(self) -> QueryDataVersion:
+        config = self._broker.config
+        return QueryDataVersion(
+            broker_name=config.broker_name,
+            broker_addr=self._broker.address,
+            cluster_name=config.broker_cluster_name,
+            broker_id=config.broker_id,
+        )
+
+    async def _unregister_from(self, link: NameServerLink) -> None:
+        config = self._broker.config
+        request = UnregisterBroker(
+            broker_name=config.broker_name,
+            broker_addr=self._broker.address,
+            cluster_name=config.broker_cluster_name,
+            broker_id=config.broker_id,
+        )
+        try:
+            await link.call(request, timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
+        except (PeerError, BrokerError, ProtocolError) as error:
+            _log.warning("not unregistered from name server %s: %s", link.address, error)
+
+    # -- timers
+
+    def _register_periodically(self) -> None:
+        config = self._broker.config
+        if self._round is None or self._round.done():
+            self._round = self._begin(self.register_all(force=config.force_register), "registration")
+        seconds = config.register_name_server_period / 1000
+        bounded = max(MIN_PERIOD_SECONDS, min(seconds, MAX_PERIOD_SECONDS))
+        self._after("period", bounded, self._register_periodically)
+
+    def _watch(self) -> None:
+        for link in self._links.values():
+            if link.is_due and not link.turn.locked():
+                self._begin(self._register_at(link), f"registration at {link.address}")
+        self._after("watch", WATCH_SECONDS, self._watch)
+
+    def _beat(self) -> None:
+        """A sign of life. 4.x name servers know no 904, hence 322 unless told otherwise."""
+        config = self._broker.config
+        self._after("heartbeat", max(config.broker_heartbeat_interval, 100) / 1000, self._beat)
+        for link in self._links.values():
+            if config.compatible_with_old_name_srv:
+                link.notify(self._version_query(), fastjson.dumps(self._broker.topics.data_version))
+            else:
+                link.notify(
+                    BrokerHeartbeat(
+                        cluster_name=config.broker_cluster_name,
+                        broker_addr=self._broker.address,
+                        broker_name=config.broker_name,
+                    )
+                )
+
+    def _follow_settings(self) -> None:
+        """namesrvAddr may change while we run."""
+        text = self._broker.config.namesrv_addr
+        wanted = dict.fromkeys(part.strip() for part in text.split(";") if part.strip())
+        for address in [one for one in self._links if one not in wanted]:
+            self._links.pop(address).close()
+        for address in wanted:
+            if address not in self._links:
+                self._links[address] = NameServerLink(self._broker.server, address)
+
+    @property
+    def _timeout_seconds(self) -> float:
+        return self._broker.config.register_broker_timeout_mills / 1000
+
+    def _after(self, name: str, seconds: float, action: Callable[[], None]) -> None:
+        if self._is_running:
+            self._timers[name] = asyncio.get_running_loop().call_later(seconds, action)
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(_logged(work, name), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
+    """The end of a task: what nobody expected is written down, and the next timer tries again."""
+    try:
+        await work
+    except Exception:
+        _log.exception("%s failed", name)
+
+
+def ha_address(broker: "Broker") -> str:
+    """Where slaves copy from: brokerIP2 and haListenPort."""
+    return socket_address(broker.config.broker_ip2, broker.config.store.ha_listen_port)
+
+
+def socket_address(host: str, port: int) -> str:
+    """`host:port` as clients read it, an IPv6 address in brackets (NetworkUtil.normalizeHostAddress)."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,200 @@
+"""A slave's side of replication: it follows its master's log.
+
+It connects to haMasterAddress, or to where the name servers say its master's HA port is; says where its log ends;
+appends what comes and says so; makes it visible in slices, so that readers keep their turn. A broken connection is
+opened again after 5 s, and so is one whose master sends another log than ours: nothing is cut off by itself. Mirrors
+DefaultHAClient. Bytes: `protocol/wire/ha_stream.py`. Topics, groups and offsets come by `metadata_sync.py`, the
+next to read.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from pocketmq.protocol.bodies.broker import HAClientRuntimeInfo
+from pocketmq.protocol.errors import FrameError
+from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
+from pocketmq.store.errors import StoreError
+
+from ..errors import PeerError
+from ..network.server import CONNECT_TIMEOUT_SECONDS, host_and_port
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.replication")
+
+RETRY_SECONDS: Final = 5.0
+LEAST_HA_ADDRESS: Final = 6
+"""Shorter texts in haMasterAddress count as none, as officially."""
+
+
+class ReplicationSlave:
+    """`start` and `stop` mirror each other. `address` is the master's HA port, None before anybody named it."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._task: asyncio.Task[None] | None = None
+        self._connection: MasterConnection | None = None
+        self.told_address: str | None = None
+        """By 906 or a tool; the name servers' word is asked for otherwise."""
+        self.master_flushed_offset = 0
+        """As a tool has set it (908); shown by 907."""
+
+    @property
+    def address(self) -> str | None:
+        configured = self._broker.config.store.ha_master_address
+        if configured is not None and len(configured) >= LEAST_HA_ADDRESS:
+            return configured
+        return self.told_address or self._broker.registration.master_ha_address
+
+    def start(self) -> None:
+        if self._broker.config.store.broker_role == "SLAVE":
+            self._task = asyncio.get_running_loop().create_task(self._follow(), name="replication")
+
+    async def stop(self) -> None:
+        if self._connection is not None:
+            self._connection.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            address = self.address
+            if address is not None:
+                await self._copy_from(address, loop)
+            await asyncio.sleep(RETRY_SECONDS if address is not None else RETRY_SECONDS / 10)
+
+    async def _copy_from(self, address: str, loop: asyncio.AbstractEventLoop) -> None:
+        """One connection, from its start to its end."""
+        try:
+            host, port = host_and_port(address)
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                _, connection = await loop.create_connection(
+                    lambda: MasterConnection(self._broker, address), host, port
+                )
+        except (OSError, PeerError, TimeoutError) as error:
+            _log.warning("cannot reach the master's log at %s: %s", address, error or "timed out")
+            return
+        self._connection = connection
+        _log.info("copying the log of %s", address)
+        config = self._broker.config.store
+        try:
+            while not connection.ended.done() and self.address == address:
+                await asyncio.wait((connection.ended,), timeout=0.5)
+                connection.watch(config.ha_send_heartbeat_interval, config.ha_housekeeping_interval)
+        finally:
+            self._connection = None
+            connection.abort()
+
+    def runtime_info(self) -> HAClientRuntimeInfo:
+        """For 907."""
+        if self._connection is None:
+            return HAClientRuntimeInfo(
+                master_addr=self.address,
+                max_offset=self._broker.store.log_max_offset,
+                master_flush_offset=self.master_flushed_offset,
+            )
+        return self._connection.runtime_info(self.master_flushed_offset)
+
+
+class MasterConnection(asyncio.Protocol):
+    """The stream from one master. `ended` is done when it is over."""
+
+    def __init__(self, broker: "Broker", address: str) -> None:
+        self._store = broker.store
+        self._clock = broker.clock
+        self._loop = asyncio.get_running_loop()
+        self._address = address
+        self._parts = PartReader()
+        self._transport: asyncio.Transport | None = None
+        self._reported_at = self._read_at = self._rate_since = self._loop.time()
+        self._read_ms = self._wrote_ms = 0
+        self._received = self._received_before = self._rate = 0
+        self._is_scheduled = self._is_stopped = False
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._report()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        _log.warning("the master's log at %s is gone: %s", self._address, error or "closed")
+        self._transport = None
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._read_at = self._loop.time()
+        self._read_ms = self._clock.now_ms()
+        self._received += len(data)
+        replication = self._store.replication
+        before = replication.max_offset
+        try:
+            for position, part in self._parts.feed(data):
+                replication.append(position, part)
+        except (FrameError, StoreError, OSError) as error:
+            _log.error("cannot follow the master's log at %s: %s", self._address, error)
+            self._transport.abort()
+        if replication.max_offset != before:
+            self._report()
+            self._dispatch_soon()
+
+    def _report(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(encode_report(self._store.replication.max_offset))
+            self._reported_at = self._loop.time()
+            self._wrote_ms = self._clock.now_ms()
+
+    def _dispatch_soon(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._is_scheduled = False
+        if self._is_stopped:
+            return
+        try:
+            if self._store.replication.dispatch():
+                self._dispatch_soon()
+        except (StoreError, OSError) as error:
+            _log.error("what was copied cannot be made visible: %s", error)
+            self.abort()  # the next connection tries again
+
+    def watch(self, heartbeat_ms: int, housekeeping_ms: int) -> None:
+        """What is due with time: a sign of life, or the end of a connection without any."""
+        now = self._loop.time()
+        if now - self._rate_since >= 1:
+            self._rate = int((self._received - self._received_before) / (now - self._rate_since))
+            self._received_before, self._rate_since = self._received, now
+        if (now - self._read_at) * 1000 > housekeeping_ms:
+            _log.warning("the master at %s said nothing for %d ms", self._address, housekeeping_ms)
+            self.abort()
+        elif (now - self._reported_at) * 1000 > heartbeat_ms:
+            self._report()
+
+    def runtime_info(self, master_flushed_offset: int) -> HAClientRuntimeInfo:
+        """For 907."""
+        return HAClientRuntimeInfo(
+            master_addr=self._address,
+            transferred_byte_in_second=self._rate,
+            max_offset=self._store.log_max_offset,
+            last_read_timestamp=self._read_ms,
+            last_write_timestamp=self._wrote_ms,
+            master_flush_offset=master_flushed_offset,
+        )
+
+    def stop(self) -> None:
+        """End it, and touch the store no more: what is not visible yet becomes so when the store is closed."""
+        self._is_stopped = True
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,255 @@
+"""Settings of the broker and of the name server: the official keys they honour, as typed values.
+
+A field is the official key in snake_case (`brokerIP1` is `broker_ip1`); its default is the official one unless a
+comment gives the reason for another. Units are the official ones, milliseconds where nothing is said. Settings of the
+store are in `BrokerConfig.store`. Not here: keys we know but do not honour (`official_keys.tsv`) and the mapping
+between keys and fields (`keys.py`). `load` reads broker.conf.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.store.config import StoreConfig
+
+_log = logging.getLogger("pocketmq.config")
+
+DEFAULT_STORE_DIR = "pocketmq-store"
+
+
+class BrokerConfig(msgspec.Struct, kw_only=True):
+    """Official `BrokerConfig` and the server half of `NettyServerConfig`. Belongs to the event loop's thread.
+
+    Values are looked up on every use, except for those `admin/config_handlers.py` names as waiting for a restart.
+    """
+
+    store: StoreConfig = msgspec.field(
+        default_factory=lambda: StoreConfig(store_path_root_dir=DEFAULT_STORE_DIR)
+    )
+
+    # -- who it is, where it stands
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    """Official: the host's name. Ours is fixed, so that a store can move to another machine and keep its name."""
+    broker_id: int = 0
+    broker_ip1: str = "127.0.0.1"
+    """Told to clients. Official: an address of the machine. Ours follows the listening address."""
+    broker_ip2: str = "127.0.0.1"
+    """Told to slaves."""
+    listen_port: int = 10911
+    bind_address: str = "127.0.0.1"
+    """Official: 0.0.0.0. A server started on a laptop to try something should not be open to the network."""
+    namesrv_addr: str = ""
+    """`host:port;host:port`."""
+    broker_permission: int = 6
+    """4 read, 2 write."""
+    region_id: str = "DefaultRegion"
+
+    # -- registration at name servers
+    register_name_server_period: int = 30_000
+    """Kept between 10 and 60 s."""
+    register_broker_timeout_mills: int = 24_000
+    force_register: bool = True
+    compressed_register: bool = False
+    enable_single_topic_register: bool = False
+    enable_split_registration: bool = False
+    split_registration_size: int = 800
+    """Topics in one registration."""
+    enable_slave_acting_master: bool = False
+    broker_heartbeat_interval: int = 1000
+    broker_not_active_timeout_millis: int = 10_000
+    compatible_with_old_name_srv: bool = True
+
+    # -- topics and groups
+    auto_create_topic_enable: bool = True
+    default_topic_queue_nums: int = 8
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = "RMQ_SYS_TRACE_TOPIC"
+    auto_create_subscription_group: bool = True
+    enable_create_sys_group: bool = True
+    validate_system_topic_when_update_topic: bool = True
+    clear_retry_topic_when_delete_topic: bool = True
+    enable_mixed_message_type: bool = False
+    revive_queue_num: int = 8
+
+    # -- sending
+    trace_on: bool = True
+    start_accept_send_request_time_stamp: int = 0
+    """Sends before this moment (ms since 1970) are refused."""
+    send_thread_pool_queue_capacity: int = 10_000
+    """Officially the length of the send pool's queue; here how many stored sends may wait for disk or slaves."""
+
+    # -- transactions, request-reply, timed messages
+    reject_transaction_message: bool = False
+    transaction_time_out: int = 6000
+    """A producer is asked about a half message of this age, ms."""
+    transaction_check_interval: int = 30_000
+    transaction_check_max: int = 15
+    transaction_op_batch_interval: int = 3000
+    transaction_op_msg_max_size: int = 4096
+    transaction_metric_flush_interval: int = 10_000
+    store_reply_message_enable: bool = True
+    recall_message_enable: bool = False
+    allow_recall_when_broker_not_writeable: bool = True
+
+    # -- pulling
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = 1000
+    pull_thread_pool_queue_capacity: int = 100_000
+    """Officially the length of the pull pool's queue; here how many pulls may be suspended at once."""
+    enable_property_filter: bool = False
+    """Whether SQL92 filters are served."""
+    max_error_rate_of_bloom_filter: int = 20
+    expect_consumer_num_use_filter: int = 32
+    filter_data_clean_time_span: int = 86_400_000
+    slave_read_enable: bool = False
+    lite_pull_message_enable: bool = True
+    reject_pull_consumer_enable: bool = False
+    enable_broadcast_offset_store: bool = True
+    broadcast_offset_expire_second: int = 120
+    broadcast_offset_expire_max_second: int = 300
+
+    # -- popping (5.x)
+    enable_retry_topic_v2: bool = False
+    """Retry topics of pop are named %RETRY%group+topic instead of %RETRY%group_topic."""
+    retrieve_message_from_pop_retry_topic_v1: bool = True
+    use_separate_retry_queue: bool = False
+    """Retry topics of pop have as many queues as the topic popped, and a message stays in its own."""
+    pop_response_return_actual_retry_topic: bool = False
+    pop_from_retry_probability: int = 20
+    """Of a hundred pops, so many look at the retry topic first."""
+    pop_from_retry_probability_for_priority: int = 0
+    priority_order_asc: bool = True
+    init_pop_offset_by_check_msg_in_mem: bool = True
+    pop_polling_size: int = 1024
+    max_pop_polling_size: int = 100_000
+    pop_long_polling_force_notify_interval: int = 800
+    """Each so many messages a waiting pop is woken whatever it filters by."""
+    enable_notify_after_pop_order_lock_release: bool = True
+    use_message_filter_for_notification: bool = True
+    max_message_filter_num_for_notification: int = 64
+    revive_interval: int = 1000
+    default_message_request_mode: Literal["PULL", "POP"] = "PULL"
+    default_pop_share_queue_num: int = -1
+    server_load_balancer_enable: bool = True
+
+    # -- groups, offsets
+    notify_consumer_ids_changed_enable: bool = True
+    real_time_notify_consumer_change: bool = True
+    use_server_side_reset_offset: bool = True
+    flush_consumer_offset_interval: int = 5000
+    channel_expired_timeout: int = 120_000
+    """A client without a heartbeat for so long is gone."""
+
+    # -- who may do what (`access/access_control.py`)
+    acl_enable: bool = False
+    """The access keys of the 4.9 line."""
+    rocketmq_home: str = ""
+    """Where conf/plain_acl.yml is looked for; empty: the store's folder."""
+    authentication_enabled: bool = False
+    authentication_metadata_provider: str = ""
+    """A Java class officially. Here: any name means that users are kept."""
+    authentication_whitelist: str = ""
+    """Request codes that need no signature, joined by commas."""
+    authorization_enabled: bool = False
+    authorization_whitelist: str = ""
+    init_authentication_user: str = ""
+    inner_client_authentication_credentials: str = ""
+
+    # -- encryption (`network/tls.py`)
+    use_tls: bool = False
+    tls_enable: bool = False
+    tls_config_file: str = "/etc/rocketmq/tls.properties"
+    tls_test_mode_enable: bool = True
+    tls_server_mode: Literal["permissive", "enforcing", "disabled"] = "permissive"
+    tls_server_need_client_auth: Literal["none", "optional", "require"] = "none"
+    tls_server_key_path: str = ""
+    tls_server_key_password: str = ""
+    tls_server_cert_path: str = ""
+    tls_server_auth_client: bool = False
+    tls_server_trust_cert_path: str = ""
+    tls_client_key_path: str = ""
+    tls_client_key_password: str = ""
+    tls_client_cert_path: str = ""
+    tls_client_auth_server: bool = False
+    tls_client_trust_cert_path: str = ""
+
+    # -- bounds of a connection
+    server_channel_max_idle_time_seconds: int = 120
+    write_buffer_high_water_mark: int = 4_194_304
+    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, which a full pull reply alone
+    exceeds; ours holds several."""
+    max_tasks_per_connection: int = 4096
+    """Waiting requests of one peer; the next one is answered SYSTEM_BUSY. Clients keep at most one for a queue."""
+    max_calls_per_connection: int = 4096
+    """Our unanswered requests to one peer."""
+    is_fast_port_required: bool = False
+    """Officially a broker fails to start where listenPort - 2 is taken; hardly a client uses it."""
+
+    emulate: Literal[4, 5] = 5
+    """Which official line (4.9 or 5.5) decides where the two differ."""
+
+    config_black_list: str = "configBlackList;brokerConfigPath"
+    """Keys that cannot be changed over the wire."""
+
+    # -- what is kept for answers and for the file
+    others: dict[str, str] = msgspec.field(default_factory=dict)
+    """Official keys given but not honoured, and those changed over the wire that wait for a restart."""
+    conf_file: Path | None = None
+    """The file keys changed over the wire are written to."""
+    version: DataVersion = DataVersion()
+    """Counts the changes made over the wire."""
+
+    def __post_init__(self) -> None:
+        self.store.emulate = self.emulate
+
+
+class NameServerConfig(msgspec.Struct, kw_only=True):
+    """Official `NamesrvConfig`, and `listenPort` of its `NettyServerConfig`."""
+
+    listen_port: int = 9876
+    kv_config_path: str = ""
+    """JSON file of the key-value settings; empty: kept in memory only. Official: ~/namesrv/kvConfig.json."""
+    config_store_path: str = ""
+    """Where settings changed over the wire are kept; empty: nowhere. Official: ~/namesrv/namesrv.properties."""
+    order_message_enable: bool = False
+    return_order_topic_config_to_broker: bool = True
+    scan_not_active_broker_interval: int = 5000
+    support_acting_master: bool = False
+    enable_all_topic_list: bool = True
+    enable_topic_list: bool = True
+    notify_min_broker_id_changed: bool = False
+    need_wait_for_service: bool = False
+    wait_seconds_for_service: int = 45
+    delete_topic_with_broker_registration: bool = False
+    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
+    others: dict[str, str] = msgspec.field(default_factory=dict)
+    """Official keys given but not honoured."""
+
+
+def load(conf_file: str | Path | None = None, sets: Sequence[str] = ()) -> BrokerConfig:
+    """The broker's settings from broker.conf and from `key=value` words; later ones win. Warnings go to the log.
+
+    Raises `StartError`, one line with key, value and place, for a file that cannot be read, a word without `=`, and
+    a bad value of a key we honour (officially such a value is silently passed over).
+    """
+    from .loading import load_broker  # its table is not worth reading where nothing was set
+
+    return load_broker(conf_file, sets)
+
+
+def load_name_server(
+    conf_file: str | Path | None = None,
+    sets: Sequence[str] = (),
+    *,
+    broker_conf_file: str | Path | None = None,
+) -> NameServerConfig:
+    """The name server's settings from namesrv.conf; broker.conf and `sets` may hold the keys only it knows."""
+    from .loading import load_name_server
+
+    return load_name_server(conf_file, sets, broker_conf_file)

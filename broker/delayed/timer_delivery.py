@@ -1,0 +1,139 @@
+"""Timed messages on their way out of the timer topic, once their moment is over.
+
+A moment is delivered in the order in which its messages were noted, first those that take others back. The text that is
+stored keeps what led here, as officially: TIMER_OUT_MS, REAL_TOPIC and REAL_QID, the time asked for, and besides
+TIMER_ENQUEUE_MS (when it was noted) and TIMER_DEQUEUE_MS (now). A message due further ahead than the wheel is good
+for is stored in the timer topic once more (TIMER_ROLL_TIMES) and noted again. After a kill in the middle of a moment
+all of it comes again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
+"""
+
+import logging
+from array import array
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, RecordError, decode_record
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
+from pocketmq.store.timer.timer_store import TimerStore
+from pocketmq.store.values import PutStatus
+
+from ..storing.message_copies import copy_of
+from ..storing.stored_properties import stored_properties
+from .timer_sends import deletion_key
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.timer")
+
+DELIVERIES_IN_A_TURN: Final = 200
+"""Messages delivered in one turn of the loop, some milliseconds of work."""
+UNITS_IN_A_TURN: Final = 5000
+RETRY_MS: Final = 500
+"""After an append that the disk refused."""
+
+_NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+
+
+class TimedDelivery:
+    """Delivers for one broker; `count` messages so far."""
+
+    def __init__(self, broker: "Broker", metrics: MetricTable) -> None:
+        self._broker = broker
+        self._metrics = metrics
+        self.count = 0
+
+    def moment(self, timers: TimerStore, position: int) -> Generator[int]:
+        """Everything noted for the moment `read_ms`, in the order it was noted; yields ms until it wants to go on."""
+        positions = array("q")
+        while position != NO_POSITION:
+            position = timers.collect(position, positions, UNITS_IN_A_TURN)
+            if position != NO_POSITION:
+                yield 0
+        taken_back: set[str] = set()
+        for is_for_deletion in (True, False):
+            done = 0
+            for index in range(len(positions) - 1, -1, -1):
+                unit = timers.log.read(positions[index])
+                if unit is None or _only_deletes(unit) is not is_for_deletion:
+                    continue
+                while not self._deliver_unit(unit, taken_back):
+                    yield RETRY_MS
+                done += 1
+                if done % DELIVERIES_IN_A_TURN == 0:
+                    yield 0
+
+    def _deliver_unit(self, unit: TimerUnit, taken_back: set[str]) -> bool:
+        """False where the store does not take the message now."""
+        record = self.record(unit.physical_offset, unit.size)
+        if record is None:
+            return True
+        properties = decode_properties(record.properties)
+        if _only_deletes(unit):
+            if (key := properties.get(names.TIMER_DEL_UNIQKEY)) is not None:
+                taken_back.add(key)
+                self._count(properties, 1)
+            return True
+        if taken_back and self._key(properties) in taken_back:
+            self._count(properties, -1)
+            return True
+        if not self.deliver(record, properties, unit.noted_at, rolls=bool(unit.magic & MAGIC_ROLL)):
+            return False
+        self._count(properties, -1)
+        return True
+
+    def deliver(self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool) -> bool:
+        """Store a message where it belongs, or once more in the timer topic. False where the store does not take it
+        now; one that can never be stored is passed over."""
+        if names.TIMER_DEL_UNIQKEY in properties and not rolls:
+            return True
+        broker = self._broker
+        properties[names.TIMER_ENQUEUE_MS] = str(noted_at)
+        if rolls:
+            times = properties.get(names.TIMER_ROLL_TIMES, "0")
+            properties[names.TIMER_ROLL_TIMES] = str(int(times) + 1 if times.isdecimal() else 1)
+        properties[names.TIMER_DEQUEUE_MS] = str(broker.clock.now_ms())
+        text = stored_properties(properties, broker.config.emulate)
+        topic, queue_id = TIMER_TOPIC, record.queue_id
+        stored = dict(properties)
+        if not rolls:
+            topic, queue_text = stored.pop(names.REAL_TOPIC, ""), stored.pop(names.REAL_QID, "")
+            if not topic or not queue_text.isdecimal():
+                _log.error("timed message at %d does not say where it belongs", record.physical_offset)
+                return True
+            queue_id = int(queue_text)
+        result = broker.store.append(copy_of(record, topic, queue_id, stored, text))
+        if result.status in _NEVER:
+            _log.error("timed message at %d is lost: %s", record.physical_offset, result.status.name)
+            return True
+        if result.status is not PutStatus.PUT_OK:
+            _log.warning("timed message for %s not stored: %s", topic, result.status.name)
+            return False
+        self.count += 1
+        broker.statistics.message_put(topic, 1, result.size)
+        return True
+
+    def _key(self, properties: dict[str, str]) -> str:
+        topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")
+        return deletion_key(self._broker, topic, unique_id)
+
+    def _count(self, properties: dict[str, str], change: int) -> None:
+        topic = properties.get(names.REAL_TOPIC)
+        if topic is not None:
+            self._metrics.add(topic, change)
+
+    def record(self, physical_offset: int, size: int) -> Record | None:
+        data = self._broker.store.read_record(physical_offset, size)
+        try:
+            return None if data is None else decode_record(data)
+        except RecordError as error:
+            _log.error("timed message at log position %d cannot be read: %s", physical_offset, error)
+            return None
+
+
+def _only_deletes(unit: TimerUnit) -> bool:
+    return bool(unit.magic & MAGIC_DELETE) and not unit.magic & MAGIC_ROLL

@@ -1,0 +1,146 @@
+"""What is asked about timed messages: 370 takes one back, 60 and 61 tell slaves and tools how the timer stands.
+
+A recall is stored as a message of its own, for the same moment and with TIMER_DEL_UNIQKEY; whether there is something
+to take back shows then. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
+"""
+
+import base64
+import binascii
+
+import msgspec
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.flags import PERM_WRITE
+from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
+from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.errors import StoreError
+from pocketmq.store.values import NewMessage, PutStatus
+
+from ..admin.topic_handlers import UNSET_REMARK
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, Call, handles
+from ..storing.stored_properties import stored_properties
+from .timer_sends import deletion_key, time_if_asked
+
+_UNAVAILABLE = "recall failed, broker service not available"
+_INVALID = "recall handle is invalid"
+_RECALL_TAG = "_RECALL_TAG_"
+_BUCKETS = 16
+"""The official broker makes this map itself, smaller than that of a message it was sent."""
+
+
+class RecallHandle(msgspec.Struct, frozen=True):
+    """What a send answered for a timed message (RecallMessageHandle.HandleV1)."""
+
+    topic: str
+    broker_name: str
+    deliver_ms: str
+    unique_id: str
+
+
+@handles(RecallMessage)
+def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer:
+    """Take back a timed message before its time."""
+    try:
+        handle = _checked_handle(broker, request)
+        _store_recall(broker, request, call, handle)
+    except BrokerError as error:
+        return Answer(code=error.code, remark=error.remark, fields=_region(broker))
+    return Answer(
+        reply=RecallMessageReply(msg_id=handle.unique_id), remark=UNSET_REMARK, fields=_region(broker)
+    )
+
+
+def _region(broker: Broker) -> dict[str, str]:
+    return {"MSG_REGION": broker.config.region_id}
+
+
+def _checked_handle(broker: Broker, request: RecallMessage) -> RecallHandle:
+    """The checks in official order. Raises `BrokerError`."""
+    config, now_ms = broker.config, broker.clock.now_ms()
+    if not config.recall_message_enable:
+        raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+    if config.store.broker_role == "SLAVE":
+        raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _UNAVAILABLE)
+    if now_ms < config.start_accept_send_request_time_stamp:
+        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+    if not config.broker_permission & PERM_WRITE and not config.allow_recall_when_broker_not_writeable:
+        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+    if broker.topics.find(request.topic) is None:
+        remark = f"recall failed, the topic[{request.topic}] not exist"
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+    handle = decode_handle(request.recall_handle)
+    if handle is None:
+        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _INVALID)
+    if handle.topic != request.topic:
+        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
+    if handle.broker_name != config.broker_name:
+        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
+    text = handle.deliver_ms
+    deliver_ms = int(text) if text.isdecimal() and len(text) < 19 else -1
+    if not 0 < deliver_ms - now_ms < config.store.timer_max_delay_sec * 1000:
+        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
+    return handle
+
+
+def decode_handle(text: str) -> RecallHandle | None:
+    """None for what no broker has given out."""
+    try:
+        raw = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        words = raw.decode().split(" ")
+    except (ValueError, binascii.Error):
+        return None
+    return RecallHandle(*words[1:5]) if words[0] == "v1" and len(words) >= 5 else None
+
+
+def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: RecallHandle) -> None:
+    now_ms = broker.clock.now_ms()
+    properties = {
+        names.TAGS: _RECALL_TAG,
+        names.TIMER_DEL_UNIQKEY: deletion_key(broker, handle.topic, handle.unique_id),
+        names.UNIQ_KEY: handle.unique_id,
+        names.TIMER_DELIVER_MS: handle.deliver_ms,
+        names.BORN_TIMESTAMP: str(now_ms),
+        names.TRACE_CONTEXT: "",
+        names.PGROUP: request.producer_group,
+    }
+    kept = {name: value for name, value in properties.items() if value is not None}
+    message = NewMessage(
+        topic=handle.topic,
+        queue_id=0,
+        body=b"0",
+        properties=b"",
+        property_map=kept,
+        born_timestamp=now_ms,
+        born_host=call.connection.packed_host,
+        store_host=broker.store_host,
+    )
+    try:
+        message = time_if_asked(broker, message)
+    except BrokerError:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
+    message.properties = stored_properties(kept, broker.config.emulate, first_buckets=_BUCKETS)
+    result = broker.store.append(message)
+    if result.status is not PutStatus.PUT_OK:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
+    broker.statistics.message_put(message.topic, 1, result.size)
+
+
+@handles(GetTimerCheckPoint)
+def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer:
+    """How far the timer has come, as its file has it."""
+    if not broker.timed.is_served:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
+    try:
+        return Answer(body=broker.timed.checkpoint())
+    except StoreError as error:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+
+
+@handles(GetTimerMetrics)
+def get_timer_metrics(broker: Broker, request: GetTimerMetrics) -> Answer:
+    """Timed messages that wait, by topic, as the file has them."""
+    if not broker.timed.is_served:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
+    return Answer(body=broker.timed.metrics.to_json())

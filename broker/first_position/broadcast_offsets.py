@@ -1,0 +1,113 @@
+"""Where broadcasting consumers stand, 5.x: kept for a while, so that one may move between a proxy and the broker.
+
+A broadcasting consumer keeps its offsets itself. Behind a proxy it has nowhere to keep them, and asks with a negative
+offset; then, and when it comes another way than the last time, its pull is answered with the offset to go on from:
+
+    what this client pulled last -> the lowest of all clients that left (group@broadcast) -> 0 if the first message of
+    the queue is in memory -> the end
+
+Clients are forgotten broadcastOffsetExpireSecond after their last pull, or while they are online (not seen through a
+proxy) after broadcastOffsetExpireMaxSecond. Mirrors `BroadcastOffsetManager` and what `PullMessageProcessor` asks of
+it; owned by the event loop. The pulls are in `pulling/pull_handlers.py`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..membership.consumer_groups import BROADCASTING
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..network.dispatch import Call
+
+FROM_PROXY: Final = 1
+"""requestSource of a proxy's broadcasting pull (PROXY_FOR_BROADCAST)."""
+_PUSH: Final = "CONSUME_PASSIVELY"
+_SHARED: Final = "@broadcast"
+"""Behind a group's name: what its clients had pulled at least when they were forgotten."""
+
+
+class _Client:
+    """One consumer of one topic: which way it came last, when, and the offset of each queue it last asked for."""
+
+    __slots__ = ("from_proxy", "offsets", "pulled_ms")
+
+    def __init__(self, *, from_proxy: bool) -> None:
+        self.from_proxy = from_proxy
+        self.pulled_ms = 0
+        self.offsets: dict[int, int] = {}
+
+
+class BroadcastOffsets:
+    """By topic and group, then by client id. `expire` is due every 5 s."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._clients: dict[tuple[str, str], dict[str, _Client]] = {}
+
+    def client_of(self, request: PullMessage, call: "Call") -> str | None:
+        """The client id of a broadcasting pull; `None` for any other, or where it is not known."""
+        if request.request_source == FROM_PROXY:
+            return request.proxy_forward_client_id
+        group = self._broker.consumers.get(request.consumer_group)
+        if group is None or group.message_model != BROADCASTING or group.consume_type != _PUSH:
+            return None
+        client = group.connections.get(call.connection)
+        return None if client is None else client.client_id
+
+    def start_of(self, request: PullMessage, client_id: str) -> int | None:
+        """The offset this pull is sent to instead of its own; `None` lets it read."""
+        from_proxy = request.request_source == FROM_PROXY
+        clients = self._clients.get((request.topic, request.consumer_group))
+        if clients is None:
+            return self._fallback(request, None) if from_proxy and request.queue_offset < 0 else None
+        client = clients.get(client_id)
+        if client is None:
+            client = clients[client_id] = _Client(from_proxy=from_proxy)
+        if (client.from_proxy and request.queue_offset < 0) or client.from_proxy != from_proxy:
+            return self._fallback(request, client)
+        return None
+
+    def _fallback(self, request: PullMessage, client: _Client | None) -> int:
+        store = self._broker.store
+        topic, queue_id = request.topic, request.queue_id
+        if client is not None and queue_id in client.offsets:
+            return client.offsets[queue_id]
+        shared = self._broker.offsets.query(topic, request.consumer_group + _SHARED, queue_id)
+        if shared >= 0:
+            return shared
+        return 0 if store.is_hot(topic, queue_id, 0) else store.max_offset(topic, queue_id)
+
+    def pulled(self, request: PullMessage, client_id: str, code: int, next_offset: int) -> None:
+        """Note how far the client is: what it asked for, or what it was sent to."""
+        from_proxy = request.request_source == FROM_PROXY
+        offset = next_offset if code == ResponseCode.PULL_OFFSET_MOVED else request.queue_offset
+        clients = self._clients.setdefault((request.topic, request.consumer_group), {})
+        client = clients.get(client_id)
+        if client is None:
+            client = clients[client_id] = _Client(from_proxy=from_proxy)
+        client.pulled_ms = self._broker.clock.now_ms()
+        client.from_proxy = from_proxy
+        client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
+
+    def expire(self, now_ms: int) -> None:
+        """Forget clients that are gone; what the slowest of a group had is kept in the offset table."""
+        config = self._broker.config
+        least_ms = config.broadcast_offset_expire_second * 1000
+        most_ms = config.broadcast_offset_expire_max_second * 1000
+        for (topic, group), clients in list(self._clients.items()):
+            lowest: dict[int, int] = {}
+            for client_id, client in list(clients.items()):
+                silent_ms = now_ms - client.pulled_ms
+                is_online = self._broker.consumers.find(group, client_id) is not None
+                if is_online or silent_ms < least_ms:
+                    for queue_id, offset in client.offsets.items():
+                        lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+                if silent_ms >= (most_ms if is_online else least_ms):
+                    del clients[client_id]
+            if not clients:
+                del self._clients[topic, group]
+            for queue_id, offset in lowest.items():
+                self._broker.offsets.commit(topic, group + _SHARED, queue_id, offset)

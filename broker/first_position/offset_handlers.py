@@ -1,0 +1,98 @@
+"""Offsets of queues and groups: 14, 15, 29 to 32, and our own explanation of a first position.
+
+The decision behind 14 is in `rules.py`; here it only becomes an answer. Mirrors `ConsumerManageProcessor` and
+the offset part of `AdminBrokerProcessor`.
+"""
+
+from pocketmq.protocol.requests.explain import ExplainFirstPosition, encode_verdicts
+from pocketmq.protocol.requests.offset import (
+    GetEarliestMsgStoreTime,
+    GetEarliestMsgStoreTimeReply,
+    GetMaxOffset,
+    GetMinOffset,
+    OffsetReply,
+    QueryConsumerOffset,
+    SearchOffsetByTimestamp,
+    UpdateConsumerOffset,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.reading.time_search import Boundary
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, handles
+from .rules import Rule
+from .verdict import decide_first_position, explain
+
+_NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+_NOT_FOUND_NO_DEFAULT = "Not found, do not set to zero, maybe this group boot first"
+
+
+@handles(QueryConsumerOffset)
+def query_consumer_offset(broker: Broker, request: QueryConsumerOffset) -> OffsetReply:
+    """Where the group goes on, or where it starts: the rules B0 to B6."""
+    decision = decide_first_position(
+        broker, request.consumer_group, request.topic, request.queue_id, request.set_zero_if_not_found
+    )
+    if decision.offset is None:
+        remark = _NOT_FOUND_NO_DEFAULT if decision.rule is Rule.DEFAULT_FORBIDDEN else _NOT_FOUND
+        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, remark)
+    return OffsetReply(offset=decision.offset)
+
+
+@handles(UpdateConsumerOffset)
+def update_consumer_offset(broker: Broker, request: UpdateConsumerOffset) -> Answer:
+    """Store a group's offset, lower or higher. While a reset waits for its pull, 5.x ignores it."""
+    group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
+    if broker.config.emulate >= 5:
+        if group not in broker.groups:
+            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
+        if topic not in broker.topics:
+            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+        if broker.config.use_server_side_reset_offset and broker.offsets.has_reset(topic, group, queue_id):
+            return Answer(remark="Offset has been previously reset")
+    broker.offsets.commit(topic, group, queue_id, request.commit_offset)
+    return Answer()
+
+
+@handles(SearchOffsetByTimestamp)
+def search_offset_by_timestamp(broker: Broker, request: SearchOffsetByTimestamp) -> OffsetReply:
+    """The offset at a store time; `UPPER` in any case means the last message up to it."""
+    boundary: Boundary = "UPPER" if (request.boundary_type or "").upper() == "UPPER" else "LOWER"
+    offset = broker.store.search_offset(request.topic, request.queue_id, request.timestamp, boundary)
+    return OffsetReply(offset=offset)
+
+
+@handles(GetMaxOffset)
+def get_max_offset(broker: Broker, request: GetMaxOffset) -> OffsetReply:
+    """One past the last message; 0 for a queue nobody knows."""
+    return OffsetReply(offset=broker.store.max_offset(request.topic, request.queue_id))
+
+
+@handles(GetMinOffset)
+def get_min_offset(broker: Broker, request: GetMinOffset) -> OffsetReply:
+    """The first message still there; 0 for a queue nobody knows."""
+    return OffsetReply(offset=broker.store.min_offset(request.topic, request.queue_id))
+
+
+@handles(GetEarliestMsgStoreTime)
+def get_earliest_msg_storetime(
+    broker: Broker, request: GetEarliestMsgStoreTime
+) -> GetEarliestMsgStoreTimeReply:
+    """Store time of the first message still there, in ms; -1 where there is none."""
+    return GetEarliestMsgStoreTimeReply(
+        timestamp=broker.store.earliest_store_time(request.topic, request.queue_id)
+    )
+
+
+@handles(ExplainFirstPosition)
+def explain_first_position(broker: Broker, request: ExplainFirstPosition) -> Answer:
+    """A verdict for each read queue of the topic."""
+    topic_config = broker.topics.find(request.topic)
+    if topic_config is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+    verdicts = [
+        explain(broker, request.consumer_group, request.topic, queue_id)
+        for queue_id in range(topic_config.read_queue_nums)
+    ]
+    return Answer(body=encode_verdicts(verdicts))

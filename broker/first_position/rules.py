@@ -1,0 +1,91 @@
+"""Where does a consumer group start reading a queue, and why? The rule that decides, and nothing else.
+
+A client asks QUERY_CONSUMER_OFFSET (14). An answer with an offset decides by itself; only "not found" lets the client's
+ConsumeFromWhere decide. The broker evaluates these rules in order, the first match wins:
+
+    B0  a server-side reset waits for this queue              -> that offset
+    B1  the group has a stored offset                         -> that offset
+    B2  the request forbids a default (setZeroIfNotFound=false) -> not found
+    B3  min offset > 0: old messages are gone already         -> not found
+    B4  min offset 0, the first message is still in memory    -> 0     <- why LAST_OFFSET reads a young topic
+    B5  min offset 0, the first message is cold                  from its start
+                                                              -> not found
+    B6  min offset 0, no first message (empty, unknown)       -> not found; the 4.9 line answers 0
+
+Mirrors `ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions;
+`verdict.py` gathers the facts and words the verdict.
+"""
+
+import enum
+from typing import Final
+
+import msgspec
+
+
+class Rule(enum.Enum):
+    """The rules in the order they are tried."""
+
+    RESET_PENDING = "B0"
+    STORED_OFFSET = "B1"
+    DEFAULT_FORBIDDEN = "B2"
+    HISTORY_DELETED = "B3"
+    FIRST_MESSAGE_HOT = "B4"
+    FIRST_MESSAGE_COLD = "B5"
+    NO_FIRST_MESSAGE = "B6"
+
+
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules look at. Offsets count messages; -1 or `None` is "none"."""
+
+    reset_offset: int | None = None
+    stored_offset: int = -1
+    set_zero_if_not_found: bool | None = None
+    min_offset: int = 0
+    is_first_message_hot: bool | None = None
+    """`None` where the queue has no entry 0."""
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The rule that matched and the offset to answer; `None` means QUERY_NOT_FOUND."""
+
+    rule: Rule
+    offset: int | None
+
+
+def decide(facts: QueueFacts, emulate: int) -> Decision:
+    """The broker's answer to 14. `emulate` is 4 or 5, the generation whose rules hold."""
+    if emulate >= 5 and facts.reset_offset is not None:
+        return Decision(Rule.RESET_PENDING, facts.reset_offset)
+    if facts.stored_offset >= 0:
+        return Decision(Rule.STORED_OFFSET, facts.stored_offset)
+    if emulate >= 5 and facts.set_zero_if_not_found is False:
+        return Decision(Rule.DEFAULT_FORBIDDEN, None)
+    if facts.min_offset > 0:
+        return Decision(Rule.HISTORY_DELETED, None)
+    if facts.is_first_message_hot is None:
+        return Decision(Rule.NO_FIRST_MESSAGE, 0 if emulate < 5 else None)
+    if facts.is_first_message_hot:
+        return Decision(Rule.FIRST_MESSAGE_HOT, 0)
+    return Decision(Rule.FIRST_MESSAGE_COLD, None)
+
+
+FROM_LAST: Final = "CONSUME_FROM_LAST_OFFSET"
+FROM_FIRST: Final = "CONSUME_FROM_FIRST_OFFSET"
+FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"
+
+
+def client_start(
+    decision: Decision, consume_from_where: str, *, is_retry_topic: bool, max_offset: int
+) -> int | None:
+    """Where an official push consumer then starts; `None` where it searches by its consumeTimestamp.
+
+    The three deprecated values of ConsumeFromWhere behave as LAST. A result of 0 below the min offset is corrected
+    to the min offset by the first pull.
+    """
+    if decision.offset is not None:
+        return decision.offset
+    if consume_from_where == FROM_FIRST:
+        return 0
+    if consume_from_where == FROM_TIMESTAMP:
+        return max_offset if is_retry_topic else None
+    return 0 if is_retry_topic else max_offset

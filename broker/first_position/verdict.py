@@ -1,0 +1,124 @@
+"""The verdict on a first position: gather the facts, apply the rules, say it in words.
+
+One object serves the handler of QUERY_CONSUMER_OFFSET, `pocketmq explain`, and the debug log, so what is explained
+is what is answered. The rules themselves are in `rules.py`.
+"""
+
+import logging
+
+import msgspec
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.explain import Verdict
+
+from ..broker import Broker
+from .rules import (
+    FROM_FIRST,
+    FROM_LAST,
+    FROM_TIMESTAMP,
+    Decision,
+    QueueFacts,
+    Rule,
+    client_start,
+    decide,
+)
+
+_log = logging.getLogger("pocketmq.first_position")
+
+
+def decide_first_position(
+    broker: Broker, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
+) -> Decision:
+    """The broker's answer to QUERY_CONSUMER_OFFSET for one queue; logged in words at debug level."""
+    facts = _facts(broker, group, topic, queue_id, set_zero_if_not_found)
+    decision = decide(facts, broker.config.emulate)
+    if _log.isEnabledFor(logging.DEBUG):
+        verdict = _verdict(broker, group, topic, queue_id, facts, decision)
+        _log.debug("%s %s queue %d: %s %s", group, topic, queue_id, verdict.rule, verdict.because)
+    return decision
+
+
+def explain(broker: Broker, group: str, topic: str, queue_id: int) -> Verdict:
+    """The same decision with everything that led to it."""
+    facts = _facts(broker, group, topic, queue_id, None)
+    return _verdict(broker, group, topic, queue_id, facts, decide(facts, broker.config.emulate))
+
+
+def _facts(
+    broker: Broker, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None
+) -> QueueFacts:
+    store = broker.store
+    stored = broker.offsets.query(topic, group, queue_id)
+    is_reset = broker.offsets.has_reset(topic, group, queue_id)
+    if stored >= 0 and not is_reset:  # the common case: no need to look at the queue
+        return QueueFacts(stored_offset=stored)
+    return QueueFacts(
+        reset_offset=stored if is_reset and broker.config.use_server_side_reset_offset else None,
+        stored_offset=stored,
+        set_zero_if_not_found=set_zero_if_not_found,
+        min_offset=store.min_offset(topic, queue_id),
+        is_first_message_hot=store.is_hot(topic, queue_id, 0),
+    )
+
+
+def _verdict(
+    broker: Broker, group: str, topic: str, queue_id: int, facts: QueueFacts, decision: Decision
+) -> Verdict:
+    store = broker.store
+    min_offset = store.min_offset(topic, queue_id)
+    heat = store.hotness(topic, queue_id, 0) if min_offset == 0 else None
+    is_retry = is_retry_topic(topic)
+    max_offset = store.max_offset(topic, queue_id)
+    starts = {}
+    for where in (FROM_LAST, FROM_FIRST, FROM_TIMESTAMP):
+        start = client_start(decision, where, is_retry_topic=is_retry, max_offset=max_offset)
+        # The first pull of an offset that is gone already is sent on to the first one there is.
+        starts[where] = None if start is None else max(start, min_offset)
+    verdict = Verdict(
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
+        rule=decision.rule.value,
+        because="",
+        offset=decision.offset,
+        from_last=starts[FROM_LAST],
+        from_first=starts[FROM_FIRST],
+        from_timestamp=starts[FROM_TIMESTAMP],
+        min_offset=min_offset,
+        max_offset=max_offset,
+        stored_offset=facts.stored_offset,
+        reset_offset=facts.reset_offset,
+        is_first_message_hot=heat.hot if heat else None,
+        residency=heat.policy if heat else "",
+        first_position_bytes=heat.physical_offset if heat else None,
+        log_end_bytes=store.log_max_offset,
+        memory_budget_bytes=heat.memory_budget_bytes if heat else 0,
+    )
+    return msgspec.structs.replace(verdict, because=_reason(verdict, decision.rule))
+
+
+def _reason(verdict: Verdict, rule: Rule) -> str:
+    match rule:
+        case Rule.RESET_PENDING:
+            return f"an administrator's reset to {verdict.reset_offset} waits for the next pull"
+        case Rule.STORED_OFFSET:
+            return f"the group has a stored offset, {verdict.stored_offset}: it always wins"
+        case Rule.DEFAULT_FORBIDDEN:
+            return "no stored offset, and the request forbids a default"
+        case Rule.HISTORY_DELETED:
+            return f"no stored offset, and min offset {verdict.min_offset} > 0: the queue is not young"
+        case Rule.FIRST_MESSAGE_HOT:
+            return (
+                f"no stored offset, min offset 0, first message still in memory ({_heat(verdict)}): read all"
+            )
+        case Rule.FIRST_MESSAGE_COLD:
+            return f"no stored offset, min offset 0, but the first message is cold ({_heat(verdict)})"
+        case Rule.NO_FIRST_MESSAGE:
+            return "no stored offset, and the queue has no first message"
+
+
+def _heat(verdict: Verdict) -> str:
+    if verdict.residency != "distance" or verdict.first_position_bytes is None:
+        return f"policy {verdict.residency}"
+    distance = verdict.log_end_bytes - verdict.first_position_bytes
+    sign = "<=" if distance <= verdict.memory_budget_bytes else ">"
+    return f"{distance:,} bytes from the log end {sign} {verdict.memory_budget_bytes:,} bytes of memory"

@@ -1,0 +1,179 @@
+"""Clients come, stay and go: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
+
+Who is online is kept by `consumer_groups.py` and `producer_groups.py`, locks by `queue_locks.py`; here requests
+become their calls. Mirrors `ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part
+of `AdminBrokerProcessor`.
+
+A heartbeat V2 (5.x) carries a fingerprint of the client's groups and subscriptions, and leaves the subscriptions
+out while the fingerprint stays. IS_SUB_CHANGE=true tells the client to send them again.
+"""
+
+from pocketmq.protocol.bodies.client import (
+    CheckClientRequestBody,
+    ConsumerData,
+    ConsumeType,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+)
+from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.topics import retry_topic
+from pocketmq.protocol.requests.membership import (
+    CheckClientConfig,
+    GetConsumerListByGroup,
+    HeartBeat,
+    HeartBeatReply,
+    LockBatchMq,
+    UnlockBatchMq,
+    UnregisterClient,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..filters.sql_filter import ExpressionRefused, compile_expression
+from ..filters.tag_filter import check_filter_enabled
+from ..network.dispatch import Answer, Call, handles
+from .clients import Client
+
+
+@handles(HeartBeat)
+def heart_beat(broker: Broker, request: HeartBeat, call: Call) -> HeartBeatReply:
+    """Register the producers and consumers of one client; makes their retry topics."""
+    heartbeat = HeartbeatData.decode(call.body)
+    _check_names(heartbeat)
+    command = call.command
+    client = Client(
+        call.connection,
+        heartbeat.client_id or "",
+        command.language,
+        command.version,
+        broker.clock.now_ms(),
+    )
+    is_changed = False
+    for consumer in heartbeat.consumer_data_set:
+        if _register_consumer(broker, heartbeat, consumer, client):
+            is_changed = True
+    for producer in heartbeat.producer_data_set:
+        broker.producers.register(producer.group_name or "", client)
+    if broker.is_emulating_4:
+        return HeartBeatReply()
+    return HeartBeatReply(
+        is_support_heart_beat_v2=True, is_sub_change=is_changed or heartbeat.heartbeat_fingerprint == 0
+    )
+
+
+def _check_names(heartbeat: HeartbeatData) -> None:
+    """Refuse a heartbeat without names before anything of it is registered."""
+    names = [consumer.group_name for consumer in heartbeat.consumer_data_set]
+    names += [producer.group_name for producer in heartbeat.producer_data_set]
+    if None in names:
+        raise BodyError("HeartbeatData: a group without groupName")
+    for consumer in heartbeat.consumer_data_set:
+        if any(subscription.topic is None for subscription in consumer.subscription_data_set):
+            raise BodyError(f"HeartbeatData: group {consumer.group_name} has a subscription without topic")
+
+
+def _register_consumer(
+    broker: Broker, heartbeat: HeartbeatData, consumer: ConsumerData, client: Client
+) -> bool:
+    """Take one consumer entry; True where the fingerprint is not the one remembered, so that the subscriptions
+    known here may not be those the client means."""
+    name = consumer.group_name or ""
+    if broker.config.reject_pull_consumer_enable and consumer.consume_type == ConsumeType.CONSUME_ACTIVELY:
+        return False
+    is_v2 = heartbeat.heartbeat_fingerprint != 0 and not broker.is_emulating_4
+    group_config = broker.groups.find_or_create(name)
+    if group_config is None and not broker.is_emulating_4:
+        return False  # unknown and not to be made: left out in silence
+    if group_config is not None:
+        is_ordered = not broker.is_emulating_4 and any(
+            broker.topics.is_order_topic(subscription.topic or "")
+            for subscription in consumer.subscription_data_set
+        )
+        broker.topics.create_for_send_back(
+            retry_topic(name),
+            group_config.retry_queue_nums,
+            flags.PERM_READ | flags.PERM_WRITE,
+            flags.TOPIC_UNIT_SUB if consumer.unit_mode else 0,
+            order=is_ordered,
+        )
+    before = broker.consumers.get(name)
+    remembered = None if before is None else before.heartbeat_fingerprint
+    without_sub = is_v2 and heartbeat.without_sub
+    broker.consumers.register(
+        name,
+        client,
+        consume_type=consumer.consume_type,
+        message_model=consumer.message_model,
+        consume_from_where=consumer.consume_from_where,
+        subscriptions=None if without_sub else consumer.subscription_data_set,
+        is_notified=group_config is None or group_config.notify_consumer_ids_changed_enable,
+    )
+    if not without_sub:
+        broker.filters.register(name, consumer.subscription_data_set)
+    group = broker.consumers.get(name)
+    if group is not None:
+        group.heartbeat_fingerprint = heartbeat.heartbeat_fingerprint
+    if remembered is None:
+        # Also after our restart, where the official broker would go on without the subscriptions.
+        return without_sub
+    return is_v2 and remembered != heartbeat.heartbeat_fingerprint
+
+
+@handles(UnregisterClient)
+def unregister_client(broker: Broker, request: UnregisterClient, call: Call) -> None:
+    """A producer or consumer of this connection shut down."""
+    if request.producer_group is not None:
+        broker.producers.unregister(request.producer_group, call.connection)
+    group = request.consumer_group
+    if group is not None:
+        group_config = broker.groups.find_or_create(group)
+        is_notified = group_config is None or group_config.notify_consumer_ids_changed_enable
+        broker.consumers.unregister(group, call.connection, is_notified=is_notified)
+
+
+@handles(GetConsumerListByGroup)
+def get_consumer_list_by_group(broker: Broker, request: GetConsumerListByGroup) -> Answer:
+    """The client ids a consumer shares the queues with."""
+    group = broker.consumers.get(request.consumer_group)
+    if group is None:
+        remark = f"no consumer for this group, {request.consumer_group}"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return Answer(body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode())
+
+
+@handles(LockBatchMq)
+def lock_batch_mq(broker: Broker, request: LockBatchMq, call: Call) -> Answer:
+    """Lock queues for one client; the reply names those it holds now."""
+    body = LockBatchRequestBody.decode(call.body)
+    held = broker.locks.lock(
+        body.consumer_group or "", body.mq_set, body.client_id or "", broker.clock.now_ms()
+    )
+    return Answer(body=LockBatchResponseBody(lock_ok_mq_set=held).encode())
+
+
+@handles(UnlockBatchMq)
+def unlock_batch_mq(broker: Broker, request: UnlockBatchMq, call: Call) -> None:
+    """Give queues back."""
+    body = UnlockBatchRequestBody.decode(call.body)
+    broker.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
+
+
+@handles(CheckClientConfig)
+def check_client_config(broker: Broker, request: CheckClientConfig, call: Call) -> None:
+    """Can this subscription be served? Refused exactly where its pulls will be."""
+    if not call.body and not broker.is_emulating_4:
+        return
+    subscription = CheckClientRequestBody.decode(call.body).subscription_data
+    if subscription is None or is_tag_type(subscription.expression_type):
+        return
+    check_filter_enabled(broker, subscription.expression_type)
+    try:
+        compile_expression(subscription.sub_string, subscription.expression_type, broker.config.emulate)
+    except ExpressionRefused as refusal:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

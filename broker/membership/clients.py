@@ -1,0 +1,28 @@
+"""Client: who speaks on one connection, as its heartbeats tell.
+
+A value with one moving part, the time of the last heartbeat. Which groups it belongs to is known to
+`consumer_groups.py` and `producer_groups.py`, which come next.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..network.connection import Connection
+
+
+class Client:
+    """Official ClientChannelInfo. `language` and `version` are those of the heartbeat's command header."""
+
+    __slots__ = ("client_id", "connection", "language", "last_update_ms", "version")
+
+    def __init__(
+        self, connection: "Connection", client_id: str, language: str, version: int, now_ms: int
+    ) -> None:
+        self.connection = connection
+        self.client_id = client_id
+        self.language = language
+        self.version = version
+        self.last_update_ms = now_ms
+
+    def __repr__(self) -> str:
+        return f"{self.client_id}@{self.connection.peer}"

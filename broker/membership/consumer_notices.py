@@ -1,0 +1,44 @@
+"""Tell the members of a consumer group that it changed (40), so that they share out the queues anew.
+
+Sent at once, or, with realTimeNotifyConsumerChange off, collected and sent every 15 s, one notice for each
+member and group however often the group changed. A notice that gets lost does no harm: clients rebalance
+every 20 s anyway. Mirrors `DefaultConsumerIdsChangeListener`. When to tell is known to `consumer_groups.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+    from ..network.connection import Connection
+
+
+class ConsumerNotices:
+    """`changed` is what `ConsumerGroups` calls; `flush` is due every 15 s, first 30 s after the start."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._waiting: dict[str, list[Connection]] = {}
+
+    def changed(self, group: str, connections: "list[Connection]") -> None:
+        config = self._broker.config
+        if not config.notify_consumer_ids_changed_enable:
+            return
+        if config.real_time_notify_consumer_change or self._broker.is_emulating_4:
+            _tell(group, connections)
+        else:
+            self._waiting[group] = connections
+
+    def flush(self) -> None:
+        """Send what was collected."""
+        waiting, self._waiting = self._waiting, {}
+        if self._broker.config.notify_consumer_ids_changed_enable:
+            for group, connections in waiting.items():
+                _tell(group, connections)
+
+
+def _tell(group: str, connections: "list[Connection]") -> None:
+    notice = NotifyConsumerIdsChanged(consumer_group=group)
+    for connection in connections:
+        connection.notify(notice)

@@ -1,0 +1,114 @@
+"""Which producers are connected, by group and by client id.
+
+The group finds a producer to ask about a transaction (39), the client id the requester a reply is for (326).
+Consumers are in `consumer_groups.py`. Mirrors `ProducerManager`; touched by the event loop's thread only.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from .clients import Client
+from .consumer_groups import CHANNEL_EXPIRED_MS
+
+if TYPE_CHECKING:
+    from ..network.connection import Connection
+
+_log = logging.getLogger("pocketmq.groups")
+
+
+class ProducerGroups:
+    """All producers online. A client is in one group at least, CLIENT_INNER_PRODUCER."""
+
+    def __init__(self, *, emulate: int = 5, expiry_ms: int = CHANNEL_EXPIRED_MS) -> None:
+        self._keeps_empty_groups = emulate < 5
+        self._expiry_ms = expiry_ms
+        self._groups: dict[str, dict[Connection, Client]] = {}
+        self._by_client_id: dict[str, Connection] = {}
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def get(self, group: str) -> "dict[Connection, Client] | None":
+        """Members of a group in the order they came; `None` for a group that is not known.
+
+        The 4.9 line still knows, without members, a group whose last connection was cut.
+        """
+        return self._groups.get(group)
+
+    def all(self) -> dict[str, list[Client]]:
+        """Every group with members."""
+        return {group: list(members.values()) for group, members in self._groups.items() if members}
+
+    def find_connection(self, client_id: str) -> "Connection | None":
+        """The connection a client last registered a producer on."""
+        return self._by_client_id.get(client_id)
+
+    def available_connection(self, group: str) -> "Connection | None":
+        """A connection of the group, each in turn (official getAvailableChannel)."""
+        members = self._groups.get(group)
+        if not members:
+            return None
+        connections = list(members)
+        self._turn += 1
+        for step in range(len(connections)):
+            connection = connections[(self._turn + step) % len(connections)]
+            if not connection.closed:
+                return connection
+        return None
+
+    def register(self, group: str, client: Client) -> None:
+        """Take one producer entry of a heartbeat."""
+        members = self._groups.setdefault(group, {})
+        known = members.get(client.connection)
+        if known is not None:
+            known.last_update_ms = client.last_update_ms
+            return
+        members[client.connection] = client
+        self._by_client_id[client.client_id] = client.connection
+        _log.info("new producer of %s: %r", group, client)
+
+    def unregister(self, group: str, connection: "Connection") -> None:
+        """A client's producer of this group shut down (35)."""
+        members = self._groups.get(group)
+        if not members:
+            return
+        client = members.pop(connection, None)
+        if client is not None:
+            self._forget_client_id(client)
+        if not members:
+            del self._groups[group]
+
+    def connection_closed(self, connection: "Connection") -> None:
+        for group, members in list(self._groups.items()):
+            client = members.pop(connection, None)
+            if client is None:
+                continue
+            _log.info("producer %r of %s is gone", client, group)
+            self._forget_client_id(client)
+            self._drop_if_empty(group, members)
+
+    def expire(self, now_ms: int) -> None:
+        """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
+        limit_ms = now_ms - self._expiry_ms
+        for group, members in list(self._groups.items()):
+            for client in list(members.values()):
+                if client.last_update_ms >= limit_ms:
+                    continue
+                _log.warning("producer %r of %s is silent, closing its connection", client, group)
+                del members[client.connection]
+                self._forget_client_id(client)
+                client.connection.close()
+            self._drop_if_empty(group, members)
+
+    def _drop_if_empty(self, group: str, members: "dict[Connection, Client]") -> None:
+        if not members and not self._keeps_empty_groups:
+            self._groups.pop(group, None)
+
+    def _forget_client_id(self, client: Client) -> None:
+        # Not where it means a newer connection of the client, nor while another group has this one: the
+        # official broker forgets it then too, and replies to the client fail from there on.
+        if self._by_client_id.get(client.client_id) is not client.connection:
+            return
+        if not any(client.connection in members for members in self._groups.values()):
+            del self._by_client_id[client.client_id]

@@ -1,0 +1,59 @@
+"""Which groups pop which topics instead of pulling them, kept in config/messageRequestMode.json.
+
+    {"messageRequestModeMap": {topic: {group: {"consumerGroup", "mode", "popShareQueueNum", "topic"}}}}
+
+Mirrors `MessageRequestModeManager`; belongs to the event loop. Asked by `pop/assignment_handlers.py`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from pocketmq.protocol.bodies.client import (
+    MessageRequestModeSerializeWrapper,
+    SetMessageRequestModeRequestBody,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
+from pocketmq.store.tables.json_table import JsonTable
+
+MAX_MODES: Final = 100_000
+"""Pairs of topic and group; a request for more is refused."""
+
+
+class RequestModes(JsonTable):
+    """All modes that were set."""
+
+    def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
+        super().__init__(config_folder / "messageRequestMode.json", now_ms)
+        self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        return sum(map(len, self._modes.values())) >= MAX_MODES
+
+    def find(self, topic: str, group: str) -> SetMessageRequestModeRequestBody | None:
+        return self._modes.get(topic, {}).get(group)
+
+    def set(self, topic: str, group: str, mode: SetMessageRequestModeRequestBody) -> None:
+        self._modes.setdefault(topic, {})[group] = mode
+        self.dirty = True
+
+    def replace_all(self, modes: dict[str, dict[str, SetMessageRequestModeRequestBody]]) -> bool:
+        """A slave takes over its master's modes; those the master does not have go. False where nothing changed."""
+        if modes == self._modes:
+            return False
+        self._modes = modes
+        self.dirty = True
+        return True
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """The answer to 402 and the file."""
+        return fastjson.dumps(
+            MessageRequestModeSerializeWrapper(message_request_mode_map=self._modes), pretty=pretty
+        )
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+        self._modes = stored.message_request_mode_map
+        return True

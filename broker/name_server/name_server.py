@@ -1,0 +1,140 @@
+"""The name server's state and its clockwork: the route table, the key-value settings, the scan for silent brokers.
+
+It is the `state` of a `Server` with the `NAME_SERVER` handlers:
+
+    name_server = NameServer(config, clock, emulate=5)
+    server = Server(NAME_SERVER, name_server, version=..., on_close=name_server.connection_closed)
+    await server.listen(host, port); name_server.start(server); ...; await server.close(); name_server.stop()
+
+Mirrors `NamesrvController`.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.requests.name_server import NotifyMinBrokerIdChange
+from pocketmq.store.clock import Clock
+
+from ..errors import PeerError
+from ..network.connection import Connection
+from .kv_config import KvConfig
+from .route_table import RouteTable
+
+if TYPE_CHECKING:
+    from ..config.broker_config import NameServerConfig
+    from ..network.server import Server
+
+_log = logging.getLogger("pocketmq.name_server")
+
+FIRST_SCAN_SECONDS: Final = 5.0
+SCAN_SECONDS_4: Final = 10.0
+"""4.x scans every 10 s; 5.x has a setting for it."""
+MAX_NOTICES: Final = 256
+"""At most so many 905 under way; a broker that misses one learns of the change by its own questions."""
+
+
+class NameServer:
+    """`start` and `stop` mirror each other. All of it belongs to the event loop's thread."""
+
+    def __init__(self, config: "NameServerConfig", clock: Clock, *, emulate: int = 5) -> None:
+        self.config = config
+        self.emulate = emulate
+        self.routes = RouteTable(config, clock, self._min_broker_changed, emulate=emulate)
+        self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None)
+        self._clock = clock
+        self._started_ms = clock.monotonic_ms()
+        self._server: Server | None = None
+        self._scan: asyncio.TimerHandle | None = None
+        self._notices: set[asyncio.Task[None]] = set()
+        self._brokers: dict[str, Connection] = {}
+
+    def start(self, server: "Server") -> None:
+        """Read the key-value settings and begin to look for silent brokers. `StoreError`: damaged settings."""
+        self.kv.load()
+        self._server = server
+        self._started_ms = self._clock.monotonic_ms()
+        self._scan = server.loop.call_later(FIRST_SCAN_SECONDS, self._scan_and_rest)
+
+    def stop(self) -> None:
+        """End the scan and the notices under way. The server's connections are the server's."""
+        if self._scan is not None:
+            self._scan.cancel()
+        for task in self._notices:
+            task.cancel()
+        self._server = None
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget the brokers that spoke on it."""
+        for address in [one for one, held in self._brokers.items() if held is connection]:
+            del self._brokers[address]
+        self.routes.connection_closed(connection)
+
+    @property
+    def is_ready(self) -> bool:
+        """False while clients shall wait for brokers to register first (needWaitForService, 5.x)."""
+        if not self.config.need_wait_for_service or self.emulate < 5:
+            return True
+        return self._clock.monotonic_ms() - self._started_ms >= self.config.wait_seconds_for_service * 1000
+
+    def scan(self) -> None:
+        """Drop the brokers that were silent for too long, and close their connections."""
+        for connection in self.routes.expire():
+            connection.close()
+
+    def _scan_and_rest(self) -> None:
+        assert self._server is not None
+        try:
+            self.scan()
+        except Exception:
+            _log.exception("scan for silent brokers failed")
+        seconds = self.config.scan_not_active_broker_interval / 1000 if self.emulate >= 5 else SCAN_SECONDS_4
+        self._scan = self._server.loop.call_later(seconds, self._scan_and_rest)
+
+    # -- telling brokers who has the smallest id
+
+    def _min_broker_changed(
+        self, addresses: dict[int, str], offline_address: str | None, ha_address: str | None
+    ) -> None:
+        if self._server is None or not addresses or len(self._notices) >= MAX_NOTICES:
+            return
+        smallest = min(addresses)
+        notice = NotifyMinBrokerIdChange(
+            min_broker_id=smallest,
+            min_broker_addr=addresses[smallest],
+            offline_broker_addr=offline_address,
+            ha_broker_addr=ha_address,
+        )
+        # The newcomer knows its own id; of a loss everyone is told.
+        told = [
+            address
+            for broker_id, address in addresses.items()
+            if offline_address is not None or len(addresses) == 1 or broker_id != smallest
+        ]
+        _log.info(
+            "smallest broker id is now %d (%s): telling %s", smallest, addresses[smallest], ", ".join(told)
+        )
+        task = self._server.loop.create_task(
+            self._tell(told, notice), name="notices of a new smallest broker id"
+        )
+        self._notices.add(task)
+        task.add_done_callback(self._notices.discard)
+
+    async def _tell(self, told: list[str], notice: NotifyMinBrokerIdChange) -> None:
+        for address in told:
+            try:
+                connection = await self._broker_at(address)
+            except PeerError as error:
+                _log.warning("smallest broker id not told to %s: %s", address, error)
+                continue
+            connection.notify(notice)
+
+    async def _broker_at(self, address: str) -> Connection:
+        connection = self._brokers.get(address)
+        if connection is not None and not connection.closed:
+            return connection
+        if self._server is None:
+            raise PeerError("the name server stops")
+        connection = self._brokers[address] = await self._server.connect(address)
+        return connection

@@ -1,0 +1,371 @@
+"""The name server's memory: which brokers live, and which topics have queues on them.
+
+Mirrors `RouteInfoManager`, step by step where a client or a tool can see the difference between the two lines. It is
+a plain data structure: no sockets, no JSON, no timers. What it answers about topics is in `topic_routes.py`; requests
+come in through `name_server_handlers.py`. Touched by the event loop's thread only.
+
+    topics      topic -> broker name -> QueueData       only what a master (5.x: or its stand-in) told
+    brokers     broker name -> BrokerData               addresses by broker id, 0 is the master
+    clusters    cluster -> broker names                 insertion order, the value means nothing
+    live        (cluster, address) -> LiveBroker        when it last spoke, and on which connection
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicQueueMappingInfo
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.clock import Clock
+
+from ..errors import BrokerError
+
+if TYPE_CHECKING:
+    from ..config.broker_config import NameServerConfig
+    from ..network.connection import Connection
+
+_log = logging.getLogger("pocketmq.route_table")
+
+MASTER_ID: Final = 0
+EXPIRY_MS: Final = 120_000
+"""A broker silent for longer is dropped; 5.x brokers may name another time when they register."""
+
+BrokerKey = tuple[str, str]
+"""Cluster and address. 4.x goes by the address alone: its cluster is the empty text."""
+MinBrokerChanged = Callable[[dict[int, str], str | None, str | None], None]
+"""Told the addresses by id, the address that went (or None) and the HA address of the newcomer (or None)."""
+
+
+class LiveBroker:
+    """Official BrokerLiveInfo. `last_update_ms` is on the clock that never goes back."""
+
+    __slots__ = ("connection", "data_version", "ha_server_addr", "last_update_ms", "timeout_ms")
+
+    def __init__(
+        self,
+        connection: "Connection | None",
+        data_version: DataVersion,
+        ha_server_addr: str,
+        last_update_ms: int,
+        timeout_ms: int,
+    ) -> None:
+        self.connection = connection
+        self.data_version = data_version
+        self.ha_server_addr = ha_server_addr
+        self.last_update_ms = last_update_ms
+        self.timeout_ms = timeout_ms
+
+
+class RouteTable:
+    """Official RouteInfoManager. `min_broker_changed` is called where 5.x sends its 905, setting permitting."""
+
+    def __init__(
+        self,
+        config: "NameServerConfig",
+        clock: Clock,
+        min_broker_changed: MinBrokerChanged,
+        *,
+        emulate: int = 5,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._min_broker_changed = min_broker_changed
+        self._is_5 = emulate >= 5
+        self.topics: dict[str, dict[str, QueueData]] = {}
+        self.brokers: dict[str, BrokerData] = {}
+        self.clusters: dict[str, dict[str, None]] = {}
+        self.live: dict[BrokerKey, LiveBroker] = {}
+        self.filter_servers: dict[BrokerKey, list[str]] = {}
+        self.queue_mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
+
+    def key(self, cluster: str, address: str) -> BrokerKey:
+        """What a broker is known by in `live` and `filter_servers`."""
+        return (cluster, address) if self._is_5 else ("", address)
+
+    # -- registration
+
+    def register(
+        self,
+        request: RegisterBroker,
+        wrapper: TopicConfigAndMappingSerializeWrapper,
+        filter_servers: list[str] | None,
+        connection: "Connection | None",
+    ) -> RegisterBrokerReply:
+        """Take a broker and its topics in, and tell a slave its master.
+
+        5.x refuses two cases: a broker not yet known that names exactly one topic (it takes that for a change report
+        of a broker it has dropped), by `BrokerError`; an address whose state version is behind the one that holds its
+        id, by an empty reply.
+        """
+        address, broker_id = request.broker_addr, request.broker_id
+        self.clusters.setdefault(request.cluster_name, {})[request.broker_name] = None
+        group, is_first = self._group_of(request)
+        addresses = _addresses(group)
+        is_new_minimum = bool(addresses) and broker_id < min(addresses)
+        for other_id in [one for one, held in addresses.items() if held == address and one != broker_id]:
+            del addresses[other_id]
+        if self._is_5:
+            if self._is_behind(request, addresses.get(broker_id), wrapper.data_version):
+                self.live.pop(self.key(request.cluster_name, address), None)
+                return RegisterBrokerReply()
+            if broker_id not in addresses and len(wrapper.topic_config_table) == 1:
+                raise BrokerError(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        is_first = is_first or not addresses.get(broker_id)
+        addresses[broker_id] = address
+        is_stand_in = request.enable_acting_master is not None and MASTER_ID != broker_id == min(addresses)
+        if broker_id == MASTER_ID or (self._is_5 and is_stand_in):
+            self._take_topics(request, group, wrapper, is_first)
+        self._keep_alive(request, wrapper.data_version, filter_servers, connection)
+        if is_new_minimum and self._config.notify_min_broker_id_changed:
+            self._min_broker_changed(addresses, None, request.ha_server_addr)
+        return self._master_for(request, addresses)
+
+    def _group_of(self, request: RegisterBroker) -> tuple[BrokerData, bool]:
+        """The broker's group as this registration leaves it, and whether it is new."""
+        held = self.brokers.get(request.broker_name)
+        group = BrokerData(
+            cluster=request.cluster_name if held is None else held.cluster,
+            broker_name=request.broker_name,
+            broker_addrs={} if held is None else held.broker_addrs,
+            zone_name=request.zone_name if self._is_5 else None,
+            enable_acting_master=bool(request.enable_acting_master) if self._is_5 else None,
+        )
+        self.brokers[request.broker_name] = group
+        return group, held is None
+
+    def _is_behind(self, request: RegisterBroker, holder: str | None, version: DataVersion) -> bool:
+        if not holder or holder == request.broker_addr:
+            return False
+        live = self.live.get(self.key(request.cluster_name, holder))
+        if live is None or live.data_version.state_version <= version.state_version:
+            return False
+        _log.warning(
+            "%s of %s stays with %s: %s has an older state version",
+            request.broker_id, request.broker_name, holder, request.broker_addr,
+        )  # fmt: skip
+        return True
+
+    def _take_topics(
+        self,
+        request: RegisterBroker,
+        group: BrokerData,
+        wrapper: TopicConfigAndMappingSerializeWrapper,
+        is_first: bool,
+    ) -> None:
+        name = request.broker_name
+        live = self.live.get(self.key(request.cluster_name, request.broker_addr))
+        is_changed = is_first or live is None or live.data_version != self._seen(wrapper.data_version)
+        mappings = wrapper.topic_queue_mapping_info_map
+        if self._is_5 and self._config.delete_topic_with_broker_registration and not mappings:
+            kept = wrapper.topic_config_table
+            self._forget_topics(
+                name, [one for one, on in self.topics.items() if name in on and one not in kept]
+            )
+        is_read_only = request.broker_id != MASTER_ID and group.enable_acting_master
+        for config in wrapper.topic_config_table.values():
+            # 5.x also takes what it misses from an unchanged table; 4.x trusts the version.
+            if is_changed or (self._is_5 and name not in self.topics.get(config.name, {})):
+                self._put_queues(name, config, config.perm & ~PERM_WRITE if is_read_only else config.perm)
+        if is_changed and self._is_5:
+            for topic, mapping in mappings.items():
+                self.queue_mappings.setdefault(topic, {})[mapping.bname or ""] = mapping
+
+    def _put_queues(self, broker_name: str, config: TopicConfig, perm: int) -> None:
+        self.topics.setdefault(config.name, {})[broker_name] = QueueData(
+            broker_name=broker_name,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=perm,
+            topic_sys_flag=config.topic_sys_flag,
+        )
+
+    def _keep_alive(
+        self,
+        request: RegisterBroker,
+        data_version: DataVersion,
+        filter_servers: list[str] | None,
+        connection: "Connection | None",
+    ) -> None:
+        key = self.key(request.cluster_name, request.broker_addr)
+        if key not in self.live:
+            _log.info("broker %s (%d) registered at %s", request.broker_name, request.broker_id, key[1])
+        timeout_ms = request.heartbeat_timeout_millis if self._is_5 else None
+        self.live[key] = LiveBroker(
+            connection,
+            self._seen(data_version),
+            request.ha_server_addr,
+            self._clock.monotonic_ms(),
+            EXPIRY_MS if timeout_ms is None else timeout_ms,
+        )
+        if filter_servers:
+            self.filter_servers[key] = filter_servers
+        elif filter_servers is not None:
+            self.filter_servers.pop(key, None)
+
+    def _master_for(self, request: RegisterBroker, addresses: dict[int, str]) -> RegisterBrokerReply:
+        master = addresses.get(MASTER_ID)
+        if request.broker_id == MASTER_ID or master is None:
+            return RegisterBrokerReply()
+        live = self.live.get(self.key(request.cluster_name, master))
+        if live is None:
+            return RegisterBrokerReply()
+        return RegisterBrokerReply(ha_server_addr=live.ha_server_addr, master_addr=master)
+
+    def _seen(self, version: DataVersion) -> DataVersion:
+        """4.x knows no state version: it neither compares it nor gives it back."""
+        return version if self._is_5 else msgspec.structs.replace(version, state_version=0)
+
+    # -- signs of life
+
+    def known_version(self, cluster: str, address: str) -> DataVersion | None:
+        """The data version of a live broker's topics."""
+        live = self.live.get(self.key(cluster, address))
+        return None if live is None else live.data_version
+
+    def is_changed(self, cluster: str, address: str, version: DataVersion | None) -> bool:
+        """Should a broker with this data version register again? Yes, if it names none."""
+        return version is None or self.known_version(cluster, address) != self._seen(version)
+
+    def touch(self, cluster: str, address: str) -> None:
+        """The broker lives (904, 322)."""
+        live = self.live.get(self.key(cluster, address))
+        if live is not None:
+            live.last_update_ms = self._clock.monotonic_ms()
+
+    def expire(self) -> list["Connection"]:
+        """Drop the brokers that were silent for too long; returns their connections, to be closed."""
+        now_ms = self._clock.monotonic_ms()
+        silent = [key for key, live in self.live.items() if live.last_update_ms + live.timeout_ms < now_ms]
+        connections = []
+        for key in silent:
+            live = self.live[key]
+            _log.warning("broker %s silent for more than %d ms: dropped", key[1], live.timeout_ms)
+            self._drop(key)
+            if live.connection is not None:
+                connections.append(live.connection)
+        return connections
+
+    def connection_closed(self, connection: "Connection") -> None:
+        """Drop the brokers that last spoke on this connection."""
+        for key in [key for key, live in self.live.items() if live.connection is connection]:
+            _log.info("broker %s dropped: its connection closed", key[1])
+            self._drop(key)
+
+    # -- leaving
+
+    def unregister(self, cluster: str, address: str, broker_name: str, broker_id: int) -> None:
+        """A broker leaves (104). 5.x goes by its address, 4.x by its id."""
+        key = self.key(cluster, address)
+        if self.live.pop(key, None) is not None:
+            _log.info("broker %s (%d) unregistered from %s", broker_name, broker_id, address)
+        self.filter_servers.pop(key, None)
+        group = self.brokers.get(broker_name)
+        if group is None:
+            return
+        addresses = _addresses(group)
+        was_minimum = bool(addresses) and broker_id == min(addresses)
+        if self._is_5:
+            for held in [one for one, value in addresses.items() if value == address]:
+                del addresses[held]
+        else:
+            addresses.pop(broker_id, None)
+        if not addresses:
+            self._remove_group(broker_name, [cluster])
+            return
+        if self._is_5 and group.enable_acting_master:
+            self._after_reduction(broker_name, addresses, address if was_minimum else None)
+
+    def _drop(self, key: BrokerKey) -> None:
+        """Forget a broker that is gone without a word."""
+        cluster, address = key
+        self.live.pop(key, None)
+        self.filter_servers.pop(key, None)
+        for name, group in self.brokers.items():
+            addresses = _addresses(group)
+            broker_id = next((one for one, held in addresses.items() if held == address), None)
+            if broker_id is None or (self._is_5 and group.cluster != cluster):
+                continue
+            if self._is_5:
+                self.unregister(cluster, address, name, broker_id)
+                return
+            del addresses[broker_id]
+            if not addresses:
+                self._remove_group(name, [one for one, names in self.clusters.items() if name in names][:1])
+            return
+
+    def _remove_group(self, broker_name: str, clusters: Iterable[str]) -> None:
+        del self.brokers[broker_name]
+        for cluster in clusters:
+            names = self.clusters.get(cluster, {})
+            names.pop(broker_name, None)
+            if not names:
+                self.clusters.pop(cluster, None)
+        self._forget_topics(broker_name, [topic for topic, on in self.topics.items() if broker_name in on])
+
+    def _after_reduction(self, broker_name: str, addresses: dict[int, str], gone: str | None) -> None:
+        """A group with acting masters lost a member: without a master nothing is written there."""
+        if MASTER_ID not in addresses:
+            self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
+        if gone is not None and self._config.notify_min_broker_id_changed:
+            self._min_broker_changed(addresses, gone, None)
+
+    def _forget_topics(self, broker_name: str, topics: Iterable[str]) -> None:
+        for topic in topics:
+            queues = self.topics[topic]
+            del queues[broker_name]
+            if not queues:
+                del self.topics[topic]
+
+    # -- what administrators do
+
+    def wipe_write_permission(self, broker_name: str) -> int:
+        """Topics changed: nobody is sent to this broker any more, until it registers a change (205)."""
+        return self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
+
+    def add_write_permission(self, broker_name: str) -> int:
+        """Topics changed: each of them may be read and written there (327)."""
+        return self._change_permission(broker_name, lambda _: PERM_READ | PERM_WRITE)
+
+    def _change_permission(self, broker_name: str, changed: Callable[[int], int]) -> int:
+        count = 0
+        for queues in self.topics.values():
+            queue = queues.get(broker_name)
+            if queue is not None:
+                queues[broker_name] = msgspec.structs.replace(queue, perm=changed(queue.perm))
+                count += 1
+        return count
+
+    def register_topic(self, topic: str, queues: list[QueueData]) -> None:
+        """Queues of one topic (217), up to the first of a broker that is not known; a new topic all or nothing."""
+        known = []
+        for queue in queues:
+            if queue.broker_name not in self.brokers:
+                break
+            known.append(queue)
+        if topic not in self.topics and len(known) < len(queues):
+            _log.warning("topic %s not taken: broker %s is not known", topic, queues[len(known)].broker_name)
+            return
+        if known:
+            held = self.topics.setdefault(topic, {})
+            held.update({queue.broker_name or "": queue for queue in known})
+
+    def delete_topic(self, topic: str, cluster: str | None) -> None:
+        """Forget the route of a topic; with a cluster, only that on its brokers (216)."""
+        if not cluster:
+            self.topics.pop(topic, None)
+            return
+        queues = self.topics.get(topic, {})
+        for broker_name in [name for name in self.clusters.get(cluster, {}) if name in queues]:
+            self._forget_topics(broker_name, [topic])
+
+
+def _addresses(group: BrokerData) -> dict[int, str]:
+    """Addresses by broker id; every group in the table has the map."""
+    assert group.broker_addrs is not None
+    return group.broker_addrs

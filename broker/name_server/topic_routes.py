@@ -1,0 +1,137 @@
+"""What the name server answers about topics: the route of one, and lists of many.
+
+Functions over a `RouteTable`, which they only read. The route is put together for each question, because a name
+server keeps few topics and every answer may differ (zone, acting master). Mirrors the reading half of
+`RouteInfoManager` and `ZoneRouteRPCHook`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicList, TopicRouteData
+from pocketmq.protocol.message.flags import TOPIC_UNIT, TOPIC_UNIT_SUB, is_writeable
+
+from .route_table import MASTER_ID, RouteTable
+
+MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
+"""Brokers read these routes to find each other: no acting master is shown there."""
+
+
+def find_route(table: RouteTable, topic: str, *, with_acting_master: bool) -> TopicRouteData | None:
+    """Queues and brokers of a topic; None where no queue, or none of its brokers, is known.
+
+    `with_acting_master` (5.x, supportActingMaster): in a group without a master that agreed to it and holds the topic
+    without write permission, the smallest id is shown as 0.
+    """
+    queues = table.topics.get(topic)
+    if queues is None:
+        return None
+    groups = [table.brokers[name] for name in queues if name in table.brokers]
+    if not groups:
+        return None
+    if with_acting_master and not topic.startswith(MEMBER_TOPIC_PREFIX):
+        groups = [_with_acting_master(group, queues[group.broker_name or ""]) for group in groups]
+    return TopicRouteData(
+        queue_datas=list(queues.values()),
+        broker_datas=groups,
+        filter_server_table=_filter_servers(table, groups),
+        topic_queue_mapping_by_broker=table.queue_mappings.get(topic),
+    )
+
+
+def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
+    """The part of a route that lies in a zone: its brokers, and the groups that have no master anyway."""
+    wanted = zone_name.lower()
+    kept = [
+        group
+        for group in route.broker_datas
+        if MASTER_ID not in (group.broker_addrs or {}) or (group.zone_name or "").lower() == wanted
+    ]
+    names = {group.broker_name for group in kept}
+    known = {group.broker_name for group in route.broker_datas}
+    gone = {
+        address
+        for group in route.broker_datas
+        if group.broker_name not in names
+        for address in (group.broker_addrs or {}).values()
+    }
+    return TopicRouteData(
+        order_topic_conf=route.order_topic_conf,
+        queue_datas=[
+            one for one in route.queue_datas if one.broker_name in names or one.broker_name not in known
+        ],
+        broker_datas=kept,
+        filter_server_table={at: them for at, them in route.filter_server_table.items() if at not in gone},
+        topic_queue_mapping_by_broker=route.topic_queue_mapping_by_broker,
+    )
+
+
+def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
+    """Topics with queues on a broker of the cluster (224)."""
+    names = table.clusters.get(cluster, {}).keys()
+    return TopicList(topic_list=[topic for topic, queues in table.topics.items() if names & queues.keys()])
+
+
+def system_topics(table: RouteTable) -> TopicList:
+    """Names of clusters and brokers, which are topics too, and one broker to ask for the rest (304)."""
+    names = dict.fromkeys(table.clusters)
+    for brokers in table.clusters.values():
+        names.update(brokers)
+    addresses = (
+        address for group in table.brokers.values() for address in (group.broker_addrs or {}).values()
+    )
+    return TopicList(topic_list=list(names), broker_addr=next(addresses, None))
+
+
+def unit_topics(table: RouteTable) -> TopicList:
+    """Topics with the unit flag (311)."""
+    return _topics_where(table, lambda flag: flag & TOPIC_UNIT != 0)
+
+
+def unit_sub_topics(table: RouteTable) -> TopicList:
+    """Topics with the unit-subscription flag (312)."""
+    return _topics_where(table, lambda flag: flag & TOPIC_UNIT_SUB != 0)
+
+
+def unit_sub_topics_without_unit(table: RouteTable) -> TopicList:
+    """Topics with the unit-subscription flag and without the unit flag (313)."""
+    return _topics_where(table, lambda flag: flag & (TOPIC_UNIT | TOPIC_UNIT_SUB) == TOPIC_UNIT_SUB)
+
+
+def _topics_where(table: RouteTable, is_wanted: Callable[[int], bool]) -> TopicList:
+    """By the flag of the first broker that told of the topic: all of them should agree."""
+    return TopicList(
+        topic_list=[
+            topic
+            for topic, queues in table.topics.items()
+            if queues and is_wanted(next(iter(queues.values())).topic_sys_flag)
+        ]
+    )
+
+
+def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:
+    addresses = group.broker_addrs or {}
+    if not addresses or MASTER_ID in addresses or not group.enable_acting_master or is_writeable(queue.perm):
+        return group
+    smallest = min(addresses)
+    shown = {MASTER_ID: addresses[smallest]}
+    shown.update({one: address for one, address in addresses.items() if one != smallest})
+    return BrokerData(
+        cluster=group.cluster,
+        broker_name=group.broker_name,
+        broker_addrs=shown,
+        zone_name=group.zone_name,
+        enable_acting_master=group.enable_acting_master,
+    )
+
+
+def _filter_servers(table: RouteTable, groups: list[BrokerData]) -> dict[str, list[str]]:
+    if not table.filter_servers:
+        return {}
+    found = {}
+    for group in groups:
+        for address in (group.broker_addrs or {}).values():
+            servers = table.filter_servers.get(table.key(group.cluster or "", address))
+            if servers is not None:
+                found[address] = servers
+    return found

@@ -1,0 +1,369 @@
+"""One TCP connection, either way: requests in and replies out, and our own requests to the peer.
+
+The class is what asyncio calls. A pass handles up to sixteen frames of what was read and answers them with one write;
+what is left waits for the next turn of the loop, so that the peer works on the first answers while we make more, and
+so do other connections. Bodies go to the socket as the views they are. Nothing here knows what a request means:
+`dispatch.py` has the table. Its state is touched by the event loop's thread only.
+
+Bounds (`server.Limits`): a frame is at most 16 MiB; a peer that is far ahead of us or does not read is not read from,
+and while it does not read nothing more is handled of what was read already; so many coroutine handlers and own requests
+are under way; a connection without traffic for the idle limit is closed.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+
+from ..errors import BrokerError, PeerError
+from .dispatch import HELD, Answer, Call, Handler, Held
+
+if TYPE_CHECKING:
+    from .server import Server
+
+_log = logging.getLogger("pocketmq.connection")
+
+SMALL_BODY_BYTES: Final = 1024
+"""Bodies up to this size are joined with their header; larger ones keep their own buffer."""
+
+PASS_FRAMES: Final = 16
+"""Frames handled in one pass, some 0.3 ms of sends. Fewer cost more turns of the loop; with more the peer has longer to
+wait for its first answers, while it could work."""
+PASS_BYTES: Final = 256 * 1024
+"""Bodies written in one pass before others get their turn: small requests may have large answers."""
+AHEAD_BYTES: Final = 256 * 1024
+"""Read from a peer while it waits for its turn, before it is not read from."""
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+Result = Answer | Reply | Held | None
+
+
+def _packed(address: str, port: int) -> bytes:
+    """The peer as records carry it; an IPv4 address mapped into IPv6 counts as IPv4."""
+    try:
+        return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
+    except ValueError:  # a socket without an IP address
+        return pack_host("127.0.0.1", 0)
+
+
+class Connection(asyncio.Protocol):
+    """Mirrors what `NettyRemotingAbstract` does for one channel. Owned by its `Server`."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self.loop = server.loop
+        self._handlers = server.handlers.table
+        self._state = server.state
+        self._guard = server.guard
+        self.signer: Callable[[Command, Body | None], None] | None = None
+        """Signs our requests to this peer, where we are one of its users."""
+        self._cutter = FrameCutter()
+        self._transport: asyncio.Transport | None = None
+        self._out: list[Body] = []
+        self._out_bytes = 0
+        self._unhandled: deque[Command] = deque()
+        self._ahead_bytes = 0
+        self._has_turn = False
+        self._is_choked = False
+        self._in_pass = False
+        self._flush_scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: dict[int, asyncio.Future[Command]] = {}
+        self.peer = ""
+        self.packed_host = _packed("127.0.0.1", 0)
+        self.last_activity = 0.0
+        self.closed = False
+
+    # -- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
+        self._transport.set_write_buffer_limits(high=self._server.limits.unread_bytes)
+        host = transport.get_extra_info("peername") or ("", 0)
+        self.packed_host = _packed(host[0], host[1])
+        self.peer = f"{host[0]}:{host[1]}"
+        self.last_activity = self.loop.time()
+        self._server.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_activity = self.loop.time()
+        self._unhandled += self._cutter.feed(data)
+        if not self._has_turn and not self._is_choked:
+            self._handle()
+            return
+        self._ahead_bytes += len(data)
+        if self._ahead_bytes > AHEAD_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _handle(self) -> None:
+        """One pass. What is left when it has got long, or its answers have, waits for the next turn of the loop."""
+        unhandled, left = self._unhandled, PASS_FRAMES
+        self._in_pass = True
+        try:
+            while unhandled and left and self._out_bytes <= PASS_BYTES:
+                left -= 1
+                command = unhandled.popleft()
+                if command.flag & RESPONSE_FLAG:
+                    self._reply_received(command)
+                else:
+                    self._request_received(command)
+        finally:
+            self._in_pass = False
+            is_long = self._out_bytes > PASS_BYTES
+            if self._out:
+                self._flush()
+        if unhandled:
+            if is_long and self._transport is not None:
+                self._transport.pause_reading()
+            if not self._has_turn:
+                self._has_turn = True
+                self.loop.call_soon(self._take_turn)
+        elif self._cutter.failure is not None:
+            _log.warning("closing %s: %s", self.peer, self._cutter.failure)
+            self.close()
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Handle what is left of an interrupted pass, then read on; while the peer does not read, neither."""
+        transport = self._transport
+        if self._is_choked or transport is None or transport.is_closing():
+            return
+        if self._unhandled:
+            self._handle()
+        if not self._unhandled and not self._is_choked and not transport.is_closing():
+            self._ahead_bytes = 0
+            transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._is_choked = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._is_choked = False
+        self._go_on()
+
+    def eof_received(self) -> bool:
+        """What the peer sent before its end counts: a one-way sender writes and is gone."""
+        while self._unhandled and not self._is_choked:
+            self._handle()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._unhandled.clear()
+        for task in self._tasks:
+            task.cancel()
+        for future in self._calls.values():
+            if not future.done():
+                future.set_exception(PeerError(f"connection to {self.peer} closed"))
+        self._calls.clear()
+        self._server.disconnected(self)
+
+    # -- answering requests
+
+    def _request_received(self, command: Command) -> None:
+        if self._guard is not None:
+            try:
+                self._guard(command, self.peer)
+            except Exception as error:
+                self.answer(command, self._refusal(command, error))
+                return
+        handler = self._handlers.get(command.code)
+        if handler is None:
+            self._refuse_unknown(command)
+            return
+        try:
+            request = from_fields(handler.request_type, command.fields)
+            if handler.wants_call:
+                result = handler.function(self._state, request, Call(self, command))
+            else:
+                result = handler.function(self._state, request)
+        except Exception as error:
+            result = self._refusal(command, error)
+        if handler.is_coroutine and isinstance(result, Coroutine):
+            self._start(command, handler, result)
+        elif result is not HELD:
+            self.answer(command, result)
+
+    def answer(self, command: Command, result: Result) -> None:
+        """Write the reply to `command`: in this read pass, or with the next turn of the loop."""
+        if self.closed or command.flag & ONEWAY_FLAG:
+            return
+        code, remark, body = 0, None, None
+        fields: dict[str, str] = {}
+        if isinstance(result, Answer):
+            code, remark, body = result.code, result.remark, result.body
+            if result.reply is None:
+                fields = result.fields or fields
+            else:
+                fields = to_fields(result.reply)
+                if result.fields is not None:
+                    fields.update(result.fields)
+        elif isinstance(result, Reply):
+            fields = to_fields(result)
+        reply = Command(
+            code,
+            command.opaque,
+            RESPONSE_FLAG,
+            remark,
+            fields,
+            None,
+            "JAVA",
+            self._server.version,
+            command.header_type,
+        )
+        self.write(reply, body)
+
+    def write(self, command: Command, body: Body | Sequence[Body] | None = None) -> None:
+        """Queue one frame; everything queued in one pass goes out with one write."""
+        out = self._out
+        if body is None:
+            out.append(encode_prefix(command, 0))
+        elif isinstance(body, bytes | memoryview):
+            size = len(body)
+            self._out_bytes += size
+            if size <= SMALL_BODY_BYTES:
+                out.append(b"".join((encode_prefix(command, size), body)))
+            else:
+                out += (encode_prefix(command, size), body)
+        else:
+            size = sum(map(len, body))
+            self._out_bytes += size
+            out.append(encode_prefix(command, size))
+            out += body
+        if not self._in_pass and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        self._out_bytes = 0
+        out = self._out
+        transport = self._transport
+        if not out or transport is None or transport.is_closing():
+            out.clear()
+            return
+        self._out = []
+        if len(out) == 1:
+            transport.write(out[0])
+        else:
+            transport.writelines(out)
+
+    def _start(self, command: Command, handler: Handler, result: Coroutine[Any, Any, Result]) -> None:
+        if len(self._tasks) >= self._server.limits.tasks:
+            result.close()
+            busy = "[OVERLOAD]system busy, start flow control for a while"
+            self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=busy))
+            return
+        name = f"{handler.request_type.name} of {self.peer}"
+        task = self.loop.create_task(self._finish(command, result), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish(self, command: Command, coroutine: Coroutine[Any, Any, Result]) -> None:
+        try:
+            result = await coroutine
+            if result is not HELD:
+                self.answer(command, result)
+        except Exception as error:
+            # Also an answer that has no form on the wire: some repeat what a client said.
+            self.answer(command, self._refusal(command, error))
+
+    def _refusal(self, command: Command, error: Exception) -> Answer:
+        if isinstance(error, BrokerError):
+            return Answer(code=error.code, remark=error.remark)
+        remark = f"{type(error).__name__}: {error}"
+        if not isinstance(error, FieldError | BodyError):
+            _log.error(
+                "code %d of %s, opaque %d: %s",
+                command.code,
+                self.peer,
+                command.opaque,
+                remark,
+                exc_info=error,
+            )
+        return Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark)
+
+    def _refuse_unknown(self, command: Command) -> None:
+        self._server.unknown_code(command.code, self.peer)
+        remark = f" request type {command.code} not supported"
+        self.answer(command, Answer(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
+
+    # -- our own requests to the peer
+
+    async def call(
+        self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
+    ) -> tuple[Command, ReplyT]:
+        """Send a request and wait for its reply: the frame, and its header read as the declared reply.
+
+        Raises `BrokerError` with the peer's code and remark where it refused, `PeerError` where no answer came.
+        """
+        command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
+        if command.code != ResponseCode.SUCCESS:
+            raise BrokerError(command.code, command.remark or "")
+        reply: ReplyT = from_fields(request.reply_type, command.fields)  # type: ignore[assignment]
+        return command, reply
+
+    async def exchange(
+        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+    ) -> Command:
+        """Send a request and wait for the reply frame, whatever its code. `PeerError` where none came."""
+        if self.closed or len(self._calls) >= self._server.limits.calls:
+            raise PeerError(f"cannot send to {self.peer}")
+        opaque = self._server.next_opaque()
+        future: asyncio.Future[Command] = self.loop.create_future()
+        self._calls[opaque] = future
+        try:
+            command = self._request(request, opaque, 0)
+            if self.signer is not None:
+                self.signer(command, body)
+            self.write(command, body)
+            async with asyncio.timeout(timeout_seconds):
+                return await future
+        except TimeoutError:
+            raise PeerError(f"{self.peer} did not answer {request.name} in {timeout_seconds:g} s") from None
+        finally:
+            self._calls.pop(opaque, None)
+
+    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+        """Send a one-way request; lost in silence where the peer is gone or does not read."""
+        if self.closed or self._transport is None:
+            return
+        if self._transport.get_write_buffer_size() > self._server.limits.unread_bytes:
+            return
+        self.write(self._request(request, self._server.next_opaque(), ONEWAY_FLAG), body)
+
+    def _request(self, request: Request[Any], opaque: int, flag: int) -> Command:
+        return Command(request.code, opaque, flag, None, to_fields(request), version=self._server.version)
+
+    def _reply_received(self, command: Command) -> None:
+        future = self._calls.get(command.opaque)
+        if future is not None and not future.done():
+            if command.body is not None:
+                command.body = bytes(command.body)
+            future.set_result(command)
+
+    # -- ending
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what the peer has not read yet it will not get."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,130 @@
+"""From a request code to the function that answers it.
+
+A handler is declared with the request it takes; the table is filled at import and never changes. A plain function
+answers in the same pass of the loop; a coroutine function becomes a task of its connection.
+
+    @handles(GetMaxOffset)
+    def get_max_offset(broker: Broker, request: GetMaxOffset) -> OffsetReply: ...
+
+A handler that needs the frame itself (body, peer, version, opaque) takes a third argument, the `Call`. It returns a
+`Reply` (code 0), `None` (code 0, no fields), an `Answer`, or `HELD` when it has kept the call to answer later.
+Refusals are raised as `BrokerError`.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
+
+import msgspec
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Reply, Request
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+class Answer(msgspec.Struct):
+    """A reply with more than header fields. `body` may be several buffers, written without joining them."""
+
+    code: int = 0
+    reply: Reply | None = None
+    remark: str | None = None
+    body: Body | Sequence[Body] | None = None
+    fields: dict[str, str] | None = None
+    """Header fields beyond those of `reply`."""
+
+
+class Held:
+    """The type of `HELD`."""
+
+
+HELD: Final = Held()
+"""Returned by a handler that keeps its call and answers later (a suspended pull)."""
+
+
+class Call:
+    """One request being handled: its frame and the connection to answer on."""
+
+    __slots__ = ("command", "connection")
+
+    def __init__(self, connection: "Connection", command: Command) -> None:
+        self.connection = connection
+        self.command = command
+
+    @property
+    def body(self) -> Body:
+        """The request body, empty where the frame had none."""
+        body = self.command.body
+        return b"" if body is None else body
+
+    def answer(self, result: "Answer | Reply | None") -> None:
+        """Answer a held call; a call whose connection is gone, or a one-way one, is dropped in silence."""
+        self.connection.answer(self.command, result)
+
+
+class Handler:
+    """One entry of the table."""
+
+    __slots__ = ("function", "is_coroutine", "request_type", "wants_call")
+
+    def __init__(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> None:
+        parameters = list(inspect.signature(function).parameters)
+        self.request_type = request_type
+        self.function = function
+        self.wants_call = len(parameters) == 3
+        self.is_coroutine = inspect.iscoroutinefunction(function)
+
+
+class Handlers:
+    """The requests one server answers. Filled while the handler modules are imported."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.table: dict[int, Handler] = {}
+
+    def handles(self, *request_types: type[Request[Any]]) -> Callable[[FunctionT], FunctionT]:
+        """Register the decorated function for these requests; wrong types or a second handler fail at import."""
+
+        def register(function: FunctionT) -> FunctionT:
+            for request_type in request_types:
+                self._check(request_type, function)
+                self.table[request_type.code] = Handler(request_type, function)
+            return function
+
+        return register
+
+    def _check(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> None:
+        code = request_type.code
+        if code in self.table:
+            raise TypeError(f"{self.name}: code {code} has a handler already")
+        parameters = list(inspect.signature(function).parameters)
+        if len(parameters) not in (2, 3):
+            raise TypeError(f"{self.name}: a handler takes (state, request) or (state, request, call)")
+        hints = get_type_hints(function, localns=_Forgiving())
+        declared = hints.get(parameters[1])
+        accepted = [kind for kind in get_args(declared) or (declared,) if isinstance(kind, type)]
+        if not any(issubclass(request_type, kind) for kind in accepted):
+            raise TypeError(f"{self.name}: {function.__name__} does not take a {request_type.__name__}")
+
+    def without(self, *codes: int) -> "Handlers":
+        """The same table less some codes: the fast port serves no pulls."""
+        other = Handlers(self.name)
+        other.table = {code: handler for code, handler in self.table.items() if code not in codes}
+        return other
+
+
+class _Forgiving(dict[str, Any]):
+    """Names a handler module imports only for type checking read as Any."""
+
+    def __missing__(self, key: str) -> Any:
+        return Any
+
+
+BROKER: Final = Handlers("broker")
+"""What the broker answers."""
+NAME_SERVER: Final = Handlers("name server")
+"""What the name server answers."""
+
+handles = BROKER.handles

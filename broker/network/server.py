@@ -1,0 +1,185 @@
+"""A listening remoting server: its connections, their limits, and a clean end.
+
+The name server and the broker are two of these with different handler tables. It also opens connections to peers
+(`connect`), which are the same objects the other way round.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from ..access.access_control import Guard, Signer
+from ..errors import PeerError, StartError
+from .connection import Connection
+from .dispatch import Handlers
+from .tls import Tls
+from .tls_stream import FirstByte
+
+_log = logging.getLogger("pocketmq.server")
+
+IDLE_SCAN_SECONDS: Final = 10.0
+"""At most; a short idle limit is looked at more often."""
+CONNECT_TIMEOUT_SECONDS: Final = 3.0
+FREE_PORT_TRIES: Final = 10
+MAX_PORT: Final = 65_535
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds of each connection; defaults and names as in `config/broker_config.py`."""
+
+    idle_seconds: float = 120.0
+    """A connection without a read for this long is closed, as the official server's idle handler does."""
+    unread_bytes: int = 4_194_304
+    """A peer that leaves more than this unread is not read from until it catches up."""
+    tasks: int = 4096
+    calls: int = 4096
+
+
+class Server:
+    """Sockets of one role. `start`/`listen` and `close` mirror each other; all on one event loop.
+
+    `on_close` is called once for each connection that ends, after its calls have failed. `connection` makes one of its
+    connections.
+    """
+
+    def __init__(
+        self,
+        handlers: Handlers,
+        state: Any,
+        *,
+        version: int,
+        on_close: Callable[[Connection], None] | None = None,
+        limits: Limits | None = None,
+        connection: "Callable[[Server], Connection]" = Connection,
+        guard: Guard | None = None,
+        tls: Tls | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        self.handlers = handlers
+        self.state = state
+        self.version = version
+        self.limits = limits or Limits()
+        self.guard = guard
+        """Asked about each request before its handler sees it; `None` where everybody may do everything."""
+        self.signer = signer
+        """Signs what is asked on connections we open."""
+        self.tls = tls
+        """How TLS is spoken here; `None` where it is not."""
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.waiting: set[FirstByte] = set()
+        """Those nobody has said anything on, where the first byte tells TLS from frames."""
+        self._on_close = on_close
+        self.new_connection = connection
+        self._opaque = itertools.count(1)
+        self._unknown_codes: set[int] = set()
+        self._listeners: list[asyncio.Server] = []
+        self._is_closed = False
+        self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
+        self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Serve on `host:port` (0 picks a free port) and return the port. `StartError` where it is taken."""
+        listener = await self._listen_once(host, port)
+        for _ in range(FREE_PORT_TRIES):
+            bound: int = listener.sockets[0].getsockname()[1]
+            if all(one.getsockname()[1] == bound for one in listener.sockets):
+                break
+            # A host with several addresses: each got a free port of its own, but clients are told one.
+            listener.close()
+            await asyncio.sleep(0.01)  # uvloop closes with its next turn
+            try:
+                listener = await self._listen_once(host, bound)
+            except StartError:  # free for the first address only
+                listener = await self._listen_once(host, port)
+        self._listeners.append(listener)
+        return bound
+
+    async def _listen_once(self, host: str, port: int) -> asyncio.Server:
+        try:
+            return await self.loop.create_server(self._protocol, host, port, backlog=1024)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
+
+    def _protocol(self) -> Connection | FirstByte:
+        return self.new_connection(self) if self.tls is None or not self.tls.is_served else FirstByte(self)
+
+    async def connect(self, address: str) -> Connection:
+        """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
+        it fails."""
+        host, port = host_and_port(address)
+        context = self.tls.client_context() if self.tls is not None and self.tls.uses_client else None
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+                _, connection = await self.loop.create_connection(
+                    lambda: self.new_connection(self), host, port, ssl=context
+                )
+            connection.signer = self.signer
+        except (OSError, TimeoutError) as error:
+            raise PeerError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
+        return connection
+
+    async def close(self) -> None:
+        """Stop listening, end every connection, and wait until they are gone (at most 2 s)."""
+        self._is_closed = True
+        self._idle_scan.cancel()
+        for listener in self._listeners:
+            listener.close()
+        for peer in self._peers():
+            peer.close()
+        for _ in range(100):
+            if not self.connections:
+                break
+            await asyncio.sleep(0.02)
+        for connection in list(self.connections):
+            connection.abort()
+        await asyncio.sleep(0)  # for those the end comes with the next turn of the loop
+        self._listeners.clear()
+
+    def next_opaque(self) -> int:
+        return next(self._opaque) & 0x7FFFFFFF
+
+    # -- called by the connections
+
+    def connected(self, connection: Connection | FirstByte) -> None:
+        if isinstance(connection, FirstByte):
+            self.waiting.add(connection)
+        else:
+            self.connections.add(connection)
+        if self._is_closed:  # taken from the backlog after the listener had been closed
+            connection.abort()
+
+    def disconnected(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self._on_close is not None:
+            self._on_close(connection)
+
+    def unknown_code(self, code: int, peer: str) -> None:
+        """Say once for each code that it is not served."""
+        if code not in self._unknown_codes and len(self._unknown_codes) < 1000:
+            self._unknown_codes.add(code)
+            _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
+
+    def _peers(self) -> list[Connection | FirstByte]:
+        return [*self.connections, *self.waiting]
+
+    def _close_idle(self) -> None:
+        limit = self.loop.time() - self.limits.idle_seconds
+        for connection in self._peers():
+            if connection.last_activity < limit:
+                _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
+                connection.abort()  # it may be idle because it does not read: no waiting for that
+        self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """`host:port` or `[host]:port` taken apart; `PeerError` for any other text."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > MAX_PORT:
+        raise PeerError("not of the form host:port")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,193 @@
+"""TLS as the official servers have it: on the ports of everything else, told apart by the first byte.
+
+    tls.server.mode               permissive (default): plain and TLS; enforcing: TLS alone; disabled: plain alone
+    tls.test.mode.enable          true (default): a certificate of our own making, which proves nothing to anybody
+    tls.server.certPath           certificate chain, PEM            tls.server.keyPath       its key, PEM (PKCS#8)
+    tls.server.keyPassword        of an encrypted key               tls.server.trustCertPath whose client certificates
+    tls.server.need.client.auth   none (default), optional, require                          are believed
+    tls.server.authClient         true: client certificates are checked against them
+    tls.enable, useTLS            our own connections, to name servers, begin with TLS
+    tls.client.trustCertPath      whose server certificates are believed where tls.client.authServer is true
+
+The same keys may stand in the file that tls.config.file names. Certificates are read again when their files change.
+Nothing is loaded before the first TLS connection; only what cannot work stops the start. The bytes are the business
+of `tls_stream.py`. Mirrors `TlsSystemConfig` and `TlsHelper`. Keys are never logged.
+"""
+
+import contextlib
+import datetime
+import logging
+import os
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ..errors import StartError
+
+if TYPE_CHECKING:
+    from ..config.broker_config import BrokerConfig
+
+_log = logging.getLogger("pocketmq.tls")
+
+_VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require": ssl.CERT_REQUIRED}
+_CERTIFICATE_DAYS: Final = 365
+
+
+class Tls:
+    """Contexts for one process, made when they are first wanted."""
+
+    def __init__(self, config: "BrokerConfig") -> None:
+        self._config = config
+        self._server: ssl.SSLContext | None = None
+        self._client: ssl.SSLContext | None = None
+        self._read: dict[str, float] = {}
+
+    @property
+    def is_served(self) -> bool:
+        return self._config.tls_server_mode != "disabled"
+
+    @property
+    def is_enforced(self) -> bool:
+        return self._config.tls_server_mode == "enforcing"
+
+    def check(self) -> None:
+        """Raise `StartError` for certificates and keys that cannot be used."""
+        if self.is_served and not self._config.tls_test_mode_enable:
+            self.server_context()
+        if self.uses_client:
+            self.client_context()
+
+    def server_context(self) -> ssl.SSLContext:
+        """For connections that begin with TLS. Raises `StartError` where certificate or key cannot be read."""
+        changed = self._server is not None and self._times() != self._read
+        if self._server is None or changed:
+            try:
+                self._server = self._make_server_context()
+            except StartError as error:
+                if self._server is None:
+                    raise
+                _log.error("changed certificates are not taken: %s", error)
+            self._read = self._times()
+        return self._server
+
+    @property
+    def uses_client(self) -> bool:
+        """Whether our own connections begin with TLS: asked for, or our own name server wants nothing else."""
+        config = self._config
+        return config.tls_enable or config.use_tls or self.is_enforced
+
+    def client_context(self) -> ssl.SSLContext:
+        """For our own connections. Without authServer every server is believed, as officially."""
+        if self._client is None:
+            config = self._config
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False  # officially neither: brokers are known by address
+            context.verify_mode = ssl.CERT_NONE
+            if config.tls_client_auth_server and not config.tls_test_mode_enable:
+                context.verify_mode = ssl.CERT_REQUIRED
+                _trust(context, config.tls_client_trust_cert_path, "tls.client.trustCertPath")
+            if config.tls_client_cert_path and not config.tls_test_mode_enable:
+                _identify(
+                    context,
+                    config.tls_client_cert_path,
+                    config.tls_client_key_path,
+                    config.tls_client_key_password,
+                    "tls.client",
+                    config.tls_config_file,
+                )
+            self._client = context
+        return self._client
+
+    def _make_server_context(self) -> ssl.SSLContext:
+        config = self._config
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if config.tls_test_mode_enable:
+            _identify_as_nobody(context)
+            return context
+        _identify(
+            context,
+            config.tls_server_cert_path,
+            config.tls_server_key_path,
+            config.tls_server_key_password,
+            "tls.server",
+            config.tls_config_file,
+        )
+        wanted = config.tls_server_need_client_auth
+        # Officially a certificate nobody checks satisfies `require` without authClient; here it is checked.
+        if wanted == "require" or config.tls_server_auth_client:
+            context.verify_mode = _VERIFY[wanted]
+        if context.verify_mode is not ssl.CERT_NONE:
+            _trust(context, config.tls_server_trust_cert_path, "tls.server.trustCertPath")
+        return context
+
+    def _times(self) -> dict[str, float]:
+        config = self._config
+        times = {}
+        for path in (
+            config.tls_server_cert_path,
+            config.tls_server_key_path,
+            config.tls_server_trust_cert_path,
+        ):
+            with contextlib.suppress(OSError):
+                times[path] = os.stat(path).st_mtime
+        return times
+
+
+def _identify(
+    context: ssl.SSLContext, cert_path: str, key_path: str, password: str, prefix: str, conf_file: str
+) -> None:
+    if not cert_path or not key_path:
+        raise StartError(
+            f"{prefix}.certPath and {prefix}.keyPath are needed unless tls.test.mode.enable is true; "
+            f"tls.config.file is {conf_file}"
+        )
+    try:
+        # A callback, for without one OpenSSL asks at the terminal.
+        context.load_cert_chain(cert_path, key_path, password=lambda: password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not readable"
+        raise StartError(f"{prefix}.certPath={cert_path}, keyPath={key_path}: {reason}") from None
+
+
+def _trust(context: ssl.SSLContext, path: str, key: str) -> None:
+    if not path:
+        raise StartError(f"{key} is needed: it says whose certificates are believed")
+    try:
+        context.load_verify_locations(path)
+    except (ssl.SSLError, OSError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not readable"
+        raise StartError(f"{key}={path}: {reason}") from None
+
+
+def _identify_as_nobody(context: ssl.SSLContext) -> None:
+    """A key and a certificate signed with it, made now and forgotten at the end."""
+    import tempfile
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pocketmq test mode")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=_CERTIFICATE_DAYS))
+        .sign(key, hashes.SHA256())
+    )
+    text = certificate.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable by us alone; ssl reads only files
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+        context.load_cert_chain(path)
+    finally:
+        Path(path).unlink(missing_ok=True)

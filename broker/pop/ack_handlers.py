@@ -1,0 +1,213 @@
+"""Popped messages are done, or want more time: 200051 ACK_MESSAGE, 200151 BATCH_ACK_MESSAGE, 200053.
+
+An ack is stored beside the checkpoint its receipt names and looked at when the checkpoint's time is over (`revive.py`);
+so it is accepted whether such a checkpoint exists or not, as officially. In order pop it moves the group at once. More
+time means a new checkpoint of one message, and an ack of the old one. Mirrors `AckMessageProcessor` and
+`ChangeInvisibleTimeProcessor`.
+"""
+
+from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
+from pocketmq.protocol.bodies.revive import Ack, CheckPoint
+from pocketmq.protocol.message.pop_receipt import ORDER_REVIVE_QUEUE, Receipt, parse_receipt, real_topic
+from pocketmq.protocol.requests.pop import (
+    AckMessage,
+    BatchAckMessage,
+    ChangeMessageInvisibleTime,
+    ChangeMessageInvisibleTimeReply,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..network.dispatch import Answer, Call, handles
+from ..sending.send_checks import faq
+from .ordered_pops import NO_PLACE
+from .revive_log import put_ack, put_checkpoint
+
+
+@handles(AckMessage)
+def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
+    """The message at `offset` is done."""
+    _check_topic_and_queue(broker, request, call)
+    topic, queue_id, offset = request.topic, request.queue_id, request.offset
+    minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+    if not minimum <= offset <= maximum:
+        raise BrokerError(
+            ResponseCode.NO_MESSAGE,
+            f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
+        )
+    receipt = parse_receipt(request.extra_info)
+    if receipt.is_ordered:
+        remark = _ack_ordered(
+            broker,
+            topic,
+            request.consumer_group,
+            queue_id,
+            offset,
+            receipt.pop_time_ms,
+            receipt.invisible_time_ms,
+            call,
+        )
+        if remark is not None:
+            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+        return
+    _store_ack(broker, request, receipt)
+
+
+@handles(BatchAckMessage)
+def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> Answer:
+    """Many messages, perhaps of several queues, are done."""
+    body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
+    if not body.acks:
+        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+    answer = Answer()
+    for ack in body.acks:
+        remark = _ack_batch(broker, ack, body.broker_name, call)
+        if remark is not None:
+            answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, remark
+    return answer
+
+
+@handles(ChangeMessageInvisibleTime)
+def change_message_invisible_time(
+    broker: Broker, request: ChangeMessageInvisibleTime, call: Call
+) -> ChangeMessageInvisibleTimeReply | None:
+    """Hide a message for another while, from now on."""
+    _check_topic_and_queue(broker, request, call)
+    topic, queue_id, offset = request.topic, request.queue_id, request.offset
+    if not broker.store.min_offset(topic, queue_id) <= offset < broker.store.max_offset(topic, queue_id):
+        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+    receipt = parse_receipt(request.extra_info)
+    now_ms = broker.clock.now_ms()
+    if receipt.is_ordered:
+        return _change_ordered(broker, request, receipt, now_ms)
+    point = CheckPoint(
+        start_offset=offset,
+        pop_time=now_ms,
+        invisible_time=request.invisible_time,
+        revive_time=now_ms + request.invisible_time,
+        num=1,
+        queue_id=queue_id,
+        topic=topic,
+        group=request.consumer_group,
+        diffs=[0],
+        broker_name=receipt.broker_name,
+        suspend=request.suspend,
+    )
+    if 0 <= receipt.revive_queue_id < broker.config.revive_queue_num:
+        put_checkpoint(broker, point, receipt.revive_queue_id)
+    _store_ack(broker, request, receipt)
+    return ChangeMessageInvisibleTimeReply(
+        pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
+    )
+
+
+def _check_topic_and_queue(
+    broker: Broker, request: AckMessage | ChangeMessageInvisibleTime, call: Call
+) -> None:
+    topic_config = broker.topics.find(request.topic)
+    if topic_config is None:
+        remark = f"topic[{request.topic}] not exist, apply first please! {faq(broker)}"
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+    if not 0 <= request.queue_id < topic_config.read_queue_nums:
+        raise BrokerError(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
+            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
+        )
+
+
+def _store_ack(broker: Broker, request: AckMessage | ChangeMessageInvisibleTime, receipt: Receipt) -> None:
+    ack = Ack(
+        ack_offset=request.offset,
+        start_offset=receipt.start_offset,
+        group=request.consumer_group,
+        topic=request.topic,
+        queue_id=request.queue_id,
+        pop_time=receipt.pop_time_ms,
+        broker_name=receipt.broker_name,
+    )
+    _put(broker, ack, receipt.revive_queue_id, receipt.pop_time_ms + receipt.invisible_time_ms)
+
+
+def _put(broker: Broker, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
+    """Store an ack where a checkpoint may stand. Any other was made up: it is accepted, as officially, and has no
+    effect."""
+    broker.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
+    furthest_ms = broker.clock.now_ms() + broker.config.store.timer_max_delay_sec * 1000
+    if 0 <= revive_queue_id < broker.config.revive_queue_num and due_ms <= furthest_ms:
+        put_ack(broker, ack, revive_queue_id, due_ms)
+
+
+def _ack_batch(broker: Broker, batch: BatchAck, broker_name: str | None, call: Call) -> str | None:
+    """One element of a batch; the refusal of its last bad offset in order pop."""
+    group = batch.consumer_group or ""
+    topic = real_topic(batch.topic or "", group, batch.retry)
+    queue_id = batch.queue_id
+    minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+    offsets = [offset for offset in batch.offsets() if minimum <= offset <= maximum]
+    remark = None
+    if batch.revive_queue_id == ORDER_REVIVE_QUEUE:
+        for offset in offsets:
+            remark = (
+                _ack_ordered(
+                    broker, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, call
+                )
+                or remark
+            )
+        return remark
+    if offsets:
+        ack = Ack(
+            ack_offset=-1,
+            start_offset=batch.start_offset,
+            group=group,
+            topic=topic,
+            queue_id=queue_id,
+            pop_time=batch.pop_time,
+            broker_name=broker_name,
+            ack_offsets=offsets,
+        )
+        _put(broker, ack, batch.revive_queue_id, batch.pop_time + batch.invisible_time)
+    return None
+
+
+def _ack_ordered(
+    broker: Broker,
+    topic: str,
+    group: str,
+    queue_id: int,
+    offset: int,
+    pop_time_ms: int,
+    invisible_time_ms: int,
+    call: Call,
+) -> str | None:
+    """Move the group; the words of the refusal for an offset that is not out."""
+    stood_at = broker.offsets.query(topic, group, queue_id)
+    if offset < stood_at:
+        return None
+    place = broker.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
+    if place >= 0:
+        if not broker.offsets.has_reset(topic, group, queue_id):
+            broker.offsets.commit(topic, group, queue_id, place)
+        if not broker.ordered_pops.is_blocked(None, topic, group, queue_id, invisible_time_ms):
+            broker.queue_freed(topic, group, queue_id)
+        return None
+    if place != NO_PLACE:
+        return None
+    key = f"{topic}@{group}@{queue_id}"
+    return f"offset is illegal, key:{key}, old:{stood_at}, commit:{offset}, next:{place}, /{call.connection.peer}"
+
+
+def _change_ordered(
+    broker: Broker, request: ChangeMessageInvisibleTime, receipt: Receipt, now_ms: int
+) -> ChangeMessageInvisibleTimeReply | None:
+    topic, group, queue_id = request.topic, request.consumer_group, request.queue_id
+    if request.offset < broker.offsets.query(topic, group, queue_id):
+        return None
+    until_ms = now_ms + request.invisible_time
+    broker.ordered_pops.hide_until(topic, group, queue_id, request.offset, receipt.pop_time_ms, until_ms)
+    return ChangeMessageInvisibleTimeReply(
+        pop_time=receipt.pop_time_ms,
+        invisible_time=until_ms - receipt.pop_time_ms,
+        revive_qid=ORDER_REVIVE_QUEUE,
+    )

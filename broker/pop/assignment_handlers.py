@@ -1,0 +1,168 @@
+"""The broker says who reads which queues: 400 QUERY_ASSIGNMENT, 401 and 402 for pull or pop.
+
+For clients with `clientRebalance=false`. The queues are those of the topic's route, from a name server, on all brokers;
+the members are those of the group here. In pop mode every client is given queue -1 of each broker (any queue), or with
+popShareQueueNum its own share and those of so many members after it. Mirrors `QueryAssignmentProcessor`.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pocketmq.protocol.bodies.client import (
+    MessageModel,
+    MessageQueueAssignment,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+    SetMessageRequestModeRequestBody,
+)
+from pocketmq.protocol.bodies.routes import TopicRouteData
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.flags import PERM_READ
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_lmq, is_retry_topic
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..broker import Broker
+from ..errors import BrokerError, PeerError
+from ..network.dispatch import Answer, Call, handles
+
+_log = logging.getLogger("pocketmq.assignment")
+
+PULL: Final = "PULL"
+POP: Final = "POP"
+
+Allocate = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+"""One client's share of sorted queues among sorted client ids."""
+
+
+@handles(QueryAssignment)
+async def query_assignment(broker: Broker, request: QueryAssignment, call: Call) -> Answer:
+    """Which queues one client reads, and how. Nothing is said where nothing is known."""
+    body = QueryAssignmentRequestBody.decode(call.body)
+    if body.topic is None or body.consumer_group is None:
+        raise BodyError("QueryAssignmentRequestBody: topic and consumerGroup are wanted")
+    mode = broker.request_modes.find(body.topic, body.consumer_group) or _default_mode(broker, body.topic)
+    queues = await _queues_for(broker, body, mode)
+    assignments = None
+    if queues is not None:
+        assignments = [MessageQueueAssignment(message_queue=queue, mode=mode.mode) for queue in queues]
+    return Answer(body=QueryAssignmentResponseBody(message_queue_assignments=assignments).encode())
+
+
+@handles(SetMessageRequestMode)
+async def set_message_request_mode(broker: Broker, request: SetMessageRequestMode, call: Call) -> None:
+    """A group pulls or pops a topic from now on; answered when it is on disk."""
+    body = SetMessageRequestModeRequestBody.decode(call.body)
+    topic, group = body.topic or "", body.consumer_group or ""
+    if is_retry_topic(topic):
+        raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+    if broker.topics.find(topic) is None:
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+    if body.mode not in (PULL, POP):
+        raise BodyError(f"SetMessageRequestModeRequestBody: mode {body.mode[:40]!r} is neither PULL nor POP")
+    if broker.groups.find_or_create(group) is None:
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+    if broker.request_modes.is_full:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "too many request modes")
+    broker.request_modes.set(topic, group, body)
+    broker.rhythm.save_soon(broker.request_modes)
+    await broker.rhythm.saved(broker.request_modes)
+
+
+@handles(GetAllMessageRequestMode)
+def get_all_message_request_mode(broker: Broker, request: GetAllMessageRequestMode) -> Answer:
+    """Everything that was set, for slaves."""
+    return Answer(body=broker.request_modes.to_json())
+
+
+def _default_mode(broker: Broker, topic: str) -> SetMessageRequestModeRequestBody:
+    config = broker.config
+    if is_retry_topic(topic) or config.default_message_request_mode != POP:
+        return SetMessageRequestModeRequestBody(mode=PULL)
+    return SetMessageRequestModeRequestBody(mode=POP, pop_share_queue_num=config.default_pop_share_queue_num)
+
+
+async def _queues_for(
+    broker: Broker, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody
+) -> list[MessageQueue] | None:
+    topic, group, client_id = body.topic or "", body.consumer_group or "", body.client_id or ""
+    if body.message_model not in (MessageModel.BROADCASTING, MessageModel.CLUSTERING):
+        return None
+    is_broadcasting = body.message_model == MessageModel.BROADCASTING
+    if is_lmq(topic) and not is_broadcasting:
+        queues: list[MessageQueue] | None = [MessageQueue(topic, broker.config.broker_name, 0)]
+    else:
+        queues = await _route_queues(broker, topic)
+    if queues is None or is_broadcasting or not broker.config.server_load_balancer_enable:
+        return queues
+    members = broker.consumers.get(group)
+    allocate = _STRATEGIES.get(body.strategy_name or "")
+    if members is None or allocate is None or not queues or not client_id:
+        return None
+    client_ids = sorted(members.client_ids())
+    if mode.mode == POP:
+        shares = _pop_shares(allocate, client_id, sorted(queues), client_ids, mode.pop_share_queue_num)
+    else:
+        shares = allocate(client_id, sorted(queues), client_ids)
+    return list(dict.fromkeys(shares))
+
+
+async def _route_queues(broker: Broker, topic: str) -> list[MessageQueue] | None:
+    """The readable queues of a topic on all brokers; None where no name server knows it."""
+    try:
+        body = await broker.registration.ask(GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True))
+        route = TopicRouteData.decode(body)
+    except (BrokerError, PeerError, BodyError) as error:
+        _log.debug("no route of %s: %s", topic, error)
+        return None
+    return [
+        MessageQueue(topic, data.broker_name or "", queue_id)
+        for data in route.queue_datas
+        if data.perm & PERM_READ
+        for queue_id in range(data.read_queue_nums)
+    ]
+
+
+def _averagely(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG: neighbouring queues, the first clients one more where it does not come out even."""
+    if client_id not in client_ids:
+        return []
+    index = client_ids.index(client_id)
+    share, left = divmod(len(queues), len(client_ids))
+    first = index * share + min(index, left)
+    return list(queues[first : first + share + (index < left)])
+
+
+def _averagely_by_circle(
+    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> list[MessageQueue]:
+    """AVG_BY_CIRCLE: dealt out in turn."""
+    if client_id not in client_ids:
+        return []
+    return list(queues[client_ids.index(client_id) :: len(client_ids)])
+
+
+_STRATEGIES: Final[dict[str, Allocate]] = {"AVG": _averagely, "AVG_BY_CIRCLE": _averagely_by_circle}
+
+
+def _pop_shares(
+    allocate: Allocate,
+    client_id: str,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    share_queue_num: int,
+) -> list[MessageQueue]:
+    if share_queue_num <= 0 or share_queue_num >= len(client_ids) - 1:
+        return [MessageQueue(queue.topic, queue.broker_name, -1) for queue in queues]
+    if client_id not in client_ids:
+        return []
+    index = client_ids.index(client_id)
+    if len(client_ids) > len(queues):  # at least one queue for everybody
+        return [queues[index % len(queues)]]
+    sharers = [client_ids[(index + step) % len(client_ids)] for step in range(share_queue_num + 1)]
+    return [queue for sharer in sharers for queue in allocate(sharer, queues, client_ids)]

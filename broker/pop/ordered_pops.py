@@ -1,0 +1,213 @@
+"""Messages popped in order: which are out, and how far each queue may go on. Kept in config/consumerOrderInfo.json.
+
+    {"table": {"topic@group": {queue: {
+        "popTime", "i" invisible ms, "o" [first offset, then differences from it], "cm" bits of those acknowledged,
+        "ot" {offset: next visible time}, "oc" {offset: times consumed before}, "l" last pop, "a" attempt id}}}}
+
+While a message of a queue is out, the group gets nothing more of that queue: until all are acknowledged, or the time of
+each that is not is over; a pop with the attempt id of the one before gets the same again at once. The group's offset is
+the first one not acknowledged. There are no checkpoints, so nothing is copied to a retry topic. Mirrors
+`QueueLevelConsumerManager` and its lock timer; belongs to the event loop.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import field
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.message.pop_receipt import retry_flag
+from pocketmq.protocol.text import fastjson
+from pocketmq.store.files.json_file import MAX_FILE_BYTES
+from pocketmq.store.tables.json_table import JsonTable
+
+STALE_PLACE: Final = -2
+"""An ack of an older pop: nothing happens."""
+NO_PLACE: Final = -1
+"""An ack of an offset that is not out."""
+FORGOTTEN_AFTER_MS: Final = 86_400_000
+
+
+class OrderInfo(Body, frozen=True):
+    """What is out of one queue for one group (official OrderInfo). Times in ms."""
+
+    pop_time: int = 0
+    invisible_time: int | None = field(name="i", default=None)
+    offset_list: list[int] = field(name="o", default_factory=list)
+    next_visible: dict[int, int] | None = field(name="ot", default=None)
+    consumed: dict[int, int] | None = field(name="oc", default=None)
+    last_consume: int = field(name="l", default=0)
+    done_bits: int = field(name="cm", default=0)
+    attempt_id: str | None = field(name="a", default=None)
+
+    def offsets(self) -> list[int]:
+        first = self.offset_list[0] if self.offset_list else 0
+        return [first + difference if place else first for place, difference in enumerate(self.offset_list)]
+
+    def open_until(self) -> list[int]:
+        """For each message that is not acknowledged, when it may be given out again."""
+        default = self.pop_time + (self.invisible_time or 0)
+        later = self.next_visible or {}
+        return [
+            later.get(offset, default)
+            for place, offset in enumerate(self.offsets())
+            if not self.done_bits >> place & 1
+        ]
+
+
+class OrderFile(Body, frozen=True):
+    table: dict[str, dict[int, OrderInfo]] = field(default_factory=dict)
+
+
+class OrderedPops(JsonTable):
+    """All queues that groups pop in order."""
+
+    def __init__(
+        self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
+    ) -> None:
+        """`on_free_at` is told of topic, group, queue and the time from which the queue is no longer blocked."""
+        super().__init__(config_folder / "consumerOrderInfo.json", now_ms)
+        self._table: dict[str, dict[int, OrderInfo]] = {}
+        self._on_free_at = on_free_at
+
+    def is_blocked(
+        self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time_ms: int
+    ) -> bool:
+        """May the group get nothing of this queue now?"""
+        info = self._find(topic, group, queue_id)
+        if info is None or not info.offset_list:
+            return False
+        if info.attempt_id is not None and info.attempt_id == attempt_id:
+            return False
+        if not info.invisible_time or info.invisible_time <= 0:
+            info = msgspec.structs.replace(info, invisible_time=invisible_time_ms)
+            self._put(topic, group, queue_id, info)
+        now_ms = self._now_ms()
+        return any(now_ms < until_ms for until_ms in info.open_until())
+
+    def popped(
+        self,
+        attempt_id: str | None,
+        topic: str,
+        group: str,
+        queue_id: int,
+        pop_time_ms: int,
+        invisible_time_ms: int,
+        offsets: Sequence[int],
+    ) -> list[str]:
+        """Note what was given out; returns the parts of orderCountInfo."""
+        before = self._find(topic, group, queue_id)
+        first = offsets[0]
+        info = OrderInfo(
+            pop_time=pop_time_ms,
+            invisible_time=invisible_time_ms,
+            offset_list=[first, *(offset - first for offset in offsets[1:])],
+            last_consume=self._now_ms(),
+            attempt_id=attempt_id,
+            consumed=None if before is None else _consumed(before, attempt_id, offsets),
+        )
+        self._put(topic, group, queue_id, info)
+        self._tell_free_at(topic, group, queue_id, info)
+        flag, consumed = retry_flag(topic), info.consumed or {}
+        parts = [f"{flag} qo{queue_id}%{offset} {times}" for offset, times in consumed.items()]
+        least = min(consumed.values()) if len(consumed) == len(offsets) else 0
+        return [*parts, f"{flag} {queue_id} {least}"]
+
+    def acknowledge(self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int) -> int:
+        """One message is done. The offset the group stands at now, or `STALE_PLACE` or `NO_PLACE`."""
+        info = self._find(topic, group, queue_id)
+        if info is None:
+            return offset + 1
+        if not info.offset_list:
+            return NO_PLACE
+        if pop_time_ms != info.pop_time:
+            return STALE_PLACE
+        offsets = info.offsets()
+        if offset not in offsets:
+            return NO_PLACE
+        done_bits = info.done_bits | 1 << offsets.index(offset)
+        info = msgspec.structs.replace(info, done_bits=done_bits)
+        self._put(topic, group, queue_id, info)
+        self._tell_free_at(topic, group, queue_id, info)
+        for place, one in enumerate(offsets):
+            if not done_bits >> place & 1:
+                return one
+        return offsets[-1] + 1
+
+    def hide_until(
+        self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int, until_ms: int
+    ) -> None:
+        """Give one message more time, or less."""
+        info = self._find(topic, group, queue_id)
+        if info is None or info.pop_time != pop_time_ms:
+            return
+        info = msgspec.structs.replace(info, next_visible={**(info.next_visible or {}), offset: until_ms})
+        self._put(topic, group, queue_id, info)
+        self._tell_free_at(topic, group, queue_id, info)
+
+    def clear(self, topic: str, group: str, queue_id: int) -> None:
+        """Forget what is out of a queue: its offset was reset."""
+        if self._table.get(_key(topic, group), {}).pop(queue_id, None) is not None:
+            self.dirty = True
+
+    def clean(self, queues_of: Callable[[str, str], int]) -> None:
+        """Forget queues that are gone or were not popped for a day. `queues_of(topic, group)` is how many there are."""
+        limit_ms = self._now_ms() - FORGOTTEN_AFTER_MS
+        for key, queues in list(self._table.items()):
+            topic, _, group = key.partition("@")
+            count = queues_of(topic, group)
+            for queue_id, info in list(queues.items()):
+                if queue_id >= count or info.last_consume < limit_ms:
+                    del queues[queue_id]
+                    self.dirty = True
+            if not queues:
+                del self._table[key]
+                self.dirty = True
+
+    def _find(self, topic: str, group: str, queue_id: int) -> OrderInfo | None:
+        queues = self._table.get(_key(topic, group))
+        return None if queues is None else queues.get(queue_id)
+
+    def _put(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
+        self._table.setdefault(_key(topic, group), {})[queue_id] = info
+        self.dirty = True
+
+    def _tell_free_at(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
+        open_until = info.open_until()
+        if open_until:
+            self._on_free_at(topic, group, queue_id, max(open_until))
+
+    def announce(self) -> None:
+        """Say of each queue when it is free, after the table was loaded."""
+        for key, queues in self._table.items():
+            topic, _, group = key.partition("@")
+            for queue_id, info in queues.items():
+                self._tell_free_at(topic, group, queue_id, info)
+
+    # --- text
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        members: dict[str, Any] = {
+            "orderInfoCount": len(self._table),
+            "orderedConsumptionLevel": "QUEUE",
+            "table": self._table,
+        }
+        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        self._table = fastjson.decode(content, OrderFile, max_bytes=MAX_FILE_BYTES).table
+        return True
+
+
+def _key(topic: str, group: str) -> str:
+    return f"{topic}@{group}"
+
+
+def _consumed(before: OrderInfo, attempt_id: str | None, offsets: Sequence[int]) -> dict[int, int]:
+    """How often each message was given out before; the same attempt does not count again."""
+    counts = before.consumed or {}
+    if before.attempt_id is not None and before.attempt_id == attempt_id:
+        return counts
+    out_before = set(before.offsets())
+    return {offset: counts.get(offset, 0) + 1 for offset in offsets if offset in out_before}

@@ -1,0 +1,193 @@
+"""Handing messages out one by one: 200050 POP_MESSAGE, with long polling.
+
+Checks in the order of `PopMessageProcessor`, then the retry topic of the group (first in one of five requests, else
+last) and the topic itself, one queue or all. Who finds nothing may wait (`pop_waiters.py`) and is handled again from
+the start. What is read and noted is in `pop_reading.py`; acks are in `ack_handlers.py`, the next to read.
+"""
+
+import random
+from typing import Final
+
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.pop_receipt import ORDER_REVIVE_QUEUE
+from pocketmq.protocol.message.topics import pop_retry_topic
+from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..broker import Broker
+from ..errors import BrokerError
+from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
+from ..filters.tag_filter import TagsMatch, expression_match
+from ..network.dispatch import HELD, Answer, Call, Held, handles
+from ..sending.send_checks import faq
+from .pop_reading import PopReading
+from .pop_waiters import Polling, PopWaiter
+
+MAX_MESSAGES: Final = 32
+LATE_MS: Final = 500
+"""A request that comes so long after its waiting time is over is not looked at: nobody reads the answer."""
+PRIORITY: Final = "PRIORITY"
+
+
+@handles(PopMessage)
+def pop_message(broker: Broker, request: PopMessage, call: Call) -> Answer | Held:
+    """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
+    return _pop(broker, request, call, request.born_time or broker.clock.now_ms())
+
+
+def _pop(broker: Broker, request: PopMessage, call: Call, born_ms: int) -> Answer | Held:
+    now_ms = broker.clock.now_ms()
+    topic_config, group_config = _checked(broker, request, call, now_ms - born_ms)
+    matches, sql = filter_of(broker, request.topic, request.exp, request.exp_type)
+    revive_queue_id = ORDER_REVIVE_QUEUE if request.order else broker.next_revive_queue()
+    reading = PopReading(broker, request, now_ms, revive_queue_id, matches, sql)
+    _read(broker, request, reading, topic_config, group_config)
+    if reading.rest > 0 and reading.count:
+        broker.pop_waiters.wake(request.topic, request.consumer_group, request.queue_id)
+    code, remark = ResponseCode.SUCCESS, "FOUND"
+    if not reading.count:
+        polling = _wait(broker, request, call, born_ms, matches, sql)
+        if polling is Polling.WAITS:
+            if reading.rest > 0:
+                broker.pop_waiters.wake(request.topic, request.consumer_group, request.queue_id)
+            return HELD
+        code = ResponseCode.POLLING_FULL if polling is Polling.FULL else ResponseCode.POLLING_TIMEOUT
+        remark = "NO_MESSAGE_IN_QUEUE"
+    reply = PopMessageReply(
+        pop_time=now_ms,
+        invisible_time=request.invisible_time,
+        revive_qid=revive_queue_id,
+        rest_num=reading.rest,
+        start_offset_info=reading.start_offset_info,
+        msg_offset_info=reading.msg_offset_info,
+        order_count_info=reading.order_count_info,
+    )
+    return Answer(code=code, reply=reply, remark=remark, body=reading.body or None)
+
+
+def _read(
+    broker: Broker,
+    request: PopMessage,
+    reading: PopReading,
+    topic_config: TopicConfig,
+    group_config: SubscriptionGroupConfig,
+) -> None:
+    config = broker.config
+    turn = random.randrange(100)
+    is_by_priority = (
+        topic_config.message_type == PRIORITY and not request.order and turn < _priority_factor(group_config)
+    )
+    retry_per_cent = (
+        config.pop_from_retry_probability_for_priority
+        if is_by_priority
+        else config.pop_from_retry_probability
+    )
+    is_retry_first = turn < retry_per_cent
+    is_first_form = not config.enable_retry_topic_v2 or (
+        config.retrieve_message_from_pop_retry_topic_v1 and turn % 2 == 0
+    )
+    retry_topic = pop_retry_topic(request.topic, request.consumer_group, v2=not is_first_form)
+    if is_by_priority:
+        turn = 0
+    if is_retry_first and not request.order:
+        reading.read_topic(broker.topics.find(retry_topic), turn)
+    if request.queue_id < 0:
+        reading.read_topic(topic_config, turn)
+    else:
+        reading.read_queue(topic_config.name, request.queue_id)
+    if not is_retry_first and not reading.is_full and not request.order:
+        reading.read_topic(broker.topics.find(retry_topic), turn)
+
+
+def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
+    text = group_config.attributes.get("priority.factor", "100")
+    return int(text) if text.isdecimal() else 100
+
+
+def _wait(
+    broker: Broker,
+    request: PopMessage,
+    call: Call,
+    born_ms: int,
+    matches: TagsMatch | None,
+    sql: SqlFilter | None,
+) -> Polling:
+    def again() -> None:
+        try:
+            result = _pop(broker, request, call, born_ms)
+        except BrokerError as error:
+            result = Answer(code=error.code, remark=error.remark)
+        if isinstance(result, Answer):
+            call.answer(result)
+
+    waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
+    place = (request.topic, request.consumer_group, request.queue_id)
+    return broker.pop_waiters.hold(place, waiter, request.poll_time)
+
+
+def _checked(
+    broker: Broker, request: PopMessage, call: Call, age_ms: int
+) -> tuple[TopicConfig, SubscriptionGroupConfig]:
+    config = broker.config
+    if age_ms - request.poll_time > LATE_MS:
+        remark = f"the broker[{config.broker_ip1}] pop message is timeout too much"
+        raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)
+    if not config.broker_permission & flags.PERM_READ:
+        remark = f"the broker[{config.broker_ip1}] pop message is forbidden"
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+    if request.max_msg_nums > MAX_MESSAGES:
+        remark = f"the broker[{config.broker_ip1}] pop message's num is greater than 32"
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+    if not config.store.timer_wheel_enable:
+        raise BrokerError(
+            ResponseCode.SYSTEM_ERROR,
+            f"the broker[{config.broker_ip1}] pop message is forbidden because timerWheelEnable is false",
+        )
+    return checked_topic_and_group(broker, request, call)
+
+
+def checked_topic_and_group(
+    broker: Broker, request: PopMessage | PeekMessage | Notification | PollingInfo, call: Call
+) -> tuple[TopicConfig, SubscriptionGroupConfig]:
+    """What all requests of the family want of topic, queue and group. Raises `BrokerError`."""
+    topic, group = request.topic, request.consumer_group
+    topic_config = broker.topics.find(topic)
+    if topic_config is None:
+        remark = f"topic[{topic}] not exist, apply first please! {faq(broker)}"
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+    if not topic_config.perm & flags.PERM_READ:
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
+    if request.queue_id >= topic_config.read_queue_nums:
+        raise BrokerError(
+            ResponseCode.INVALID_PARAMETER,
+            f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
+            f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
+        )
+    group_config = broker.groups.find_or_create(group)
+    if group_config is None:
+        remark = f"subscription group [{group}] does not exist, {faq(broker)}"
+        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    if not group_config.consume_enable:
+        remark = f"subscription group no permission, {group}"
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+    return topic_config, group_config
+
+
+def filter_of(
+    broker: Broker, topic: str, expression: str | None, expression_type: str | None
+) -> tuple[TagsMatch | None, SqlFilter | None]:
+    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `BrokerError`."""
+    if not expression:
+        return None, None
+    try:
+        if is_tag_type(expression_type):
+            return expression_match(topic, expression), None
+        return None, compile_expression(expression, expression_type, broker.config.emulate)
+    except (ProtocolError, ExpressionRefused) as error:
+        raise BrokerError(
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
+        ) from error

@@ -1,0 +1,269 @@
+"""One pop at work: it walks queues until it has enough messages, notes each queue's checkpoint, and words the answer.
+
+For each queue: where does the group stand, read from there, note what is handed out (a checkpoint, or in order pop the
+order table), move the group's offset behind it. All of it happens in one turn of the loop, so no queue needs a lock.
+Messages of a retry topic are handed out under the name of their first topic, with a receipt in POP_CK. Mirrors
+`PopMessageProcessor.popMsgFromQueue`. Not here: checks and waiting (`pop_handlers.py`).
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pocketmq.protocol.bodies.revive import CheckPoint
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.pop_receipt import receipt_text, retry_flag
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_records, encode_record
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.protocol.wire.command import Body
+from pocketmq.store.lookup.consume_queue import UNIT
+from pocketmq.store.values import GetResult, GetStatus
+
+from ..errors import BrokerError
+from ..filters.sql_filter import SqlFilter
+from ..filters.tag_filter import TagsMatch
+from ..storing.stored_properties import stored_properties
+from .revive_log import put_checkpoint
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_SIZE: Final = struct.Struct(">i")
+_PHYSICAL_OFFSET: Final = struct.Struct(">q")
+_PHYSICAL_OFFSET_AT: Final = 28
+_CORRECTED: Final = (
+    GetStatus.OFFSET_TOO_SMALL,
+    GetStatus.OFFSET_OVERFLOW_BADLY,
+    GetStatus.OFFSET_FOUND_NULL,
+)
+_PASSED_OVER: Final = (
+    GetStatus.NO_MATCHED_MESSAGE,
+    GetStatus.OFFSET_FOUND_NULL,
+    GetStatus.MESSAGE_WAS_REMOVING,
+    GetStatus.NO_MATCHED_LOGIC_QUEUE,
+)
+
+
+class PopReading:
+    """What one request has got so far. `rest` is what waits in the queues it looked at."""
+
+    def __init__(
+        self,
+        broker: "Broker",
+        request: PopMessage,
+        pop_time_ms: int,
+        revive_queue_id: int,
+        matches: TagsMatch | None,
+        sql: SqlFilter | None,
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._pop_time_ms = pop_time_ms
+        self._revive_queue_id = revive_queue_id
+        self._matches = matches
+        self._matches_record = None if sql is None else sql.matches_record
+        self.rest = 0
+        self.count = 0
+        self.body: list[Body] = []
+        self._start_offsets: list[str] = []
+        self._offsets: list[str] = []
+        self._order_counts: list[str] = []
+
+    @property
+    def start_offset_info(self) -> str:
+        return ";".join(self._start_offsets)
+
+    @property
+    def msg_offset_info(self) -> str:
+        return ";".join(self._offsets)
+
+    @property
+    def order_count_info(self) -> str | None:
+        return ";".join(self._order_counts) if self._request.order else None
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self._request.max_msg_nums
+
+    def read_topic(self, config: TopicConfig | None, turn: int) -> None:
+        """All queues of a topic, beginning with another one each `turn`; nothing where there is no topic."""
+        if config is None:
+            return
+        queues = config.read_queue_nums
+        ascending = self._broker.config.priority_order_asc
+        for place in range(queues):
+            queue_id = ((queues - 1 - place if ascending else place) + turn) % queues
+            self.read_queue(config.name, queue_id)
+
+    def read_queue(self, topic: str, queue_id: int) -> None:
+        """As many messages of one queue as are still wanted."""
+        broker, request = self._broker, self._request
+        group = request.consumer_group
+        offset = pop_offset(broker, topic, group, queue_id, request.init_mode)
+        if request.order and broker.ordered_pops.is_blocked(
+            request.attempt_id, topic, group, queue_id, request.invisible_time
+        ):
+            return  # what waits behind a blocked message is not ours to promise
+        if self.is_full:
+            self.rest += broker.store.max_offset(topic, queue_id) - offset
+            return
+        result = self._get(topic, queue_id, offset)
+        if result.status in _CORRECTED:
+            offset = result.next_offset
+            broker.offsets.commit(topic, group, queue_id, offset)
+            result = self._get(topic, queue_id, offset)
+        if result.count:
+            if not self._hand_out(topic, queue_id, offset, result):
+                self.rest += result.count
+                return
+        elif result.status in _PASSED_OVER:
+            broker.offsets.commit(topic, group, queue_id, result.next_offset)
+        self.rest += max(result.max_offset - result.next_offset, 0)
+
+    def _get(self, topic: str, queue_id: int, offset: int) -> GetResult:
+        return self._broker.store.get_message(
+            topic,
+            queue_id,
+            offset,
+            self._request.max_msg_nums - self.count,
+            matches=self._matches,
+            matches_record=self._matches_record,
+        )
+
+    def _hand_out(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
+        """Note what goes out and take it; False where it cannot be noted, and so stays."""
+        broker, request = self._broker, self._request
+        group = request.consumer_group
+        offsets = self._offsets_of(topic, queue_id, offset, result)
+        if request.order:
+            self._order_counts += broker.ordered_pops.popped(
+                request.attempt_id, topic, group, queue_id, self._pop_time_ms, request.invisible_time, offsets
+            )
+            broker.offsets.commit(topic, group, queue_id, offset)
+        else:
+            try:
+                put_checkpoint(
+                    broker, self._check_point(topic, queue_id, offset, offsets), self._revive_queue_id
+                )
+            except BrokerError:
+                return False
+            broker.offsets.commit(topic, group, queue_id, result.next_offset)
+            broker.statistics.popped(request.topic, group)
+        broker.statistics.message_got(topic, group, result.count, result.size_bytes)
+        flag = retry_flag(topic)
+        self._start_offsets.append(f"{flag} {queue_id} {offset}")
+        self._offsets.append(f"{flag} {queue_id} {','.join(map(str, offsets))}")
+        self.count += result.count
+        if is_retry_topic(topic) and not broker.config.pop_response_return_actual_retry_topic:
+            self.body += self._renamed(topic, queue_id, offset, offsets, result)
+        else:
+            self.body += result.views
+        return True
+
+    def _check_point(self, topic: str, queue_id: int, offset: int, offsets: Sequence[int]) -> CheckPoint:
+        request = self._request
+        return CheckPoint(
+            start_offset=offset,
+            pop_time=self._pop_time_ms,
+            invisible_time=request.invisible_time,
+            revive_time=self._pop_time_ms + request.invisible_time,
+            num=len(offsets),
+            queue_id=queue_id,
+            topic=topic,
+            group=request.consumer_group,
+            diffs=[one - offset for one in offsets],
+            broker_name=self._broker.config.broker_name,
+        )
+
+    def _offsets_of(self, topic: str, queue_id: int, offset: int, result: GetResult) -> list[int]:
+        """The queue offset of each message found. Records of light queues carry the offset of another queue, so the
+        units are asked where some were left out."""
+        if result.count == result.next_offset - offset:
+            return list(range(offset, result.next_offset))
+        found = _physical_offsets(result.views)
+        queue = self._broker.store.consume_queue(topic, queue_id)
+        offsets: list[int] = []
+        while queue is not None and offset < result.next_offset:
+            units = queue.units_from(offset)
+            if not units:
+                offset = queue.next_file_offset(offset)
+                continue
+            for physical_offset, _, _ in UNIT.iter_unpack(units[: (result.next_offset - offset) * UNIT.size]):
+                if physical_offset in found:
+                    offsets.append(offset)
+                offset += 1
+        return offsets
+
+    def _renamed(
+        self, topic: str, queue_id: int, offset: int, offsets: Sequence[int], result: GetResult
+    ) -> list[bytes]:
+        request = self._request
+        renamed = []
+        records = (record for view in result.views for record in decode_records(view))
+        for record, own_offset in zip(records, offsets, strict=True):
+            properties = decode_properties(record.properties)
+            if names.POP_CK not in properties:
+                properties[names.POP_CK] = receipt_text(
+                    offset,
+                    self._pop_time_ms,
+                    request.invisible_time,
+                    self._revive_queue_id,
+                    topic,
+                    self._broker.config.broker_name,
+                    queue_id,
+                    own_offset,
+                )
+            renamed.append(
+                encode_record(
+                    msgspec.structs.replace(
+                        record,
+                        topic=request.topic,
+                        properties=stored_properties(properties, self._broker.config.emulate),
+                    )
+                )
+            )
+        return renamed
+
+
+def _physical_offsets(views: Sequence[memoryview]) -> set[int]:
+    found = set()
+    for view in views:
+        position = 0
+        while position < len(view):
+            found.add(_PHYSICAL_OFFSET.unpack_from(view, position + _PHYSICAL_OFFSET_AT)[0])
+            position += _SIZE.unpack_from(view, position)[0]
+    return found
+
+
+def pop_offset(broker: "Broker", topic: str, group: str, queue_id: int, init_mode: int) -> int:
+    """Where a group stands in a queue; a group that is new there is given its first place, which is noted.
+
+    An administrator's reset comes first and clears what is out in order.
+    """
+    reset = broker.offsets.take_reset(topic, group, queue_id)
+    if reset is not None:
+        broker.ordered_pops.clear(topic, group, queue_id)
+        broker.offsets.commit(topic, group, queue_id, reset)
+        return reset
+    offset = broker.offsets.query(topic, group, queue_id)
+    if offset < 0:
+        offset = _first_offset(broker, topic, queue_id, init_mode)
+        broker.offsets.commit(topic, group, queue_id, offset)
+    return offset
+
+
+def _first_offset(broker: "Broker", topic: str, queue_id: int, init_mode: int) -> int:
+    """The oldest message (mode 0, and always in a retry topic). Mode 1: 0 while the first message is in memory, else
+    the newest message."""
+    minimum = broker.store.min_offset(topic, queue_id)
+    if init_mode == 0 or is_retry_topic(topic):
+        return minimum
+    if broker.config.init_pop_offset_by_check_msg_in_mem and minimum <= 0:
+        is_hot = broker.store.is_hot(topic, queue_id, 0)
+        if is_hot:
+            return 0
+    return max(broker.store.max_offset(topic, queue_id) - 1, 0)

@@ -1,0 +1,281 @@
+"""Suspended pops and notifications: requests that found nothing and wait for a message of any queue, or of one.
+
+A waiter stands under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
+the one whose time is over first (pops), or last (notifications), first among those for any queue, then among those
+for its queue. A woken request is handled again from the start at the next turn of the loop, and may wait again.
+Copies in a retry topic wake the group they name (ORIGIN_GROUP). Mirrors `PopLongPollingService`; bounded by
+`popPollingSize` for each place and `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`.
+"""
+
+import asyncio
+import heapq
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from typing import Final
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.topics import RETRY_PREFIX
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..delayed.delayed_messages import CallLater, Timer
+from ..filters.sql_filter import SqlFilter
+from ..filters.tag_filter import TagsMatch
+from ..network.dispatch import Answer, Call
+
+_log = logging.getLogger("pocketmq.pop")
+
+ANY_QUEUE: Final = -1
+MAX_ANSWERS: Final = 256
+"""Requests handled again in one turn of the loop, some milliseconds of work."""
+EARLY_MS: Final = 50
+"""A waiter is answered so much before its time is over, so that the answer is not late."""
+
+Place = tuple[str, str, int]
+"""Topic, group, queue."""
+
+
+class Polling(Enum):
+    """What became of the wish to wait."""
+
+    WAITS = auto()
+    FULL = auto()
+    TIMED_OUT = auto()
+    NOT_WANTED = auto()
+
+
+class PopWaiter:
+    """One suspended request. `again` handles it once more and answers it, or lets it wait again."""
+
+    __slots__ = ("again", "call", "is_waiting", "matches", "sql", "until_ms")
+
+    def __init__(
+        self,
+        call: Call,
+        until_ms: int,
+        again: Callable[[], None],
+        matches: TagsMatch | None,
+        sql: SqlFilter | None,
+    ) -> None:
+        self.call = call
+        self.until_ms = until_ms
+        self.again = again
+        self.matches = matches
+        self.sql = sql
+        self.is_waiting = True
+
+    def wants(self, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
+        if self.matches is not None and not self.matches(tags_code):
+            return False
+        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
+
+
+class PopWaiters:
+    """All suspended requests of one kind. Owned by the event loop."""
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        *,
+        place_limit: Callable[[], int],
+        total_limit: Callable[[], int],
+        force_interval: Callable[[], int],
+        wakes_last: bool = False,
+        call_later: CallLater | None = None,
+    ) -> None:
+        """`wakes_last`: of several that wait in one place the one with most time left is woken."""
+        self._now_ms = now_ms
+        self._place_limit = place_limit
+        self._total_limit = total_limit
+        self._force_interval = force_interval
+        self._wakes_last = wakes_last
+        self._call_later = call_later
+        self._places: dict[Place, list[tuple[int, int, PopWaiter]]] = {}
+        """In each place by time; a waiter that is gone may still stand here."""
+        self._groups: dict[str, set[str]] = {}
+        """Groups that wait for a topic."""
+        self._counts: dict[Place, int] = {}
+        self._times: list[tuple[int, int, Place, PopWaiter]] = []
+        self._due: deque[PopWaiter] = deque()
+        self._order = itertools.count()
+        self._timer: Timer | None = None
+        self._timer_ms = 0
+        self.total = 0
+        """How many wait, in all places."""
+        self._is_stopped = False
+
+    def __len__(self) -> int:
+        return self.total
+
+    def count(self, topic: str, group: str, queue_id: int) -> int:
+        """How many wait in one place."""
+        return self._counts.get((topic, group, queue_id), 0)
+
+    def hold(self, place: Place, waiter: PopWaiter, poll_time_ms: int) -> Polling:
+        """Keep a request until a message, its time, or the end of its connection."""
+        if poll_time_ms <= 0 or self._is_stopped:
+            return Polling.NOT_WANTED
+        if self.total >= self._total_limit():
+            return Polling.FULL
+        if self._now_ms() > waiter.until_ms - EARLY_MS:
+            return Polling.TIMED_OUT
+        if self._counts.get(place, 0) > self._place_limit():
+            return Polling.FULL
+        number = next(self._order)
+        heapq.heappush(self._places.setdefault(place, []), (waiter.until_ms, number, waiter))
+        heapq.heappush(self._times, (waiter.until_ms, number, place, waiter))
+        self._groups.setdefault(place[0], set()).add(place[1])
+        self._counts[place] = self._counts.get(place, 0) + 1
+        self.total += 1
+        self._set_timer()
+        return Polling.WAITS
+
+    # -- waking
+
+    def arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        tags_code: int,
+        property_map: Mapping[str, str] | None,
+    ) -> None:
+        """A message can be read. Costs a look-up while nobody waits for the topic."""
+        if not self.total:
+            return
+        if topic.startswith(RETRY_PREFIX):
+            self._retry_arrived(topic, queue_id, tags_code, property_map)
+            return
+        groups = self._groups.get(topic)
+        if groups is None:
+            return
+        interval = self._force_interval()
+        is_forced = interval > 0 and queue_offset % interval == 0
+        for group in tuple(groups):
+            for queue in (ANY_QUEUE, queue_id):
+                self._wake((topic, group, queue), is_forced, tags_code, property_map)
+
+    def _retry_arrived(
+        self, topic: str, queue_id: int, tags_code: int, property_map: Mapping[str, str] | None
+    ) -> None:
+        group = "" if property_map is None else property_map.get(names.ORIGIN_GROUP, "")
+        origin_topic = topic[len(RETRY_PREFIX) + len(group) + 1 :]
+        if not group or not origin_topic:
+            return
+        for queue in (ANY_QUEUE, queue_id):
+            self._wake((origin_topic, group, queue), True, tags_code, property_map)
+
+    def wake(self, topic: str, group: str, queue_id: int) -> bool:
+        """There is something for one who waits in this place, whatever it filters by."""
+        return self._wake((topic, group, queue_id), True, 0, None)
+
+    def stop(self) -> int:
+        """Handle everything once more, with the next turns of the loop, and let nobody wait again; how many turns that
+        takes."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for place in list(self._places):
+            while self._wake(place, True, 0, None):
+                pass
+        return -(-len(self._due) // MAX_ANSWERS)
+
+    def scan(self, now_ms: int) -> None:
+        """Wake whose time is over, and forget whose connection is."""
+        while self._times:
+            until_ms, _, place, waiter = self._times[0]
+            if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
+                break
+            heapq.heappop(self._times)
+            if waiter.is_waiting:
+                self._leave(place, waiter)
+                self._make_due(waiter)
+        self._set_timer()
+
+    def _wake(
+        self, place: Place, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
+    ) -> bool:
+        waiters = self._places.get(place)
+        while waiters:
+            entry = max(waiters) if self._wakes_last else waiters[0]
+            waiter = entry[2]
+            if waiter.is_waiting and waiter.call.connection.closed:
+                self._leave(place, waiter)
+            if waiter.is_waiting:
+                if not is_forced and not waiter.wants(tags_code, property_map):
+                    return False
+                self._leave(place, waiter)
+                self._make_due(waiter)
+                self._remove(place, waiters, entry)
+                return True
+            self._remove(place, waiters, entry)
+        return False
+
+    def _remove(
+        self, place: Place, waiters: list[tuple[int, int, PopWaiter]], entry: tuple[int, int, PopWaiter]
+    ) -> None:
+        if entry is waiters[0]:
+            heapq.heappop(waiters)
+        else:
+            waiters.remove(entry)
+            heapq.heapify(waiters)
+        if not waiters:
+            self._places.pop(place, None)
+
+    def _leave(self, place: Place, waiter: PopWaiter) -> None:
+        waiter.is_waiting = False
+        self.total -= 1
+        left = self._counts[place] - 1
+        if left:
+            self._counts[place] = left
+            return
+        del self._counts[place]
+        topic, group, _ = place
+        if not any(one[0] == topic and one[1] == group for one in self._counts):
+            groups = self._groups[topic]
+            groups.discard(group)
+            if not groups:
+                del self._groups[topic]
+
+    def _make_due(self, waiter: PopWaiter) -> None:
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._handle_due)
+        self._due.append(waiter)
+
+    def _handle_due(self) -> None:
+        due = self._due
+        for _ in range(min(len(due), MAX_ANSWERS)):
+            waiter = due.popleft()
+            if not waiter.call.connection.closed:
+                _handle(waiter)
+        if due:
+            asyncio.get_running_loop().call_soon(self._handle_due)
+
+    def _set_timer(self) -> None:
+        if not self._times or self._is_stopped:
+            return
+        next_ms = max(self._times[0][0] - EARLY_MS + 1, 0)
+        if self._timer is not None:
+            if self._timer_ms <= next_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = next_ms
+        call_later = self._call_later or asyncio.get_running_loop().call_later
+        self._timer = call_later(max(next_ms - self._now_ms(), 0) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.scan(self._now_ms())
+
+
+def _handle(waiter: PopWaiter) -> None:
+    try:
+        waiter.again()
+    except Exception as error:
+        # Nobody else would: its first handling has returned long ago, and those behind this one still wait.
+        _log.exception("a waiting pop failed when woken")
+        remark = f"{type(error).__name__}: {error}"
+        waiter.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))

@@ -1,0 +1,289 @@
+"""Messages that were popped and not acknowledged come again, in the retry topic of their group.
+
+    revive queue:  ck A    ack A/1   ck B   ack B/2   ...         read once, from the last one done on
+    in memory:     A: 1 of 2 done    B: 1 of 3 done               until their time is over by two seconds
+    then:          the rest of A, of B, ... is copied to %RETRY%group_topic, and the place of A, of B, ... is noted
+
+Each revive queue is worked off in its own order; the offset of CID_RMQ_SYS_REVIVE_GROUP is the place of the last
+checkpoint that is done. After a restart of either broker reading goes on behind it; nothing in memory is lost, it is
+only read again. A message that cannot be stored puts its checkpoint back with a later time. Mirrors
+`PopReviveService`; owned by the event loop, asked once in `reviveInterval`.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.revive import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CHECKPOINT_TAG,
+    REVIVE_GROUP,
+    Ack,
+    CheckPoint,
+    MergeKey,
+)
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.pop_receipt import normal_topic
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, RecordError, decode_record
+from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
+from pocketmq.store.values import NewMessage, PutStatus
+
+from ..errors import BrokerError
+from ..storing.message_copies import copy_of
+from ..storing.stored_properties import stored_properties
+from .revive_log import put_checkpoint
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.pop")
+
+GRACE_MS: Final = 2000
+"""Acks are due with their checkpoint's end, and may be this late."""
+QUIET_MS: Final = 3000
+"""After so long without a record the clock speaks for the queue."""
+RECORDS_IN_A_TURN: Final = 500
+MAX_POINTS: Final = 100_000
+"""Checkpoints of one queue kept in memory; the rest stays in the queue for now."""
+PUT_BACK_SECONDS: Final = (
+    10,
+    20,
+    30,
+    60,
+    120,
+    180,
+    240,
+    300,
+    360,
+    420,
+    480,
+    540,
+    600,
+    1200,
+    1800,
+    3600,
+    7200,
+)
+"""How much later a checkpoint is due each time it has to be put back."""
+
+
+class _Point:
+    """A checkpoint whose time is not over yet. `done` are its offsets that were acknowledged."""
+
+    __slots__ = ("check_point", "done", "place")
+
+    def __init__(self, check_point: CheckPoint, place: int) -> None:
+        self.check_point = check_point
+        self.place = place
+        self.done: set[int] = set()
+
+
+class _ReviveQueue:
+    """How far one revive queue has been read, and what was found that is not finished."""
+
+    __slots__ = ("latest_due_ms", "place", "points", "position")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        """The last checkpoint that is done."""
+        self.position = place + 1
+        self.points: dict[MergeKey, _Point] = {}
+        """In the order of their places."""
+        self.latest_due_ms = 0
+
+
+class Revive:
+    """All revive queues of one broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._topic = revive_topic(broker.config.broker_cluster_name)
+        self._queues: dict[int, _ReviveQueue] = {}
+
+    @property
+    def is_served(self) -> bool:
+        """Only a master of the 5.x line revives."""
+        config = self._broker.config
+        return config.emulate >= 5 and config.store.broker_role != "SLAVE" and config.store.timer_wheel_enable
+
+    def tick(self) -> None:
+        """One pass, and where that was not enough the next one with the next turn of the loop."""
+        if self.run(self._broker.clock.now_ms()):
+            asyncio.get_running_loop().call_soon(self.tick)
+
+    def run(self, now_ms: int) -> bool:
+        """One pass over all queues; True where there is more to read at once."""
+        if not self.is_served:
+            return False
+        has_more = False
+        for queue_id in range(self._broker.config.revive_queue_num):
+            end = self._broker.store.max_offset(self._topic, queue_id)
+            if end == 0:
+                continue
+            queue = self._queue(queue_id)
+            if queue.position < end and self._read(queue, queue_id, end):
+                has_more = True
+            elif queue.points:
+                self._finish(queue, queue_id, now_ms)
+        return has_more
+
+    def _queue(self, queue_id: int) -> _ReviveQueue:
+        committed = self._broker.offsets.query(self._topic, REVIVE_GROUP, queue_id)
+        queue = self._queues.get(queue_id)
+        if queue is None or committed > queue.place:  # moved on by hand
+            queue = self._queues[queue_id] = _ReviveQueue(committed)
+        return queue
+
+    # -- reading
+
+    def _read(self, queue: _ReviveQueue, queue_id: int, end: int) -> bool:
+        """Take over what the queue says; True where the turn ended before the queue did."""
+        store = self._broker.store
+        entries = store.consume_queue(self._topic, queue_id)
+        if entries is None or len(queue.points) >= MAX_POINTS:
+            return False
+        queue.position = max(queue.position, entries.min_offset)
+        last = min(end, queue.position + RECORDS_IN_A_TURN)
+        while queue.position < last:
+            unit = entries.unit(queue.position)
+            record = None if unit is None else store.read_record(unit[0], unit[1])
+            if record is not None:
+                try:
+                    self._take(queue, decode_record(record), queue.position)
+                except (RecordError, BodyError) as error:
+                    _log.warning("%s queue %d place %d: %s", self._topic, queue_id, queue.position, error)
+            queue.position += 1
+        return queue.position < end
+
+    def _take(self, queue: _ReviveQueue, record: Record, place: int) -> None:
+        properties = decode_properties(record.properties)
+        tag = properties.get(names.TAGS)
+        due_text = properties.get(names.TIMER_DELIVER_MS, "")
+        if due_text.isdecimal():
+            queue.latest_due_ms = max(queue.latest_due_ms, int(due_text[:18]))
+        if tag == CHECKPOINT_TAG:
+            check_point = CheckPoint.decode(bytes(record.body))
+            if check_point.topic is not None and check_point.group is not None:
+                key = check_point.merge_key()
+                queue.points.pop(key, None)
+                queue.points[key] = _Point(check_point, place)
+        elif tag in (ACK_TAG, BATCH_ACK_TAG):
+            ack = Ack.decode(bytes(record.body))
+            point = queue.points.get(ack.merge_key(self._broker.config.broker_name))
+            if point is not None:
+                point.done.update(ack.offsets())
+
+    # -- finishing
+
+    def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int) -> None:
+        """Finish the checkpoints at the head of the queue whose time is over."""
+        broker = self._broker
+        end_ms = queue.latest_due_ms
+        is_timer_late = broker.timed.behind_ms > 0 or broker.timed.messages_behind > 0
+        if now_ms - end_ms > QUIET_MS and not is_timer_late:
+            end_ms = now_ms
+        finished: list[MergeKey] = []
+        for key, point in queue.points.items():
+            if end_ms - point.check_point.due_ms <= GRACE_MS or len(finished) >= RECORDS_IN_A_TURN:
+                break
+            self._revive(point, queue_id, now_ms)
+            finished.append(key)
+        for key in finished:
+            queue.place = max(queue.place, queue.points.pop(key).place)
+        if finished:
+            broker.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.place)
+
+    def _revive(self, point: _Point, queue_id: int, now_ms: int) -> None:
+        broker, check_point = self._broker, point.check_point
+        group, topic = check_point.group or "", check_point.topic or ""
+        if (
+            broker.topics.find(normal_topic(topic, group)) is None
+            or broker.groups.find_or_create(group) is None
+        ):
+            return
+        for offset in check_point.offsets():
+            if offset not in point.done and not self._revive_message(check_point, offset):
+                self._put_back(check_point, offset, queue_id, now_ms)
+
+    def _revive_message(self, check_point: CheckPoint, offset: int) -> bool:
+        """Copy one message to its retry topic; False where the store does not take it now."""
+        broker = self._broker
+        group, topic = check_point.group or "", check_point.topic or ""
+        entry = broker.store.entry(topic, check_point.queue_id, offset)
+        record = None if entry is None else broker.store.read_record(entry[0], entry[1])
+        if record is None:
+            return True  # deleted meanwhile
+        try:
+            message = decode_record(record)
+        except RecordError:
+            return True
+        if not is_retry_topic(topic):
+            topic = pop_retry_topic(topic, group, v2=broker.config.enable_retry_topic_v2)
+        queues = self._make_retry_topic(topic, group)
+        queue_id = message.queue_id if message.queue_id < queues else 0
+        result = broker.store.append(_retried(broker, check_point, message, topic, queue_id))
+        if result.status is not PutStatus.PUT_OK:
+            return result.status in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+        broker.statistics.message_put(topic, 1, result.size)
+        return True
+
+    def _make_retry_topic(self, topic: str, group: str) -> int:
+        """How many queues the retry topic takes messages in: one, or with `useSeparateRetryQueue` as many as the topic
+        popped, whose number may have changed since."""
+        broker = self._broker
+        config, queues = broker.topics.find(topic), 1
+        if broker.config.use_separate_retry_queue:
+            popped = broker.topics.find(normal_topic(topic, group))
+            queues = queues if popped is None else popped.write_queue_nums
+            if config is not None and config.write_queue_nums == queues:
+                return queues
+        elif config is not None:
+            return 1
+        broker.topics.update(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
+        for queue_id in range(queues):
+            if broker.offsets.query(topic, group, queue_id) < 0:
+                broker.offsets.commit(topic, group, queue_id, 0)
+        return queues
+
+    def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> None:
+        times_text = check_point.re_put_times or "0"
+        times = int(times_text) if times_text.isdecimal() and len(times_text) < 4 else 127
+        later_ms = PUT_BACK_SECONDS[min(times, len(PUT_BACK_SECONDS) - 1)] * 1000
+        again = CheckPoint(
+            start_offset=offset,
+            pop_time=check_point.pop_time,
+            invisible_time=max(check_point.invisible_time, now_ms - check_point.pop_time) + later_ms,
+            num=1,
+            queue_id=check_point.queue_id,
+            topic=check_point.topic,
+            group=check_point.group,
+            diffs=[0],
+            broker_name=check_point.broker_name,
+            re_put_times=str(times + 1),
+            suspend=check_point.suspend,
+        )
+        try:
+            put_checkpoint(self._broker, again, queue_id)
+        except BrokerError as error:
+            _log.error("message %d of %s is not revived: %s", offset, check_point.topic, error.remark)
+
+
+def _retried(
+    broker: "Broker", check_point: CheckPoint, record: Record, topic: str, queue_id: int
+) -> NewMessage:
+    properties = decode_properties(record.properties)
+    if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
+        properties[names.FIRST_POP_TIME] = str(check_point.pop_time)
+    properties[names.ORIGIN_GROUP] = check_point.group or ""
+    if names.TAGS in properties:  # first into the map, as officially
+        properties = {names.TAGS: properties[names.TAGS], **properties}
+    message = copy_of(
+        record, topic, queue_id, dict(properties), stored_properties(properties, broker.config.emulate)
+    )
+    message.born_host = message.store_host = broker.store_host
+    message.reconsume_times += 0 if check_point.suspend else 1
+    return message

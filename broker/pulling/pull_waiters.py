@@ -1,0 +1,162 @@
+"""Suspended pulls: requests that found the end of their queue and wait for the next message.
+
+Mirrors `PullRequestHoldService`. A waiter is woken by an arrival that may match its subscription, or by a scan every
+5 s (1 s with long polling off) that compares offsets and deadlines; so an empty answer comes up to one scan after
+its deadline, as from the official broker. Arrivals only mark waiters; they are answered together at the next turn
+of the loop, so that a burst of messages goes out in one pull. Bounded by `max_waiters`, and a turn by `MAX_ANSWERS`.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..filters.sql_filter import SqlFilter
+from ..filters.tag_filter import TagsMatch
+from ..network.dispatch import Answer, Call
+
+_log = logging.getLogger("pocketmq.pull")
+
+MAX_ANSWERS: Final = 256
+"""Pulls answered in one turn of the loop, some milliseconds of work; a scan may wake thousands at once."""
+
+Answerer = Callable[["PullWaiter"], None]
+
+
+class PullWaiter:
+    """One suspended pull."""
+
+    __slots__ = ("answer", "call", "deadline_ms", "matches", "offset", "queue_id", "sql", "topic")
+
+    def __init__(
+        self,
+        call: Call,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        deadline_ms: int,
+        matches: TagsMatch | None,
+        answer: Answerer,
+        sql: SqlFilter | None = None,
+    ) -> None:
+        self.call = call
+        self.topic = topic
+        self.queue_id = queue_id
+        self.offset = offset
+        self.deadline_ms = deadline_ms
+        self.matches = matches
+        self.answer = answer
+        self.sql = sql
+
+    def wants(self, queue_offset: int, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
+        """May a message that arrived be one this pull waits for?"""
+        if queue_offset < self.offset or (self.matches is not None and not self.matches(tags_code)):
+            return False
+        return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
+
+
+class PullWaiters:
+    """All suspended pulls of a broker, by topic and queue. Owned by the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, max_waiters: int) -> None:
+        self._loop = loop
+        self._max_waiters = max_waiters
+        self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
+        self._due: deque[PullWaiter] = deque()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def is_full(self) -> bool:
+        return self._count >= self._max_waiters
+
+    def hold(self, waiter: PullWaiter) -> None:
+        """Keep a pull until a message, its deadline, or the end of its connection."""
+        self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
+        self._count += 1
+
+    def has_waiting(self, topic: str, queue_id: int) -> bool:
+        """Whether a pull waits for messages of this queue."""
+        return (topic, queue_id) in self._waiting
+
+    def arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        tags_code: int,
+        property_map: Mapping[str, str] | None = None,
+    ) -> None:
+        """A message can be read: wake those it may match."""
+        waiters = self._waiting.get((topic, queue_id))
+        if waiters is None:
+            return
+        staying = []
+        for waiter in waiters:
+            if waiter.wants(queue_offset, tags_code, property_map):
+                self._make_due(waiter)
+            else:
+                staying.append(waiter)
+        self._keep((topic, queue_id), staying)
+
+    def scan(self, now_ms: int, max_offset: Callable[[str, int], int]) -> None:
+        """The regular look at every waiter: wake those past their deadline or behind the end of their queue.
+
+        Subscriptions are not asked here, as in the official scan: a filtered pull is told how far nothing matched.
+        Pulls of closed connections are dropped.
+        """
+        for key, waiters in list(self._waiting.items()):
+            end = max_offset(*key)
+            staying = []
+            for waiter in waiters:
+                if waiter.call.connection.closed:
+                    self._count -= 1
+                elif now_ms >= waiter.deadline_ms or end > waiter.offset:
+                    self._make_due(waiter)
+                else:
+                    staying.append(waiter)
+            self._keep(key, staying)
+
+    def wake_all(self) -> int:
+        """Answer everything with the next turns of the loop; how many that takes. The broker is stopping."""
+        for key, waiters in list(self._waiting.items()):
+            for waiter in waiters:
+                self._make_due(waiter)
+            self._keep(key, [])
+        return -(-len(self._due) // MAX_ANSWERS)
+
+    def _keep(self, key: tuple[str, int], staying: list[PullWaiter]) -> None:
+        if staying:
+            self._waiting[key] = staying
+        else:
+            self._waiting.pop(key, None)
+
+    def _make_due(self, waiter: PullWaiter) -> None:
+        self._count -= 1
+        if not self._due:
+            self._loop.call_soon(self._answer_due)
+        self._due.append(waiter)
+
+    def _answer_due(self) -> None:
+        due = self._due
+        for _ in range(min(len(due), MAX_ANSWERS)):
+            waiter = due.popleft()
+            if not waiter.call.connection.closed:
+                _answer(waiter)
+        if due:
+            self._loop.call_soon(self._answer_due)
+
+
+def _answer(waiter: PullWaiter) -> None:
+    try:
+        waiter.answer(waiter)
+    except Exception as error:
+        # Nobody else would: the handler has returned long ago, and those behind this one still wait.
+        _log.exception("pull of %s queue %d failed when woken", waiter.topic, waiter.queue_id)
+        remark = f"{type(error).__name__}: {error}"
+        waiter.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))

@@ -1,0 +1,90 @@
+"""When a send is answered: once its message is as safe as broker.conf promises.
+
+    ASYNC_FLUSH, ASYNC_MASTER     at once: the log has it
+    SYNC_FLUSH                    when the disk has it, or after syncFlushTimeout: FLUSH_DISK_TIMEOUT
+    SYNC_MASTER                   when slaves have it, or after slaveTimeout: FLUSH_SLAVE_TIMEOUT
+    a message with WAIT=false     at once in any case
+
+The codes of a wait that failed still mean that the message is stored; where both failed, the slaves' code is given.
+No more than sendThreadPoolQueueCapacity wait at a time; further sends are refused, SYSTEM_BUSY (`send_checks.py`).
+A topic made by this send, or just before, is on disk first: nobody finds the messages of a topic nobody knows.
+Mirrors CommitLog.handleDiskFlushAndHA.
+"""
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.values import AppendResult, PutStatus
+
+from ..broker import Broker
+from ..network.dispatch import HELD, Answer, Call, Held
+
+_CODE_OF_STATUS = {
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+}
+
+
+def when_safe(
+    broker: Broker, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
+) -> Answer | Held:
+    """The answer, or HELD if it leaves later. `result` is where the message, or the last of a batch, is stored."""
+    store = broker.config.store
+    for_disk, for_slaves = store.flush_disk_type == "SYNC_FLUSH", store.broker_role == "SYNC_MASTER"
+    if (not for_disk and not for_slaves) or properties.get(names.WAIT, "true").lower() == "false":
+        if broker.topics not in broker.rhythm.unsaved:
+            return answer
+        broker.waiting_sends += 1
+        _answer_when_saved(broker, call, answer)
+        return HELD
+    broker.waiting_sends += 1
+    end = result.physical_offset + result.size
+    if for_disk:
+        _when_on_disk(broker, call, answer, end)
+    else:
+        _when_at_slaves(broker, call, answer, end)
+    return HELD
+
+
+def _when_on_disk(broker: Broker, call: Call, answer: Answer, end: int) -> None:
+    def flushed(is_safe: bool) -> None:
+        if deadline.cancelled():
+            return
+        deadline.cancel()
+        # Copying to slaves has not waited for the disk: often they have it by now.
+        _when_at_slaves(broker, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)
+
+    def from_flusher(is_safe: bool) -> None:
+        loop.call_soon_threadsafe(flushed, is_safe)
+
+    loop = call.connection.loop
+    deadline = loop.call_later(broker.config.store.sync_flush_timeout / 1000, flushed, False)
+    broker.store.when_flushed(end, from_flusher)
+
+
+def _when_at_slaves(broker: Broker, call: Call, answer: Answer, end: int) -> None:
+    def replicated(is_safe: bool) -> None:
+        _answer_when_saved(broker, call, answer if is_safe else _but(answer, PutStatus.FLUSH_SLAVE_TIMEOUT))
+
+    replication = broker.replication
+    if replication.copies <= 1:
+        replicated(True)
+    elif (refusal := replication.refusal()) is not None:
+        _answer_when_saved(broker, call, _but(answer, refusal))
+    else:
+        replication.when_replicated(end, replicated)
+
+
+def _answer_when_saved(broker: Broker, call: Call, answer: Answer) -> None:
+    def saved() -> None:
+        broker.waiting_sends -= 1
+        call.answer(answer)
+
+    broker.rhythm.when_saved(broker.topics, saved)
+
+
+def _but(answer: Answer, status: PutStatus) -> Answer:
+    """The message is in the log, but not everywhere it should be."""
+    answer.code = _CODE_OF_STATUS[status]
+    answer.remark = status.name
+    return answer

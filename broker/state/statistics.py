@@ -1,0 +1,369 @@
+"""What went through this broker: messages and bytes, by topic, by group and in all, and how fast.
+
+The send and pull paths call `message_put` and `message_got`, which only add to numbers; the store counts by itself
+what it takes and gives. `sample`, due every second, takes snapshots of them:
+
+    every 1 s       601 of the store's sums              putTps ... of 28: mean of the last 10, 60 and 600 s
+    every 10 s      7 of each series                     minute
+    every 10 min    7 of each series                     hour       the three windows of 315
+    every hour      25 of each series                    day
+    at midnight     the sums of this morning             today's and yesterday's totals of 28
+
+A window is the difference of its last and first snapshot; a new series starts with a zero one window step back. So a
+message shows after the next snapshot, as in the official broker. Mirrors `BrokerStatsManager`, `StatsItem`,
+`StoreStatsService` and `BrokerStats`; all owned by the event loop.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+
+from .put_times import PutTimes
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
+"""The group under which delivered delayed messages are counted as read."""
+TPS_SPANS_SECONDS: Final = (10, 60, 600)
+_WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
+
+_Sum = tuple[int, int, int, int]
+"""(time in ms, calls, messages, bytes)"""
+
+
+_EVENTS_OF_5: Final = frozenset(
+    ("SNDBCK2DLQ_TIMES", "GROUP_CK_NUMS", "BROKER_CK_NUMS", "GROUP_ACK_NUMS", "BROKER_ACK_NUMS")
+)
+
+
+class Traffic:
+    """Sums since the start of one series, and their snapshots."""
+
+    __slots__ = ("calls", "count", "day", "hour", "minute", "size_bytes", "total")
+
+    def __init__(self, total: "Traffic | None" = None) -> None:
+        self.calls = 0
+        self.count = 0
+        self.size_bytes = 0
+        self.total = total
+        """The series over all topics, which grows along."""
+        self.minute: deque[_Sum] = deque(maxlen=7)
+        self.hour: deque[_Sum] = deque(maxlen=7)
+        self.day: deque[_Sum] = deque(maxlen=25)
+
+    def add(self, count: int, size_bytes: int) -> None:
+        self.calls += 1
+        self.count += count
+        self.size_bytes += size_bytes
+
+    def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
+        sums: deque[_Sum] = getattr(self, window)
+        if not sums:
+            sums.append((now_ms - step_ms, 0, 0, 0))
+        sums.append((now_ms, self.calls, self.count, self.size_bytes))
+
+
+_AT_ONCE: Final = Traffic()
+"""The latencies of every queue: a request is answered in the turn that reads it, in which no millisecond is counted."""
+
+
+class Throughput:
+    """What the store took and gave in all, a snapshot a second."""
+
+    def __init__(self) -> None:
+        self._sums: deque[tuple[int, int, int, int, int]] = deque(maxlen=TPS_SPANS_SECONDS[-1] + 1)
+
+    def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
+        self._sums.append((now_ms, stored, found, missed, transferred))
+
+    def stored(self, seconds: int) -> float | None:
+        """Messages a second over the last `seconds`; `None` until there are as many snapshots."""
+        return self._mean(1, seconds)
+
+    def found(self, seconds: int) -> float | None:
+        """Reads a second that found something."""
+        return self._mean(2, seconds)
+
+    def missed(self, seconds: int) -> float | None:
+        """Reads a second that found nothing."""
+        return self._mean(3, seconds)
+
+    def transferred(self, seconds: int) -> float | None:
+        """Messages a second given to readers."""
+        return self._mean(4, seconds)
+
+    def _mean(self, field: int, seconds: int) -> float | None:
+        sums = self._sums
+        if len(sums) <= seconds:
+            return None
+        first, last = sums[-(seconds + 1)], sums[-1]
+        elapsed_ms = last[0] - first[0]
+        return (last[field] - first[field]) / elapsed_ms * 1000.0 if elapsed_ms > 0 else 0.0
+
+
+class DayTotals:
+    """Messages stored and read until this morning and until yesterday morning (since the start of the broker)."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.put_yesterday_morning = self.put_today_morning = 0
+        self.got_yesterday_morning = self.got_today_morning = 0
+        self._day = _local_day(now_ms)
+
+    def roll(self, now_ms: int, put: int, got: int) -> None:
+        """Take over the sums when a local day begins."""
+        day = _local_day(now_ms)
+        if day <= self._day:
+            return
+        self._day = day
+        self.put_yesterday_morning, self.put_today_morning = self.put_today_morning, put
+        self.got_yesterday_morning, self.got_today_morning = self.got_today_morning, got
+
+
+class Statistics:
+    """All figures of one broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        now_ms = broker.clock.now_ms()
+        self._broker = broker
+        self._puts: dict[str, Traffic] = {}
+        self._gets: dict[tuple[str, str], Traffic] = {}
+        self._events: dict[tuple[str, str], Traffic] = {}
+        self._user_puts, self._system_puts = Traffic(), Traffic()
+        self._user_gets, self._system_gets = Traffic(), Traffic()
+        self._last_window_ms = {window: now_ms for window, _ in _WINDOWS}
+        self.put_times = PutTimes(now_ms)
+        self.throughput = Throughput()
+        self.day_totals = DayTotals(now_ms)
+
+    # -- what the send and pull paths tell
+
+    def message_put(self, topic: str, count: int, size_bytes: int, queue_id: int = -1) -> None:
+        """One send stored `count` messages of `size_bytes` in `topic` (a delayed one: the schedule topic)."""
+        traffic = self._puts.get(topic)
+        if traffic is None:
+            traffic = self._new_put(topic)
+        traffic.calls += 1
+        traffic.count += count
+        traffic.size_bytes += size_bytes
+        total = traffic.total
+        if total is not None:
+            total.calls += 1
+            total.count += count
+            total.size_bytes += size_bytes
+        if topic == SCHEDULE_TOPIC:
+            self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes)
+
+    def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
+        """One read gave `count` messages of `size_bytes` to a consumer of `group`."""
+        traffic = self._gets.get((topic, group))
+        if traffic is None:
+            traffic = self._new_get(topic, group)
+        traffic.calls += 1
+        traffic.count += count
+        traffic.size_bytes += size_bytes
+        total = traffic.total
+        if total is not None:
+            total.calls += 1
+            total.count += count
+            total.size_bytes += size_bytes
+
+    # -- what the broker does by itself
+
+    def sent_back(self, group: str, origin_topic: str, size_bytes: int, delay_queue_id: int | None) -> None:
+        """A consumer gave a message back (36): stored for its retry, through the schedule topic if it waits."""
+        self._event("SNDBCK_PUT_NUMS", f"{origin_topic}@{group}").add(1, 0)
+        if delay_queue_id is not None:
+            (self._puts.get(SCHEDULE_TOPIC) or self._new_put(SCHEDULE_TOPIC)).add(1, size_bytes)
+            self._event("QUEUE_PUT", f"{SCHEDULE_TOPIC}@{delay_queue_id}").add(1, size_bytes)
+
+    def popped(self, topic: str, group: str) -> None:
+        """A pop took messages of one queue and left a checkpoint."""
+        self._event("GROUP_CK_NUMS", f"{topic}@{group}").add(1, 0)
+        self._event("BROKER_CK_NUMS", self._broker.config.broker_cluster_name).add(1, 0)
+
+    def acknowledged(self, topic: str, group: str, count: int) -> None:
+        """Popped messages are done. Series of topics and groups that do not exist are not begun."""
+        if topic in self._broker.topics and group in self._broker.groups:
+            self._event("GROUP_ACK_NUMS", f"{topic}@{group}").add(count, 0)
+            self._event("BROKER_ACK_NUMS", self._broker.config.broker_cluster_name).add(count, 0)
+
+    def dead_letter(self, owner: str | None, group: str, origin_topic: str | None) -> None:
+        """A message given back went to the dead letters. `owner` is the request's field of that name (5.x)."""
+        key = f"{_java_text(owner)}@{_java_text(origin_topic)}@{group}@SEND_BACK_TO_DLQ"
+        self._event("SNDBCK2DLQ_TIMES", key).add(1, 0)
+
+    def delayed_delivered(self, topic: str, delay_queue_id: int, size_bytes: int) -> None:
+        """A delayed message was stored in its real topic: read from the schedule topic, put like a sent one."""
+        self._event("QUEUE_GET", f"{SCHEDULE_TOPIC}@{delay_queue_id}@{SCHEDULE_CONSUMER}").add(1, size_bytes)
+        key = (SCHEDULE_TOPIC, SCHEDULE_CONSUMER)
+        read = self._gets.get(key)
+        if read is None:
+            read = self._gets[key] = Traffic()  # no client got it: it stands in no total
+        read.add(1, size_bytes)
+        self.message_put(topic, 1, size_bytes)
+
+    def topic_deleted(self, topic: str) -> None:
+        """Forget the series of a topic; the sums over all topics stay."""
+        self._puts.pop(topic, None)
+        for key in [key for key in self._gets if key[0] == topic]:
+            del self._gets[key]
+        self._drop_events(lambda key: key.startswith(topic + "@"))
+
+    def group_deleted(self, group: str) -> None:
+        """Forget the series of a group."""
+        for key in [key for key in self._gets if key[1] == group]:
+            del self._gets[key]
+        self._drop_events(lambda key: key.endswith("@" + group))
+
+    # -- snapshots
+
+    def sample(self, now_ms: int) -> None:
+        """Take the snapshots that are due; call it every second. A clock that was set back or ahead only shortens a
+        window."""
+        stored, reader = self._broker.store.statistics, self._broker.store.reader
+        self.throughput.snapshot(
+            now_ms, stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages
+        )
+        self.put_times.roll(now_ms, [count for _, count in stored.distribution()])
+        self.day_totals.roll(now_ms, self.put_total_now, self.got_total_now)
+        for window, step_ms in _WINDOWS:
+            if 0 <= now_ms - self._last_window_ms[window] < step_ms:
+                continue
+            self._last_window_ms[window] = now_ms
+            for traffic in self._all():
+                traffic.snapshot(window, step_ms, now_ms)
+
+    # -- answers
+
+    def find(self, name: str, key: str) -> BrokerStatsData | None:
+        """One series over the three windows, by its official name and key; `None` where nothing was counted yet.
+
+        Topic series are keyed by topic, group series by `topic@group`, BROKER_ series by the cluster's name; latencies
+        have a queue id and an @ before that.
+        """
+        traffic = self._traffic(name, key)
+        if traffic is None:
+            return None
+        in_bytes = name.endswith("_SIZE")
+        with_calls = not name.startswith("BROKER_")
+        minute, hour, day = (
+            _window(sums, in_bytes=in_bytes, with_calls=with_calls)
+            for sums in (traffic.minute, traffic.hour, traffic.day)
+        )
+        return BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)
+
+    @property
+    def put_total_now(self) -> int:
+        """What 28 calls msgPutTotalTodayNow: everything stored in 4.x, sends to user topics in 5.x."""
+        broker = self._broker
+        return self._user_puts.count if broker.config.emulate >= 5 else broker.store.statistics.messages
+
+    @property
+    def got_total_now(self) -> int:
+        """What 28 calls msgGetTotalTodayNow."""
+        broker = self._broker
+        return (
+            self._user_gets.count if broker.config.emulate >= 5 else broker.store.reader.transferred_messages
+        )
+
+    # -- inside
+
+    def _traffic(self, name: str, key: str) -> Traffic | None:
+        match name:
+            case "TOPIC_PUT_NUMS" | "TOPIC_PUT_SIZE":
+                return self._puts.get(key)
+            case "GROUP_GET_NUMS" | "GROUP_GET_SIZE":
+                topic, _, group = key.partition("@")
+                return self._gets.get((topic, group))
+            case "GROUP_GET_LATENCY":
+                _queue_id, _, rest = key.partition("@")
+                topic, _, group = rest.partition("@")
+                return _AT_ONCE if (topic, group) in self._gets else None
+            case "TOPIC_PUT_LATENCY" if self._broker.config.emulate >= 5:
+                _queue_id, _, topic = key.partition("@")
+                return _AT_ONCE if topic in self._puts else None
+            case "QUEUE_PUT_NUMS" | "QUEUE_PUT_SIZE" | "QUEUE_GET_NUMS" | "QUEUE_GET_SIZE":
+                return self._events.get((name[:9], key))
+            case "SNDBCK_PUT_NUMS":
+                return self._events.get((name, key))
+        if self._broker.config.emulate >= 5 and name in _EVENTS_OF_5:
+            return self._events.get((name, key))
+        return self._broker_traffic(name) if key == self._broker.config.broker_cluster_name else None
+
+    def _broker_traffic(self, name: str) -> Traffic | None:
+        match name:
+            case "BROKER_PUT_NUMS":
+                traffic = _sum_of(self._user_puts, self._system_puts)
+            case "BROKER_GET_NUMS":
+                traffic = _sum_of(self._user_gets, self._system_gets)
+            case "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC" if self._broker.config.emulate >= 5:
+                traffic = self._user_puts
+            case "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC" if self._broker.config.emulate >= 5:
+                traffic = self._user_gets
+            case _:
+                return None
+        return traffic if traffic.count else None
+
+    def _new_put(self, topic: str) -> Traffic:
+        is_system = self._broker.topics.is_system_topic(topic)
+        traffic = self._puts[topic] = Traffic(self._system_puts if is_system else self._user_puts)
+        return traffic
+
+    def _new_get(self, topic: str, group: str) -> Traffic:
+        is_system = self._broker.topics.is_system_topic(topic)
+        traffic = self._gets[topic, group] = Traffic(self._system_gets if is_system else self._user_gets)
+        return traffic
+
+    def _event(self, name: str, key: str) -> Traffic:
+        traffic = self._events.get((name, key))
+        if traffic is None:
+            traffic = self._events[name, key] = Traffic()
+        return traffic
+
+    def _drop_events(self, is_dropped: Callable[[str], bool]) -> None:
+        for name, key in list(self._events):
+            if is_dropped(key):
+                del self._events[name, key]
+
+    def _all(self) -> Iterator[Traffic]:
+        yield from (self._user_puts, self._system_puts, self._user_gets, self._system_gets)
+        for table in (self._puts, self._gets, self._events):
+            yield from table.values()
+
+
+def _window(sums: deque[_Sum], *, in_bytes: bool, with_calls: bool) -> BrokerStatsItem:
+    if not sums:
+        return BrokerStatsItem()
+    first, last = sums[0], sums[-1]
+    field = 3 if in_bytes else 2
+    total = last[field] - first[field]
+    calls = last[1] - first[1] if with_calls else 0
+    elapsed_ms = last[0] - first[0]
+    return BrokerStatsItem(
+        sum=total,
+        tps=total * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0,
+        avgpt=total / calls if calls > 0 else 0.0,
+    )
+
+
+def _sum_of(one: Traffic, other: Traffic) -> Traffic:
+    """Both series as one; their snapshots were taken together."""
+    both = Traffic()
+    both.count = one.count + other.count
+    for window, _ in _WINDOWS:
+        pairs = zip(getattr(one, window), getattr(other, window), strict=True)
+        getattr(both, window).extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
+    return both
+
+
+def _local_day(now_ms: int) -> int:
+    return datetime.fromtimestamp(now_ms / 1000).toordinal()
+
+
+def _java_text(value: str | None) -> str:
+    return "null" if value is None else value

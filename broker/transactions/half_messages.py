@@ -1,0 +1,191 @@
+"""Half messages: stored where nobody consumes them, until their producer says what became of its transaction.
+
+    send, TRAN_MSG=true    ->  RMQ_SYS_TRANS_HALF_TOPIC queue 0       REAL_TOPIC, REAL_QID say where it belongs
+    37 commit              ->  real topic and queue, sysFlag commit,  preparedTransactionOffset: the half record
+    37 commit or rollback  ->  RMQ_SYS_TRANS_OP_HALF_TOPIC queue 0    tag d, body: queue offsets of ended half messages
+
+The op topic is how a later check, also after a restart and by another make of broker, knows which half messages are
+done. 4.9 writes one op message for each; 5.x collects offsets ("3,4,7,") until they exceed transactionOpMsgMaxSize or
+transactionOpBatchInterval has passed. What is collected counts as done for our own check at once, and is written at a
+stop; after a kill those messages are asked about again.
+
+Mirrors `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `EndTransactionProcessor`; owned by the event
+loop.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.flags import (
+    TRANSACTION_COMMIT,
+    TRANSACTION_NONE,
+    with_transaction_type,
+)
+from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+
+from ..delayed.delayed_messages import CallLater, Timer, delay_if_asked
+from ..delayed.timer_sends import time_if_asked
+from ..storing.message_copies import copy_of
+from ..storing.stored_properties import stored_properties
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.transaction")
+
+OP_TAG: Final = "d"
+OP_RETRY_SECONDS: Final = 1.0
+"""After an op message that the store did not take."""
+_OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
+
+
+def half_message(broker: "Broker", message: NewMessage) -> NewMessage:
+    """Send a message on its detour; it is changed in place: topic, queue, transaction bits and properties."""
+    properties = message.property_map
+    emulate = broker.config.emulate
+    unique_id = properties.get(names.UNIQ_KEY)
+    if unique_id and emulate >= 5:
+        properties[names.TRANSACTION_ID] = unique_id
+    properties[names.REAL_TOPIC] = message.topic
+    properties[names.REAL_QID] = str(message.queue_id)
+    message.topic, message.queue_id = HALF_TOPIC, 0
+    message.sys_flag = with_transaction_type(message.sys_flag, TRANSACTION_NONE)
+    message.properties = stored_properties(properties, emulate)
+    return message
+
+
+def committed_message(broker: "Broker", half: Record, properties: dict[str, str]) -> NewMessage:
+    """What a half message becomes. 5.x takes REAL_TOPIC and REAL_QID out of the stored text, 4.9 leaves them in.
+
+    `properties` are those of the record, and become those of the message. Raises KeyError or ValueError for a record
+    that does not say where it belongs.
+    """
+    emulate = broker.config.emulate
+    kept = b"" if emulate >= 5 else stored_properties(properties, emulate)
+    topic, queue_id = properties.pop(names.REAL_TOPIC), int(properties.pop(names.REAL_QID))
+    text = kept or stored_properties(properties, emulate)
+    properties.pop(names.TRAN_MSG, None)
+    message = copy_of(half, topic, queue_id, properties, text)
+    message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
+    message.prepared_transaction_offset = half.physical_offset
+    if names.DELAY in properties:
+        message = delay_if_asked(broker, message)
+    return time_if_asked(broker, message)
+
+
+class HalfMessages:
+    """Which half messages were ended; `start` and `stop` mirror each other."""
+
+    def __init__(self, broker: "Broker", call_later: CallLater | None = None) -> None:
+        self._broker = broker
+        self._call_later = call_later or asyncio.get_running_loop().call_later
+        self._unwritten: dict[int, dict[int, None]] = {}
+        """Queue id -> offsets of ended half messages that no op message names yet, in order."""
+        self._unwritten_bytes = 0
+        self._timer: Timer | None = None
+
+    def stop(self) -> None:
+        """Write what was collected."""
+        self._write_ops()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def commit(self, half: Record, properties: dict[str, str]) -> AppendResult:
+        """Store the message for its consumers; where that fails the half message stays open.
+
+        `properties` are those of the record, and are changed. Raises KeyError or ValueError for a record that does
+        not say where it belongs, `BrokerError` for a DELAY that is no number.
+        """
+        broker = self._broker
+        real_topic = properties.get(names.REAL_TOPIC)
+        message = committed_message(broker, half, properties)
+        result = broker.store.append(message)
+        if result.status is PutStatus.PUT_OK:
+            self.ended(half)
+            if broker.config.emulate >= 5:
+                broker.statistics.message_put(message.topic, 1, result.size)
+                self.count_down(real_topic)
+        return result
+
+    def roll_back(self, half: Record, properties: dict[str, str]) -> None:
+        """Nobody will see the message."""
+        self.ended(half)
+        self.count_down(properties.get(names.REAL_TOPIC))
+
+    def count_down(self, real_topic: str | None) -> None:
+        """One open transaction less."""
+        if real_topic is not None and self._broker.config.emulate >= 5:
+            self._broker.open_transactions.add(real_topic, -1)
+
+    def ended(self, half: Record) -> None:
+        """Nobody is to be asked about this half message any more."""
+        offset = half.queue_offset
+        config = self._broker.config
+        if config.emulate < 5 and not self._unwritten:
+            if not self._write_op(half.queue_id, str(offset)):
+                self._collect(half.queue_id, offset, OP_RETRY_SECONDS)
+            return
+        self._collect(half.queue_id, offset, config.transaction_op_batch_interval / 1000)
+        if self._unwritten_bytes > config.transaction_op_msg_max_size:
+            self._write_ops()
+
+    def is_ended(self, queue_id: int, offset: int) -> bool:
+        """Whether this half message is among those that no op message names yet."""
+        offsets = self._unwritten.get(queue_id)
+        return offsets is not None and offset in offsets
+
+    def _collect(self, queue_id: int, offset: int, write_in_seconds: float) -> None:
+        self._unwritten.setdefault(queue_id, {})[offset] = None
+        self._unwritten_bytes += len(str(offset)) + 1
+        if self._timer is None:
+            self._timer = self._call_later(write_in_seconds, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._write_ops()
+        if self._unwritten:
+            self._timer = self._call_later(OP_RETRY_SECONDS, self._tick)
+
+    def _write_ops(self) -> None:
+        """One op message for each queue, or several where one would grow too long; what is refused stays."""
+        limit = max(self._broker.config.transaction_op_msg_max_size, 32)
+        for queue_id, offsets in list(self._unwritten.items()):
+            while offsets:
+                chosen, size = [], 0
+                for offset in offsets:
+                    chosen.append(offset)
+                    size += len(str(offset)) + 1
+                    if size >= limit or self._broker.config.emulate < 5:
+                        break
+                text = "".join(f"{offset}," for offset in chosen)
+                if not self._write_op(queue_id, text if self._broker.config.emulate >= 5 else str(chosen[0])):
+                    return
+                for offset in chosen:
+                    del offsets[offset]
+                self._unwritten_bytes -= size
+            del self._unwritten[queue_id]
+
+    def _write_op(self, queue_id: int, text: str) -> bool:
+        broker = self._broker
+        message = NewMessage(
+            topic=OP_HALF_TOPIC,
+            queue_id=queue_id,
+            body=text.encode(),
+            properties=stored_properties(_OP_PROPERTIES, broker.config.emulate, first_buckets=16),
+            property_map=dict(_OP_PROPERTIES),
+            born_timestamp=broker.clock.now_ms(),
+            born_host=broker.store_host,
+            store_host=broker.store_host,
+        )
+        result = broker.store.append(message)
+        if result.status is not PutStatus.PUT_OK:
+            _log.error("ended transactions are not noted: %s", result.status.name)
+            return False
+        if broker.config.emulate >= 5:
+            broker.statistics.message_put(OP_HALF_TOPIC, 1, result.size)
+        return True

@@ -1,0 +1,324 @@
+"""The question what became of a half message, asked again and again: every transactionCheckInterval.
+
+The half queue and the op queue are read side by side from where the group CID_RMQ_SYS_TRANS stands in each. For the
+half message at the front, in this order:
+
+    an op message names it                       done, go on
+    checked transactionCheckMax times, or        to TRANS_CHECK_MAX_TIME_TOPIC, go on
+      born longer ago than the log is kept
+    stored after this round began                end of the round
+    younger than transactionTimeOut              end of the round
+    younger than its CHECK_IMMUNITY_TIME...      put back at the end of the queue, go on
+    else                                         put back with TRANSACTION_CHECK_TIMES raised, and 39 sent to one
+                                                 connection of its producer group, each in turn; go on
+
+So the front moves on, and what is still open stands again behind. Op offsets move once all their half messages are
+passed. Mirrors `TransactionalMessageServiceImpl.check`. The official check forgets that a message was ended after a
+copy of it was put back; here the copy is dropped, so it is not committed twice.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.offset_id import encode_message_id
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, RecordError, decode_record, encode_record
+from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.protocol.requests.transaction import CheckTransactionState
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
+from pocketmq.store.values import PutStatus
+
+from ..storing.message_copies import copy_of
+from ..storing.stored_properties import stored_properties
+from .half_messages import OP_TAG
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+_log = logging.getLogger("pocketmq.transaction")
+
+CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
+LONGEST_ROUND_MS: Final = 60_000
+STEPS_IN_A_TURN: Final = 200
+"""Half messages looked at before the loop may do something else, some milliseconds of work."""
+MAX_ENDED_BEHIND: Final = 100_000
+"""Ended messages whose copy stands further back: so many are remembered."""
+HOUR_MS: Final = 3_600_000
+
+
+class _Ops:
+    """What the op queue says of the half messages from some offset on, read as far as it is needed."""
+
+    def __init__(self, broker: "Broker", queue_id: int, begin: int, half_begin: int) -> None:
+        self._broker = broker
+        self._queue_id = queue_id
+        self._half_begin = half_begin
+        self._next = begin
+        self._begin = begin
+        self._ended_by: dict[int, int] = {}
+        """Offset of a half message -> offset of the op message that names it."""
+        self._open: dict[int, int] = {}
+        """Op offset -> how many of its half messages the check has not passed yet."""
+        self._done: set[int] = set()
+        self.behind: set[int] = set()
+        """Ended half messages that the check had passed before."""
+
+    def take(self, half_offset: int) -> bool:
+        """Whether this half message is ended; the check passes it."""
+        op_offset = self._ended_by.pop(half_offset, None)
+        if op_offset is None:
+            return False
+        self._open[op_offset] -= 1
+        if not self._open[op_offset]:
+            del self._open[op_offset]
+            self._done.add(op_offset)
+        return True
+
+    def read_more(self, count: int) -> bool:
+        """Read so many op messages; False at the end of their queue."""
+        queue = self._broker.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
+        if queue is None:
+            return False
+        self._next = max(self._next, queue.min_offset)
+        end = min(queue.max_offset, self._next + count)
+        has_read = self._next < end
+        while self._next < end:
+            self._read(queue, self._next)
+            self._next += 1
+        return has_read
+
+    def _read(self, queue: ConsumeQueue, op_offset: int) -> None:
+        record = _record_of(self._broker, queue, op_offset)
+        named = 0
+        if record is not None and decode_properties(record.properties).get(names.TAGS) == OP_TAG:
+            for text in bytes(record.body).split(b","):
+                if not text.isdigit() or len(text) > 19:
+                    continue
+                half_offset = int(text)
+                if half_offset < self._half_begin:
+                    self.behind.add(half_offset)
+                elif half_offset not in self._ended_by:
+                    self._ended_by[half_offset] = op_offset
+                    named += 1
+        if named:
+            self._open[op_offset] = named
+        else:
+            self._done.add(op_offset)
+
+    @property
+    def passed(self) -> int:
+        """The op offset before which everything is done."""
+        offset = self._begin
+        while offset in self._done:
+            offset += 1
+        return offset
+
+
+class TransactionCheck:
+    """The rounds. `start` and `stop` mirror each other; a slave asks nobody."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._task: asyncio.Task[None] | None = None
+        self._ended_behind: dict[tuple[int, int], None] = {}
+        """(queue id, offset) of half messages that ended after a copy of them was put further back."""
+
+    def start(self) -> None:
+        if self._task is None and self._broker.config.store.broker_role != "SLAVE":
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="transaction check")
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self._broker.config.transaction_check_interval / 1000)
+            try:
+                await self.check()
+            except Exception:
+                _log.exception("a transaction check failed")
+
+    async def check(self) -> None:
+        """One round over all half queues. In the 4.9 line the half topic is made here, if it is not there yet."""
+        self._broker.topics.create_for_send_back(HALF_TOPIC, 1)
+        for queue in self._broker.store.queues_of(HALF_TOPIC):
+            await self._check_queue(queue)
+
+    async def _check_queue(self, queue: ConsumeQueue) -> None:
+        broker, queue_id = self._broker, queue.queue_id
+        start_ms = broker.clock.now_ms()
+        half_begin = self._position(HALF_TOPIC, queue_id, queue)
+        op_begin = self._position(
+            OP_HALF_TOPIC, queue_id, broker.store.consume_queue(OP_HALF_TOPIC, queue_id)
+        )
+        ops = _Ops(broker, queue_id, op_begin, half_begin)
+        offset, steps = half_begin, 0
+        while offset < queue.max_offset and broker.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
+            steps += 1
+            if steps % STEPS_IN_A_TURN == 0:
+                await asyncio.sleep(0)
+            if ops.take(offset) or broker.half_messages.is_ended(queue_id, offset):
+                offset += 1
+            elif ops.read_more(32):
+                continue
+            elif self._pass(queue, offset, start_ms, ops):
+                offset += 1
+            else:
+                break
+        self._remember(queue_id, ops)
+        if offset != half_begin:
+            broker.offsets.commit(HALF_TOPIC, CHECK_GROUP, queue_id, offset)
+        if ops.passed != op_begin:
+            broker.offsets.commit(OP_HALF_TOPIC, CHECK_GROUP, queue_id, ops.passed)
+
+    def _position(self, topic: str, queue_id: int, queue: ConsumeQueue | None) -> int:
+        """Where the group stands; at the first there is where it stands nowhere, or where nothing is any more."""
+        first = 0 if queue is None else queue.min_offset
+        return max(self._broker.offsets.query(topic, CHECK_GROUP, queue_id), first)
+
+    def _remember(self, queue_id: int, ops: _Ops) -> None:
+        for offset in ops.behind:
+            self._ended_behind[queue_id, offset] = None
+        while len(self._ended_behind) > MAX_ENDED_BEHIND:
+            del self._ended_behind[next(iter(self._ended_behind))]
+
+    def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: _Ops) -> bool:
+        """Deal with the half message at the front; False where the round ends in front of it."""
+        broker, config = self._broker, self._broker.config
+        record = _record_of(broker, queue, offset)
+        if record is None:
+            return True
+        properties = decode_properties(record.properties)
+        checks = _whole_number(properties.get(names.TRANSACTION_CHECK_TIMES))
+        now_ms = broker.clock.now_ms()
+        age_ms = now_ms - record.born_timestamp
+        if (checks is not None and checks >= config.transaction_check_max) or (
+            age_ms > config.store.file_reserved_time * HOUR_MS
+        ):
+            return self._give_up(record, properties)
+        if record.store_timestamp >= start_ms:
+            return False
+        properties[names.TRANSACTION_CHECK_TIMES] = str(1 if checks is None else checks + 1)
+        immunity_ms = config.transaction_time_out
+        immunity = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
+        if immunity is not None:
+            seconds = _whole_number(immunity)
+            immunity_ms = immunity_ms if seconds is None or seconds == -1 else seconds * 1000
+            if self._has_ended_original(queue.queue_id, properties, ops):
+                return True
+            if not self._is_older(age_ms, immunity_ms):
+                return self._put_back_immune(record, properties)
+        elif age_ms >= 0 and not self._is_older(age_ms, immunity_ms):
+            return False
+        return self._ask(record, properties)
+
+    def _is_older(self, age_ms: int, limit_ms: int) -> bool:
+        return age_ms > limit_ms or (age_ms == limit_ms and self._broker.config.emulate < 5)
+
+    def _has_ended_original(self, queue_id: int, properties: dict[str, str], ops: _Ops) -> bool:
+        """Whether the message this one is a copy of was ended since the copy was made."""
+        original = _whole_number(properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET))
+        if original is None:
+            return False
+        return (
+            ops.take(original)
+            or original in ops.behind
+            or (queue_id, original) in self._ended_behind
+            or self._broker.half_messages.is_ended(queue_id, original)
+        )
+
+    def _put_back_immune(self, record: Record, properties: dict[str, str]) -> bool:
+        properties.setdefault(names.TRANSACTION_PREPARED_QUEUE_OFFSET, str(record.queue_offset))
+        properties[names.WAIT] = "false"
+        return self._put_back(record, properties) is not None
+
+    def _ask(self, record: Record, properties: dict[str, str]) -> bool:
+        copied = self._put_back(record, properties)
+        if copied is None:
+            return False
+        self._send_question(copied, properties)
+        return True
+
+    def _put_back(self, record: Record, properties: dict[str, str]) -> Record | None:
+        """Store the message once more at the end; the user's flag and the tries are lost, as officially. None where the
+        store does not take it."""
+        broker = self._broker
+        text = stored_properties(properties, broker.config.emulate)
+        message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
+        message.flag = message.reconsume_times = 0
+        result = broker.store.append(message)
+        if result.status is not PutStatus.PUT_OK:
+            _log.error("half message at %d is not put back: %s", record.queue_offset, result.status.name)
+            return None
+        if broker.config.emulate >= 5:
+            broker.statistics.message_put(HALF_TOPIC, 1, result.size)
+        return msgspec.structs.replace(
+            record, queue_offset=result.queue_offset, physical_offset=result.physical_offset
+        )
+
+    def _send_question(self, half: Record, properties: dict[str, str]) -> None:
+        """39 to one producer of the group; the message goes along as it will be once it is committed."""
+        broker = self._broker
+        group = properties.get(names.PGROUP, "")
+        connection = broker.producers.available_connection(group)
+        if connection is None:
+            _log.warning("no producer of %s is there to be asked about a transaction", group)
+            return
+        unique_id = properties.get(names.UNIQ_KEY)
+        is_5 = broker.config.emulate >= 5
+        question = CheckTransactionState(
+            tran_state_table_offset=half.queue_offset,
+            commit_log_offset=half.physical_offset,
+            msg_id=unique_id,
+            transaction_id=unique_id,
+            offset_msg_id=encode_message_id(half.store_host, half.physical_offset),
+            topic=HALF_TOPIC if is_5 else None,
+            broker_name=broker.config.broker_name if is_5 else None,
+        )
+        try:
+            topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
+        except (KeyError, ValueError):
+            _log.error("half message at %d does not say where it belongs", half.queue_offset)
+            return
+        text = stored_properties(properties, broker.config.emulate)
+        message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
+        connection.notify(question, encode_record(message))
+
+    def _give_up(self, record: Record, properties: dict[str, str]) -> bool:
+        """Out of the half queue, to where administrators find it (323 brings it back)."""
+        broker = self._broker
+        topic = broker.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
+        text = stored_properties(properties, broker.config.emulate)
+        result = broker.store.append(copy_of(record, topic, 0, properties, text))
+        if result.status is not PutStatus.PUT_OK:
+            _log.error("half message at %d is not given up: %s", record.queue_offset, result.status.name)
+            return False
+        _log.warning(
+            "half message at %d of group %s is given up", record.queue_offset, properties.get(names.PGROUP)
+        )
+        broker.half_messages.count_down(properties.get(names.REAL_TOPIC))
+        return True
+
+
+def _record_of(broker: "Broker", queue: ConsumeQueue, offset: int) -> Record | None:
+    """The message at an offset; None where the log has it no more."""
+    unit = queue.unit(offset)
+    data = None if unit is None else broker.store.read_record(unit[0], unit[1])
+    try:
+        return None if data is None else decode_record(data)
+    except RecordError as error:
+        _log.error("%s queue %d offset %d: %s", queue.topic, queue.queue_id, offset, error)
+        return None
+
+
+def _whole_number(text: str | None) -> int | None:
+    """None without a text; -1 for one that is no number."""
+    if text is None:
+        return None
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) <= 18 else -1

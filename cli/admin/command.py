@@ -1,0 +1,142 @@
+"""`pocketmq admin COMMAND`: the commands of mqadmin 5.5.0, with its names, options and columns.
+
+`admin_commands.tsv` is what mqadmin itself says of its options, and where each command is: a coroutine function of
+`(admin: AdminClient, given: Given)` in one of the files `admin_*.py`. A command of this group is one such line more and
+that function. What mqadmin shows as a stack trace is one line on standard error here, with exit code 2. Next:
+`given.py`, `topics.py`.
+"""
+
+import csv
+import os
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from pocketmq.client.errors import ClientError
+from pocketmq.protocol.errors import BodyError
+
+from ..options import USER_ERROR, run_command
+from .given import Given, OptionRow
+
+if TYPE_CHECKING:
+    from pocketmq.client.hooks.acl import AclClientRPCHook
+
+ACTION: Final = "command"
+NAMESRV: Final = "n"
+CONTEXT: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
+
+
+@cache
+def command_rows() -> dict[str, list[OptionRow]]:
+    """Each command's rows of the table: first the command itself, then its options."""
+    rows: dict[str, list[OptionRow]] = {}
+    text = (files(__package__) / "admin_commands.tsv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
+        rows.setdefault(row["command"], []).append(OptionRow(**row))
+    return rows
+
+
+class OneLineCommand(click.Command):
+    """A command whose mistakes are one line, as everywhere where scripts read standard error."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            click.echo(f"pocketmq: {self.name}: {error.format_message()}", err=True)
+            ctx.exit(USER_ERROR)
+
+
+class AdminGroup(click.Group):
+    """The commands of the table; names are found in any case, as mqadmin finds them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(command_rows())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for name in command_rows():
+            if name.lower() == cmd_name.lower():
+                return _command(name)
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            click.echo(f"pocketmq: The sub command {args[0]} not exist.", err=True)
+            ctx.exit(USER_ERROR)
+
+
+@click.command(cls=AdminGroup, context_settings=CONTEXT)
+def admin() -> None:
+    """Look into a cluster and change it: the commands of mqadmin."""
+
+
+def _command(name: str) -> click.Command:
+    about, *options = command_rows()[name]
+
+    def act(**values: Any) -> None:
+        namesrv_addr = values.pop("namesrv_addr")
+        given = Given(name, options, values, namesrv_addr)
+        given.check_choices()
+        run_command(_run(_function(about.need), given))
+
+    parameters: list[click.Parameter] = [_option(row) for row in options if row.short != NAMESRV]
+    parameters.append(
+        click.Option(
+            ["-n", "--namesrvAddr", "--namesrv", "namesrv_addr"],
+            metavar="ADDR[;ADDR]",
+            envvar="NAMESRV_ADDR",
+            default="127.0.0.1:9876",
+            show_default=True,
+            help="Name servers; also from NAMESRV_ADDR.",
+        )
+    )
+    return OneLineCommand(name, CONTEXT, act, parameters, help=about.text)
+
+
+def _option(row: OptionRow) -> click.Option:
+    words = [f"-{row.short}"] if row.short else []
+    if row.name and " " not in row.name:
+        words.append(f"--{row.name}")
+    if row.kind == "flag":
+        return click.Option([*words, row.variable], is_flag=True, help=row.text)
+    return click.Option(
+        [*words, row.variable], required=row.need == "required", metavar="TEXT", help=row.text
+    )
+
+
+Action = Callable[[Any, Given], Awaitable[None]]
+
+
+def _function(place: str) -> Action:
+    module, _, function = place.partition(":")
+    action: Action = getattr(import_module(f".{module}", __package__), function)
+    return action
+
+
+async def _run(action: Action, given: Given) -> None:
+    from pocketmq.client.admin.client import AdminClient  # not for `--help`
+
+    async with AdminClient(namesrv_addr=given.namesrv_addr, hooks=_signature()) as admin:
+        try:
+            await action(admin, given)
+        except BodyError as error:
+            raise ClientError(f"an answer cannot be read: {error}") from error
+
+
+def _signature() -> "list[AclClientRPCHook]":
+    """Signs requests with the keys of `$ROCKETMQ_HOME/conf/tools.yml`, where mqadmin keeps them; without it nothing
+    is signed."""
+    file = Path(os.environ.get("ROCKETMQ_HOME") or ".", "conf", "tools.yml")
+    if "ROCKETMQ_HOME" not in os.environ or not file.is_file():
+        return []
+    from pocketmq.client.hooks.acl import AclClientRPCHook
+
+    return [AclClientRPCHook.from_yaml(file)]

@@ -1,0 +1,160 @@
+"""`pocketmq admin`: topics, groups and settings of a cluster written to a file, as JSON.
+
+Numbers of queues of the brokers are added up, as mqadmin does.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from click import echo
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.connections.name_servers import MASTER_ID
+from pocketmq.client.errors import ClientError
+from pocketmq.client.instance.instance import now_ms
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.message.topics import (
+    SYSTEM_PREFIX,
+    SYSTEM_TOPICS,
+    is_dlq_topic,
+    is_retry_topic,
+    is_system_group,
+)
+from pocketmq.protocol.text import fastjson
+
+from .given import Given
+
+FOLDER: Final = "/tmp/rocketmq/export"
+PREDEFINED_GROUPS: Final = frozenset(
+    {
+        *(
+            "DEFAULT_CONSUMER",
+            "DEFAULT_PRODUCER",
+            "TOOLS_CONSUMER",
+            "SCHEDULE_CONSUMER",
+            "FILTERSRV_CONSUMER",
+        ),
+        *("__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP"),
+        *("CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL"),
+    }
+)
+"""Groups of tools and of the broker itself (official MixAll.isPredefinedGroup)."""
+SETTINGS: Final = (
+    *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
+    *(
+        "flushDiskType",
+        "maxMessageSize",
+        "messageDelayLevel",
+        "msgTraceTopicName",
+        "slaveReadEnable",
+        "traceOn",
+    ),
+    *("traceTopicEnable", "useTLS", "autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
+)
+
+
+async def export_metadata(admin: AdminClient, given: Given) -> None:
+    """Of one broker its topics or its groups; of a cluster either, or both."""
+    only_topics, only_groups = given.flag("topic"), given.flag("subscriptionGroup")
+    with_special = given.flag("specialTopic")
+    folder = Path(given.text("filePath") or FOLDER)
+    address, cluster = given.text("brokerAddr"), given.text("clusterName")
+    if address is not None:
+        if only_topics:
+            topics = await _user_topics(admin, address, with_special=with_special)
+            version = (await admin.topic_table(address)).data_version
+            table = TopicConfigSerializeWrapper(topic_config_table=topics, data_version=version)
+            _write(folder / "topic.json", table, end="")
+        elif only_groups:
+            groups = await _user_groups(admin, address)
+            whole = await admin.group_table(address)
+            kept = msgspec.structs.replace(whole, subscription_group_table=groups)
+            _write(folder / "subscriptionGroup.json", kept, end="")
+        else:
+            raise ClientError("of a broker, export either -t (topic) or -g (subscriptionGroup)")
+        return
+    if cluster is None:
+        raise ClientError("give either -c (clusterName) or -b (brokerAddr)")
+    all_topics: dict[str, TopicConfig] = {}
+    all_groups: dict[str, SubscriptionGroupConfig] = {}
+    for master in await admin.master_addresses(cluster):
+        for name, topic in (await _user_topics(admin, master, with_special=with_special)).items():
+            all_topics[name] = _joined_topic(topic, all_topics.get(name))
+        for name, group in (await _user_groups(admin, master)).items():
+            all_groups[name] = _joined_group(group, all_groups.get(name))
+    found: dict[str, Any] = {"exportTime": now_ms()}
+    if not only_groups or only_topics:
+        found["topicConfigTable"] = all_topics
+    if not only_topics:
+        found["subscriptionGroupTable"] = all_groups
+    name = "topic" if only_topics else "subscriptionGroup" if only_groups else "metadata"
+    _write(folder / f"{name}.json", found)
+
+
+async def export_configs(admin: AdminClient, given: Given) -> None:
+    """The settings that matter of each master, and how many servers there are."""
+    masters = slaves = 0
+    configs: dict[str, dict[str, str]] = {}
+    for broker in await admin.cluster_brokers(given.needed("clusterName")):
+        addresses = dict(broker.broker_addrs or {})
+        master = addresses.pop(MASTER_ID, None)
+        slaves += len(addresses)
+        if master is not None:
+            masters += 1
+            config = await admin.broker_config(master)
+            kept: dict[str, str] = {key: config[key] for key in SETTINGS if key in config}
+            configs[config.get("brokerName") or broker.broker_name or ""] = kept
+    scale = {"namesrvSize": len(admin.name_servers), "masterBrokerSize": masters, "slaveBrokerSize": slaves}
+    found = {"brokerConfigs": configs, "clusterScale": scale}
+    _write(Path(given.text("filePath") or FOLDER) / "configs.json", found, end="")
+
+
+# -- parts
+
+
+async def _user_topics(admin: AdminClient, address: str, *, with_special: bool) -> dict[str, TopicConfig]:
+    """Topics users made; retry and dead-letter topics where asked for."""
+    system = SYSTEM_TOPICS | set(await admin.system_topics(address))
+    return {
+        name: config
+        for name, config in (await admin.topic_configs(address)).items()
+        if name not in system
+        and not name.startswith(SYSTEM_PREFIX)
+        and (with_special or not (is_retry_topic(name) or is_dlq_topic(name)))
+    }
+
+
+async def _user_groups(admin: AdminClient, address: str) -> dict[str, SubscriptionGroupConfig]:
+    return {
+        name: config
+        for name, config in (await admin.group_configs(address)).items()
+        if not is_system_group(name) and name not in PREDEFINED_GROUPS
+    }
+
+
+def _joined_topic(topic: TopicConfig, before: TopicConfig | None) -> TopicConfig:
+    if before is None:
+        return topic
+    return msgspec.structs.replace(
+        topic,
+        write_queue_nums=topic.write_queue_nums + before.write_queue_nums,
+        read_queue_nums=topic.read_queue_nums + before.read_queue_nums,
+    )
+
+
+def _joined_group(
+    group: SubscriptionGroupConfig, before: SubscriptionGroupConfig | None
+) -> SubscriptionGroupConfig:
+    if before is None:
+        return group
+    return msgspec.structs.replace(group, retry_queue_nums=group.retry_queue_nums + before.retry_queue_nums)
+
+
+def _write(path: Path, content: object, *, end: str = "\n") -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(fastjson.dumps(content, pretty=True))
+    except OSError as error:
+        raise ClientError(f"cannot write {path}: {error}") from error
+    echo(f"export {path} success{end}", nl=False)

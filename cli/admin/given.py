@@ -1,0 +1,142 @@
+"""What a user gave to a command of `pocketmq admin`: the values of its options, as text, number, truth or time.
+
+Values are read as mqadmin reads them: trimmed; anything but `true` is false. What it cannot read is `ClientError`,
+which the program prints as one line.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+from pocketmq.client.errors import ClientError
+from pocketmq.client.instance.instance import now_ms
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.text import fastjson
+
+from ..options import USER_ERROR
+
+TIME_TEXT: Final = "%Y-%m-%d#%H:%M:%S:%f"
+ONE_OF: Final = "one of"
+
+ValueT = TypeVar("ValueT")
+
+
+class OptionRow(msgspec.Struct, frozen=True):
+    """A line of `admin_commands.tsv`. Of the command itself `kind` is "command" and `need` says where it is."""
+
+    command: str
+    short: str
+    long: str
+    kind: str
+    need: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The long name; some official ones end with a blank."""
+        return self.long.strip()
+
+    @property
+    def variable(self) -> str:
+        """The name of the value in Python."""
+        return f"given_{self.name.replace(' ', '_')}"
+
+
+class Given:
+    """The options of one call, by their long names."""
+
+    def __init__(
+        self, command: str, rows: Sequence[OptionRow], values: Mapping[str, Any], namesrv_addr: str
+    ) -> None:
+        self.command = command
+        self.namesrv_addr = namesrv_addr
+        self._rows = {row.name: row for row in rows}
+        self._values = values
+
+    def check_choices(self) -> None:
+        """Of options that exclude each other exactly one is wanted; else one line and exit code 2."""
+        choices: dict[str, list[OptionRow]] = {}
+        for row in self._rows.values():
+            if row.need.startswith(ONE_OF):
+                choices.setdefault(row.need, []).append(row)
+        for rows in choices.values():
+            if sum(self._values.get(row.variable) is not None for row in rows) != 1:
+                names = " or ".join(f"-{row.short} ({row.name})" for row in rows)
+                click.echo(f"pocketmq: {self.command}: give one of {names}", err=True)
+                raise SystemExit(USER_ERROR)
+
+    def text(self, name: str) -> str | None:
+        """The trimmed text, `None` where the option was not given."""
+        value = self._values.get(self._rows[name].variable)
+        return value.strip() if isinstance(value, str) else None
+
+    def needed(self, name: str) -> str:
+        """The text of an option that is required, or that others make necessary."""
+        value = self.text(name)
+        if value is None:
+            raise ClientError(f"{self._called(name)} is missing")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Whether an option without argument was given."""
+        return bool(self._values.get(self._rows[name].variable))
+
+    def truth(self, name: str, default: bool = False) -> bool:
+        """`true` in any case is true, anything else false (Boolean.parseBoolean)."""
+        value = self.text(name)
+        return default if value is None else value.lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number; the default where the option was not given."""
+        value = self.text(name)
+        if value is None:
+            return default
+        try:
+            return int(value)
+        except ValueError:
+            raise ClientError(f"{self._called(name)} is {value!r:.60}, expected a whole number") from None
+
+    def time_ms(self, name: str, default: int) -> int:
+        """`now`, epoch milliseconds, or local time as 2026-01-31#23:59:59:999."""
+        value = self.text(name)
+        return default if value is None else parse_time_ms(value)
+
+    def place(self) -> dict[str, str | None]:
+        """The broker or cluster to act on, as the calls of `AdminClient` take it."""
+        cluster = "clusterName" if "clusterName" in self._rows else "cluster"
+        return {"address": self.text("brokerAddr"), "cluster": self.text(cluster)}
+
+    def json_file(self, name: str, form: type[ValueT]) -> ValueT:
+        """The content of a JSON file the user named."""
+        path = Path(self.needed(name))
+        try:
+            return fastjson.decode(path.read_bytes(), form)
+        except FileNotFoundError:
+            raise ClientError(f"the file path {path} does not exists") from None
+        except (OSError, BodyError) as error:
+            raise ClientError(f"cannot read {path}: {error}") from error
+
+    def _called(self, name: str) -> str:
+        short = self._rows[name].short
+        return f"-{short} ({name})" if short else f"--{name}"
+
+
+def parse_time_ms(text: str) -> int:
+    """A time a user wrote; `ClientError` for what is none."""
+    if text == "now":
+        return now_ms()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    day_and_time, _, fraction = text.rpartition(":")
+    try:
+        moment = datetime.strptime(f"{day_and_time}:{int(fraction) * 1000:06d}", TIME_TEXT)
+    except ValueError:
+        raise ClientError(
+            f"specified timestamp invalid: {text!r:.60}, expected now, milliseconds or yyyy-MM-dd#HH:mm:ss:SSS"
+        ) from None
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,305 @@
+"""`pocketmq admin`: messages found, sent again, consumed once more. The calls are those of `client.admin_messages`.
+
+As mqadmin does, what a query finds is described on standard output and its body written to a file below
+/tmp/rocketmq/msgbodys.
+"""
+
+import codecs
+from pathlib import Path
+from typing import Final
+
+from click import echo
+from pocketmq.client.admin.calls import one_address
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT
+from pocketmq.client.errors import ClientError, MessageNotFound
+from pocketmq.client.hooks.trace_records import TraceType
+from pocketmq.client.hooks.trace_views import TraceView
+from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.sender import SendResult
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import TRACE_TOPIC
+from pocketmq.protocol.text import fastjson
+
+from .given import Given
+from .texts import (
+    entry_text,
+    file_name,
+    java,
+    properties_text,
+    queue_text,
+    row,
+    second_text,
+    time_text,
+)
+
+BODIES: Final = Path("/tmp/rocketmq/msgbodys")
+HOUR_MS: Final = 3_600_000
+AROUND_MS: Final = 36 * HOUR_MS
+"""How far from now messages are looked for by their unique id."""
+NOT_FOUND: Final = "query message by key finished, but no message."
+ENTRY_RULE: Final = "======================================"
+
+
+async def query_msg_by_id(admin: AdminClient, given: Given) -> None:
+    topic = given.needed("topic")
+    ids = [one for one in given.needed("msgId").split(",") if one.strip()]
+    group, client_id = given.text("consumerGroup"), given.text("clientId")
+    charset = charset_of(given, "bodyFormat")
+    for message_id in ids:
+        if group is not None and client_id is not None:
+            await _push(admin, group, client_id, topic, message_id)
+        elif given.text("sendMessage") is None:
+            message = await admin.message(topic, message_id)
+            await show_message(admin, message, charset)
+        elif given.truth("sendMessage"):
+            echo(f"prepare resend msg. originalMsgId={message_id}", nl=False)
+            result = await admin.resend(topic, message_id, unit_name=given.text("unitName"))
+            echo(send_result_text(result), nl=False)
+
+
+async def query_msg_by_key(admin: AdminClient, given: Given) -> None:
+    topic, key = given.needed("topic"), given.needed("msgKey")
+    key_type = given.text("keyType") or BY_KEY
+    if key_type not in (BY_KEY, BY_TAG):
+        raise ClientError("index type error, just support K for keys or T for tags")
+    found = await admin.messages_by_key(
+        topic,
+        key,
+        max_count=given.number("maxNum", MAX_COUNT),
+        begin_ms=given.number("beginTimestamp", 0),
+        end_ms=given.number("endTimestamp", LONG_MAX),
+        key_type=key_type,
+        last_key=given.text("lastKey"),
+        route_topic=given.text("cluster"),
+    )
+    if not found:
+        raise MessageNotFound(NOT_FOUND)
+    echo(row("%-50s %4s %40s %-200s", "#Message ID", "#QID", "#Offset", "#IndexKey"))
+    for one in found:
+        hour = one.store_timestamp // HOUR_MS * HOUR_MS
+        index_key = f"{hour}@{topic}@{key_type}@{key}@{one.message_id}@{one.commit_log_offset}"
+        echo(row("%-50s %4d %40d %-200s", one.message_id, one.queue_id, one.queue_offset, index_key))
+
+
+async def query_msg_by_unique_key(admin: AdminClient, given: Given) -> None:
+    topic, message_id = given.needed("topic"), given.needed("msgId")
+    group, client_id = given.text("consumerGroup"), given.text("clientId")
+    if group is not None and client_id is not None:
+        await _push(admin, group, client_id, topic, message_id)
+        return
+    begin_ms, end_ms = now_ms() - AROUND_MS, now_ms() + AROUND_MS
+    if given.text("startTime") and given.text("endTime"):
+        begin_ms, end_ms = given.number("startTime", 0), given.number("endTime", LONG_MAX)
+    found = await admin.messages_by_unique_key(
+        topic,
+        message_id,
+        max_count=UNIQUE_KEY_COUNT,
+        begin_ms=begin_ms,
+        end_ms=end_ms,
+        route_topic=given.text("cluster"),
+    )
+    if not found:
+        raise MessageNotFound(NOT_FOUND)
+    for index, one in enumerate(found if given.flag("showAll") else found[:1]):
+        _describe(one, _write_body(one, f"_{index}" if index else ""))
+        await _show_track(admin, one, end="")
+
+
+async def query_msg_by_offset(admin: AdminClient, given: Given) -> None:
+    topic, charset = given.needed("topic"), charset_of(given, "bodyFormat")
+    route_topic = given.text("routeTopic")
+    if route_topic is not None and route_topic != topic:
+        await admin.queues(route_topic)  # so that its brokers are known
+    queue = MessageQueue(topic, given.needed("brokerName"), given.number("queueId", 0))
+    message = await admin.message_at(queue, given.number("offset", 0))
+    if message is not None:
+        await show_message(admin, message, charset)
+
+
+async def query_msg_trace_by_id(admin: AdminClient, given: Given) -> None:
+    views = await admin.trace(
+        given.needed("msgId"),
+        trace_topic=given.text("traceTopic") or TRACE_TOPIC,
+        begin_ms=given.number("beginTimestamp", 0),
+        end_ms=given.number("endTimestamp", LONG_MAX),
+        max_count=given.number("maxNum", MAX_COUNT),
+    )
+    if not views:
+        raise MessageNotFound(NOT_FOUND)
+    for view in views:
+        if view.kind is TraceType.PUB:
+            _show_trace("Pub", "#ProducerGroup", "#SendTime", [view])
+    groups = dict.fromkeys(view.group for view in views if view.kind is TraceType.SUB_AFTER)
+    for group in groups:
+        own = [view for view in views if view.kind is TraceType.SUB_AFTER and view.group == group]
+        _show_trace("Sub", "#ConsumerGroup", "#ConsumerTime", own)
+
+
+async def send_message(admin: AdminClient, given: Given) -> None:
+    topic, broker_name = given.needed("topic"), given.text("broker")
+    if given.text("qid") is not None and broker_name is None:
+        raise ClientError("Broker name must be set if the queue is chosen!")
+    queue_id = given.number("qid", -1)
+    queue = MessageQueue(topic, broker_name, queue_id) if broker_name is not None and queue_id >= 0 else None
+    is_traced = given.truth("msgTraceEnable")
+    servers = admin.settings.namesrv_addr
+    async with Producer(
+        str(now_ms()), namesrv_addr=servers, enable_trace=is_traced, hooks=admin.hooks
+    ) as producer:
+        result = await producer.send(
+            topic,
+            given.needed("body").encode(),
+            tags=given.text("tags") or "",
+            keys=given.text("key") or "",
+            queue=queue,
+        )
+    layout = "%-32s  %-4s  %-20s    %s"
+    echo(row(layout, "#Broker Name", "#QID", "#Send Result", "#MsgId"))
+    place = (result.queue.broker_name, result.queue.queue_id)
+    echo(row(layout, *place, result.status.name, result.message_id))
+
+
+async def query_cq(admin: AdminClient, given: Given) -> None:
+    topic, index = given.needed("topic"), given.number("index", 0)
+    address = given.text("broker")
+    if address is None:
+        brokers = (await admin.topic_route(topic)).broker_datas
+        address = one_address(brokers[0]) if brokers else None
+        if address is None:
+            raise ClientError("No topic route data!")
+    found = await admin.consume_queue(
+        address,
+        topic,
+        given.number("queue", 0),
+        index,
+        given.number("count", 10),
+        given.text("consumer"),
+    )
+    if found.subscription_data is not None:
+        echo(f"Subscription data: \n{fastjson.dumps(found.subscription_data, pretty=True).decode()}")
+        echo(ENTRY_RULE)
+    if found.filter_data is not None:
+        echo(f"Filter data: \n{found.filter_data}")
+        echo(ENTRY_RULE)
+    echo(f"Queue data: \nmax: {found.max_queue_index}, min: {found.min_queue_index}")
+    echo(ENTRY_RULE)
+    for number, entry in enumerate(found.queue_data or (), index):
+        echo(f"idx: {number}\n{entry_text(entry)}")
+        echo(ENTRY_RULE)
+
+
+# -- shared with other files of commands
+
+
+def charset_of(given: Given, name: str) -> str | None:
+    """The name of a character set Python knows, `None` where none was given."""
+    charset = given.text(name)
+    if charset is None:
+        return None
+    try:
+        return codecs.lookup(charset).name
+    except LookupError:
+        raise ClientError(f"unknown character set {charset!r:.60}") from None
+
+
+def send_result_text(result: SendResult) -> str:
+    return (
+        f"SendResult [sendStatus={result.status.name}, msgId={result.message_id}, "
+        f"offsetMsgId={result.offset_message_id}, messageQueue={queue_text(result.queue)}, "
+        f"queueOffset={result.queue_offset}, recallHandle={java(result.recall_handle)}]"
+    )
+
+
+async def show_message(admin: AdminClient, message: MessageExt, charset: str | None = None) -> None:
+    """A message, where its body is, and which groups consumed it."""
+    path = _write_body(message, "")
+    echo(row("%-20s %s", "OffsetID:", message.offset_message_id))
+    _describe(message, path)
+    if charset is not None:
+        echo(row("%-20s %s", "Message Body:", message.body.decode(charset, "replace")))
+    await _show_track(admin, message, end="\n")
+
+
+# -- parts
+
+
+def _describe(message: MessageExt, path: Path) -> None:
+    for name, value in (
+        ("Topic:", message.topic),
+        ("Tags:", f"[{java(message.tags or None)}]"),
+        ("Keys:", f"[{java(message.keys or None)}]"),
+        ("Queue ID:", message.queue_id),
+        ("Queue Offset:", message.queue_offset),
+        ("CommitLog Offset:", message.commit_log_offset),
+        ("Reconsume Times:", message.reconsume_times),
+        ("Born Timestamp:", time_text(message.born_timestamp)),
+        ("Store Timestamp:", time_text(message.store_timestamp)),
+        ("Born Host:", message.born_host),
+        ("Store Host:", message.store_host),
+        ("System Flag:", message.record.sys_flag & ~flags.COMPRESSED),
+        ("Properties:", properties_text(message.properties)),
+        ("Message Body Path:", str(path)),
+    ):
+        echo(row("%-20s %s", name, value))
+
+
+def _write_body(message: MessageExt, suffix: str) -> Path:
+    path = BODIES / file_name(message.message_id + suffix)
+    try:
+        BODIES.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(message.body)
+    except OSError as error:
+        raise ClientError(f"cannot write the body to {path}: {error}") from error
+    return path
+
+
+async def _show_track(admin: AdminClient, message: MessageExt, *, end: str) -> None:
+    try:
+        tracks = await admin.message_track(message)
+    except (ClientError, BodyError) as error:
+        echo(f"pocketmq: which groups consumed it is not known: {error}", err=True)
+        return
+    if not tracks:
+        echo("\n\nWARN: No Consumer", nl=False)
+        return
+    echo("\n")
+    for track in tracks:
+        echo(
+            f"MessageTrack [consumerGroup={track.group}, trackType={track.track_type}, "
+            f"exceptionDesc={java(track.reason)}]{end}",
+            nl=False,
+        )
+
+
+async def _push(admin: AdminClient, group: str, client_id: str, topic: str, message_id: str) -> None:
+    """Let a push consumer handle a message now."""
+    info = await admin.consumer_running_info(group, client_id)
+    if info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.CONSUME_PASSIVELY:
+        raise ClientError(f"this {client_id} client is not push consumer ,not support direct push")
+    result = await admin.consume_directly(group, client_id, topic, message_id)
+    echo(_direct_result_text(result), nl=False)
+
+
+def _direct_result_text(result: ConsumeMessageDirectlyResult) -> str:
+    return (
+        f"ConsumeMessageDirectlyResult [order={java(result.order)}, autoCommit={java(result.auto_commit)}, "
+        f"consumeResult={result.consume_result}, remark={java(result.remark)}, "
+        f"spentTimeMills={result.spent_time_mills}]"
+    )
+
+
+def _show_trace(kind: str, group_head: str, time_head: str, views: list[TraceView]) -> None:
+    layout = "%-10s %-20s %-20s %-20s %-10s %-10s"
+    echo(row(layout, "#Type", group_head, "#ClientHost", time_head, "#CostTimes", "#Status"))
+    for view in views:
+        status = "success" if view.is_success else "failed"
+        cells = (view.group, view.client_host, second_text(view.timestamp), f"{view.cost_ms}ms", status)
+        echo(row(layout, kind, *cells))
+    echo()

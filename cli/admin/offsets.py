@@ -1,0 +1,210 @@
+"""`pocketmq admin`: the commands of progress and offsets. The calls are those of `pocketmq.client.admin.offsets`."""
+
+from collections.abc import Mapping, Sequence
+
+from click import echo
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.offsets import AT_END, RollbackStats
+from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumerConnection
+from pocketmq.protocol.bodies.offsets import ConsumeStats
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.languages import version_name
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import group_of_retry_topic, is_retry_topic
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from .given import Given
+from .texts import java, row, second_text
+
+TIMEOUT_MS = 50_000
+
+
+async def consumer_progress(admin: AdminClient, given: Given) -> None:
+    group = given.text("groupName")
+    if group is None:
+        await _show_groups(admin)
+        return
+    topic, cluster = given.text("topicName"), given.text("cluster")
+    stats = await admin.consume_stats(group, topic, route_topic=cluster)
+    owners = await _owners(admin, group) if given.truth("showClientIP") else None
+    head = ["#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight"]
+    if owners is None:
+        echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s", *head, "#LastTime"))
+    else:
+        head.insert(5, "#Client IP")
+        echo(row("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %-20s%s", *head, "#LastTime"))
+    for queue, place in stats.offset_table.items():
+        cells = [*_place(queue), place.broker_offset, place.consumer_offset]
+        diff = place.broker_offset - place.consumer_offset
+        inflight = place.pull_offset - place.consumer_offset
+        last = second_text(place.last_timestamp) if place.last_timestamp else "N/A"
+        if owners is None:
+            layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20d %-20d %s"
+        else:
+            layout = "%-64s  %-32s  %-4d  %-20d  %-20d  %-20s %-20d %-20d %s"
+            cells.append(owners.get(queue, "N/A"))
+        echo(row(layout, *cells, diff, inflight, last))
+    echo()
+    echo(row("Consume TPS: %.2f", stats.consume_tps))
+    echo(f"Consume Diff Total: {stats.total_diff}")
+    echo(f"Consume Inflight Total: {stats.total_inflight_diff}")
+
+
+async def clone_group_offset(admin: AdminClient, given: Given) -> None:
+    src, dest, topic = given.needed("srcGroup"), given.needed("destGroup"), given.needed("topic")
+    await admin.clone_offsets(src, dest, topic)
+    echo(f"clone group offset success. srcGroup[{src}], destGroup=[{dest}], topic[{topic}]", nl=False)
+
+
+async def reset_offset_by_time(admin: AdminClient, given: Given) -> None:
+    group, topic, cluster = given.needed("group"), given.needed("topic"), given.text("cluster")
+    written, timestamp_ms = given.needed("timestamp"), given.time_ms("timestamp", 0)
+    is_force = given.truth("force", default=True)
+    address, queue_id = given.text("broker"), given.number("queue", -1)
+    if address is not None and queue_id >= 0:
+        await _reset_queue(admin, given, address, queue_id, timestamp_ms)
+        return
+    try:
+        offsets = await admin.reset_offsets(
+            group, topic, timestamp_ms, is_force=is_force, route_topic=cluster
+        )
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        rollbacks = await admin.reset_offsets_offline(
+            group, topic, timestamp_ms, is_force=is_force, route_topic=cluster
+        )
+        echo(
+            f"reset consumer offset by specified consumerGroup[{group}], topic[{topic}], "
+            f"force[{java(is_force)}], timestamp(string)[{written}], timestamp(long)[{timestamp_ms}]"
+        )
+        _show_rollbacks(rollbacks, "#resetOffset")
+        return
+    echo(
+        f"start reset consumer offset by specified, group[{group}], topic[{topic}], force[{java(is_force)}], "
+        f"timestamp(string)[{written}], timestamp(long)[{timestamp_ms}]"
+    )
+    _show_offsets(offsets)
+
+
+async def skip_accumulated_message(admin: AdminClient, given: Given) -> None:
+    group, topic, cluster = given.needed("group"), given.needed("topic"), given.text("cluster")
+    is_force = given.truth("force", default=True)
+    try:
+        offsets = await admin.reset_offsets(group, topic, AT_END, is_force=is_force, route_topic=cluster)
+    except RequestRefused as refusal:
+        if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        rollbacks = await admin.reset_offsets_offline(
+            group, topic, AT_END, is_force=is_force, route_topic=cluster
+        )
+        _show_rollbacks(rollbacks, "#rollbackOffset")
+        return
+    _show_offsets(offsets)
+
+
+async def broker_consume_stats(admin: AdminClient, given: Given) -> None:
+    stats_list = await admin.broker_consume_stats(
+        given.needed("brokerAddr"),
+        is_order=given.truth("order"),
+        timeout_ms=given.number("timeoutMillis", TIMEOUT_MS),
+    )
+    level = given.number("level", 0)
+    head = ("#Topic", "#Group", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff")
+    echo(row("%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s", *head, "#LastTime"))
+    for groups in stats_list.consume_stats_list:
+        for group, all_stats in groups.items():
+            for stats in all_stats:
+                _show_broker_stats(group, stats, level)
+    echo(f"\nDiff Total: {stats_list.total_diff}")
+
+
+# -- parts
+
+
+async def _show_groups(admin: AdminClient) -> None:
+    """Every group that has a retry topic."""
+    head = ("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")
+    echo(row("%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s", *head))
+    for topic in await admin.topics():
+        if not is_retry_topic(topic):
+            continue
+        group = group_of_retry_topic(topic)
+        stats, connections = ConsumeStats(), ConsumerConnection()
+        try:
+            stats = await admin.consume_stats(group)
+        except (ClientError, BodyError):
+            pass  # it stands nowhere yet
+        try:
+            connections = await admin.consumer_connections(group)
+        except (ClientError, BodyError):
+            pass  # nobody is online
+        members = connections.connection_set
+        version = version_name(min(one.version for one in members)) if members else "OFFLINE"
+        is_pull = connections.consume_type == ConsumeType.CONSUME_ACTIVELY
+        is_push = connections.consume_type == ConsumeType.CONSUME_PASSIVELY
+        kind = ("PULL" if is_pull else "PUSH") if members else ""
+        model = connections.message_model if members and is_push else ""
+        cells = (group[:64], len(members), version, kind, model, int(stats.consume_tps), stats.total_diff)
+        echo(row("%-64s  %-6d  %-24s %-5s  %-14s  %-7d  %d", *cells))
+
+
+async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
+    """The address part of the client id that reads each queue; empty where nobody can be asked."""
+    owners: dict[MessageQueue, str] = {}
+    try:
+        for one in (await admin.consumer_connections(group)).connection_set:
+            client_id = one.client_id or ""
+            info = await admin.consumer_running_info(group, client_id)
+            owners.update(dict.fromkeys(info.mq_table, client_id.partition("@")[0]))
+    except (ClientError, BodyError):
+        pass
+    return owners
+
+
+async def _reset_queue(
+    admin: AdminClient, given: Given, address: str, queue_id: int, timestamp_ms: int
+) -> None:
+    group, topic = given.needed("group"), given.needed("topic")
+    echo(
+        f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
+        f"broker[{address}], timestamp(string)[{given.needed('timestamp')}], timestamp(long)[{timestamp_ms}]"
+    )
+    offset = given.number("offset", -1)
+    if given.text("offset") is None:
+        offset = await admin.search_offset_at(address, topic, queue_id, timestamp_ms)
+    echo(f"reset consumer offset to {offset}")
+    if offset > 0:
+        await admin.reset_offset_of_queue(address, group, topic, queue_id, offset)
+
+
+def _show_offsets(offsets: Mapping[MessageQueue, int]) -> None:
+    echo(row("%-40s  %-40s  %-40s", "#brokerName", "#queueId", "#offset"))
+    for queue, offset in offsets.items():
+        echo(row("%-40s  %-40d  %-40d", queue.broker_name[:32], queue.queue_id, offset))
+
+
+def _show_rollbacks(rollbacks: Sequence[RollbackStats], last: str) -> None:
+    head = ("#brokerName", "#queueId", "#brokerOffset", "#consumerOffset", "#timestampOffset")
+    echo(row("%-20s  %-20s  %-20s  %-20s  %-20s  %-20s", *head, last))
+    for one in rollbacks:
+        cells = (one.broker_name[:32], one.queue_id, one.broker_offset, one.consumer_offset)
+        echo(
+            row("%-20s  %-20d  %-20d  %-20d  %-20d  %-20d", *cells, one.timestamp_offset, one.rollback_offset)
+        )
+
+
+def _show_broker_stats(group: str, stats: ConsumeStats, level: int) -> None:
+    for queue, place in sorted(stats.offset_table.items()):
+        diff = place.broker_offset - place.consumer_offset
+        if diff < level or place.last_timestamp <= 0:
+            continue
+        cells = (queue.topic[:64], group[:64], queue.broker_name[:32], queue.queue_id)
+        offsets = (place.broker_offset, place.consumer_offset, diff, second_text(place.last_timestamp))
+        echo(row("%-64s  %-64s  %-32s  %-4d  %-20d  %-20d  %-20d  %s", *cells, *offsets))
+
+
+def _place(queue: MessageQueue) -> tuple[object, ...]:
+    return queue.topic[:64], queue.broker_name[:32], queue.queue_id

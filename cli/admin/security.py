@@ -1,0 +1,139 @@
+"""`pocketmq admin`: the commands of users and rights. The calls are those of `pocketmq.client.admin.security`."""
+
+from collections.abc import Iterable
+
+from click import echo
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.admin.security import acl_of
+from pocketmq.client.errors import ClientError
+from pocketmq.protocol.bodies.broker import AclInfo, UserInfo
+
+from .given import Given
+from .texts import row
+
+USER_ROW = "%-16s  %-22s  %-22s  %-22s"
+ACL_ROW = "%-16s  %-10s  %-22s  %-20s  %-24s  %-10s"
+
+
+async def create_user(admin: AdminClient, given: Given) -> None:
+    user = UserInfo(given.needed("username"), given.needed("password"), given.text("userType"))
+    for broker in await admin.create_user(user, **given.place()):
+        echo(f"create user to {broker} success.")
+
+
+async def update_user(admin: AdminClient, given: Given) -> None:
+    user = UserInfo(
+        given.needed("username"), given.text("password"), given.text("userType"), given.text("userStatus")
+    )
+    for broker in await admin.update_user(user, **given.place()):
+        echo(f"update user to {broker} success.")
+
+
+async def delete_user(admin: AdminClient, given: Given) -> None:
+    for broker in await admin.delete_user(given.needed("username"), **given.place()):
+        echo(f"delete user to {broker} success.")
+
+
+async def get_user(admin: AdminClient, given: Given) -> None:
+    for broker in await _brokers(admin, given):
+        user = await admin.user(broker, given.needed("username"))
+        if user is not None:
+            _show_users([user])
+            return
+
+
+async def list_user(admin: AdminClient, given: Given) -> None:
+    for broker in await _brokers(admin, given):
+        users = await admin.users(broker, given.text("filter"))
+        if users:
+            _show_users(users)
+            if given.text("clusterName") is not None:
+                echo(f"get user from {broker} success.")
+            return
+
+
+async def copy_user(admin: AdminClient, given: Given) -> None:
+    source, target = given.needed("fromBroker"), given.needed("toBroker")
+    for user in await admin.copy_users(source, target, _words(given.text("usernames"))):
+        echo(f"copy user of {user.username} from {source} to {target} success.")
+
+
+async def create_acl(admin: AdminClient, given: Given) -> None:
+    for broker in await admin.create_acl(_given_acl(given), **given.place()):
+        echo(f"create acl to {broker} success.")
+
+
+async def update_acl(admin: AdminClient, given: Given) -> None:
+    for broker in await admin.update_acl(_given_acl(given), **given.place()):
+        echo(f"update acl to {broker} success.")
+
+
+async def delete_acl(admin: AdminClient, given: Given) -> None:
+    subject, resource = given.needed("subject"), given.text("resources")
+    for broker in await admin.delete_acl(subject, resource, **given.place()):
+        echo(f"delete acl to {broker} success.")
+
+
+async def get_acl(admin: AdminClient, given: Given) -> None:
+    for broker in await _brokers(admin, given):
+        acl = await admin.acl(broker, given.needed("subject"))
+        if acl is not None:
+            _show_acls([acl])
+
+
+async def list_acl(admin: AdminClient, given: Given) -> None:
+    for broker in await _brokers(admin, given):
+        acls = await admin.acls(broker, given.text("subject"), given.text("resource"))
+        if acls:
+            _show_acls(acls)
+
+
+async def copy_acl(admin: AdminClient, given: Given) -> None:
+    source, target = given.needed("fromBroker"), given.needed("toBroker")
+    for acl in await admin.copy_acls(source, target, _words(given.text("subjects"))):
+        echo(f"copy acl of {acl.subject} from {source} to {target} success.")
+
+
+# -- parts
+
+
+async def _brokers(admin: AdminClient, given: Given) -> list[str]:
+    """The broker asked for, or the masters of the cluster."""
+    address = given.text("brokerAddr")
+    if address is not None:
+        return [address]
+    masters = await admin.master_addresses(given.needed("clusterName"))
+    if not masters:
+        raise ClientError("there is no broker in cluster.")
+    return masters
+
+
+def _given_acl(given: Given) -> AclInfo:
+    return acl_of(
+        given.needed("subject"),
+        _words(given.needed("resources")) or [],
+        _words(given.needed("actions")) or [],
+        given.needed("decision"),
+        _words(given.text("sourceIp")),
+    )
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _show_users(users: Iterable[UserInfo]) -> None:
+    echo(row(USER_ROW, "#UserName", "#Password", "#UserType", "#UserStatus"))
+    for one in users:
+        echo(row(USER_ROW, one.username, one.password, one.user_type, one.user_status))
+
+
+def _show_acls(acls: Iterable[AclInfo]) -> None:
+    echo(row(ACL_ROW, "#Subject", "#PolicyType", "#Resource", "#Actions", "#SourceIp", "#Decision"))
+    for acl in acls:
+        if not acl.policies:
+            echo(row(ACL_ROW, acl.subject, "", "", "", "", ""))
+        for policy in acl.policies or ():
+            for entry in policy.entries or ():
+                cells = (entry.resource, entry.actions, entry.source_ips, entry.decision)
+                echo(row(ACL_ROW, acl.subject, policy.policy_type, *cells))

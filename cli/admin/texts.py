@@ -1,0 +1,236 @@
+"""How mqadmin writes values: what Java's `toString` makes of them, its times and its order of maps.
+
+Only for people to read, and for scripts written for mqadmin.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
+from pocketmq.protocol.bodies.group_config import GroupRetryPolicy, SubscriptionGroupConfig
+from pocketmq.protocol.bodies.offsets import ConsumeQueueData
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import TRANSACTION_ID
+from pocketmq.protocol.message.tags import java_hash
+
+PROPERTY_BUCKETS: Final = 128
+"""The size of the hash table official clients decode properties into."""
+RATES: Final = (
+    *("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT"),
+    *("#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour"),
+)
+
+
+def row(layout: str, *cells: object) -> str:
+    """A line of a table. Layouts are Java's: what they mean is the same here."""
+    return layout % tuple(cell if type(cell) in (int, float, str) else java(cell) for cell in cells)
+
+
+def java(value: object) -> str:
+    """`null`, `true`, `{a=b, c=d}`; anything else as Python writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{java(key)}={java(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(java, value)) + "]"
+    return str(value)
+
+
+def hashed(keys: Iterable[str], buckets: int) -> list[str]:
+    """Text keys in the order in which a Java HashMap of so many buckets holds them."""
+
+    def bucket(key: str) -> int:
+        code = java_hash(key) & 0xFFFFFFFF
+        return (code ^ code >> 16) & buckets - 1
+
+    return sorted(keys, key=bucket)
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    """The properties of a message."""
+    buckets = PROPERTY_BUCKETS
+    while len(properties) > buckets * 3 // 4:
+        buckets *= 2
+    return java({key: properties[key] for key in hashed(properties, buckets)})
+
+
+def time_text(timestamp_ms: int) -> str:
+    """2026-01-31 23:59:59,999 in local time (timeMillisToHumanString2)."""
+    seconds, ms = divmod(timestamp_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S},{ms:03d}"
+
+
+def second_text(timestamp_ms: int) -> str:
+    """2026-01-31 23:59:59 in local time."""
+    return f"{datetime.fromtimestamp(timestamp_ms // 1000):%Y-%m-%d %H:%M:%S}"
+
+
+def digits_text(timestamp_ms: int) -> str:
+    """20260131235959999 in local time (timeMillisToHumanString)."""
+    seconds, ms = divmod(timestamp_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds):%Y%m%d%H%M%S}{ms:03d}"
+
+
+def file_name(text: str) -> str:
+    """A client or message id as the name of a file; ids come from anybody, so nothing in it may be a path."""
+    name = text.replace("/", "_").replace("\0", "_")[:200]
+    return f"_{name}" if name in ("", ".", "..") else name
+
+
+def queue_text(queue: MessageQueue) -> str:
+    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+
+
+def perm_text(perm: int) -> str:
+    """`RW-`"""
+    bits = ((flags.PERM_READ, "R"), (flags.PERM_WRITE, "W"), (flags.PERM_INHERIT, "X"))
+    return "".join(letter if perm & bit else "-" for bit, letter in bits)
+
+
+def topic_text(config: TopicConfig) -> str:
+    return (
+        f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, "
+        f"writeQueueNums={config.write_queue_nums}, perm={perm_text(config.perm)}, "
+        f"topicFilterType={config.topic_filter_type}, topicSysFlag={config.topic_sys_flag}, "
+        f"order={java(config.order)}, attributes={java(config.attributes)}]"
+    )
+
+
+def retry_policy_text(policy: GroupRetryPolicy) -> str:
+    exponential = policy.exponential_retry_policy
+    customized = policy.customized_retry_policy
+    first = (
+        "null"
+        if exponential is None
+        else f"ExponentialRetryPolicy{{initial={exponential.initial}, max={exponential.max}, "
+        f"multiplier={exponential.multiplier}}}"
+    )
+    second = "null" if customized is None else f"CustomizedRetryPolicy{{next={java(customized.next)}}}"
+    return f"GroupRetryPolicy{{type={policy.type}, exponentialRetryPolicy={first}, customizedRetryPolicy={second}}}"
+
+
+def group_members(config: SubscriptionGroupConfig) -> dict[str, str | None]:
+    """The members of a group's settings in the official order; None where there is nothing."""
+    subscriptions = config.subscription_data_set
+    return {
+        "groupName": config.group_name,
+        "consumeEnable": java(config.consume_enable),
+        "consumeFromMinEnable": java(config.consume_from_min_enable),
+        "consumeBroadcastEnable": java(config.consume_broadcast_enable),
+        "consumeMessageOrderly": java(config.consume_message_orderly),
+        "retryQueueNums": str(config.retry_queue_nums),
+        "retryMaxTimes": str(config.retry_max_times),
+        "groupRetryPolicy": retry_policy_text(config.group_retry_policy),
+        "brokerId": str(config.broker_id),
+        "whichBrokerWhenConsumeSlowly": str(config.which_broker_when_consume_slowly),
+        "notifyConsumerIdsChangedEnable": java(config.notify_consumer_ids_changed_enable),
+        "groupSysFlag": str(config.group_sys_flag),
+        "consumeTimeoutMinute": str(config.consume_timeout_minute),
+        "subscriptionDataSet": None
+        if subscriptions is None
+        else java(
+            [
+                f"SimpleSubscriptionData{{topic={one.topic}, expressionType={one.expression_type}, "
+                f"expression={one.expression}, version={one.version}}}"
+                for one in subscriptions
+            ]
+        ),
+        "attributes": java(config.attributes),
+    }
+
+
+def group_text(config: SubscriptionGroupConfig) -> str:
+    members = group_members(config)
+    # One member stands elsewhere in the text than in the class.
+    names = [name for name in members if name != "groupRetryPolicy"]
+    names.insert(names.index("brokerId"), "groupRetryPolicy")
+    return "SubscriptionGroupConfig{" + ", ".join(f"{name}={java(members[name])}" for name in names) + "}"
+
+
+def message_text(message: MessageExt) -> str:
+    """A whole message on one line."""
+    record = message.record
+    body = java(list(message.body)) if message.body else "null"
+    sys_flag = record.sys_flag & ~flags.COMPRESSED
+    return (
+        f"MessageExt [brokerName={message.broker_name or 'null'}, queueId={message.queue_id}, "
+        f"storeSize={record.size}, queueOffset={message.queue_offset}, sysFlag={sys_flag}, "
+        f"bornTimestamp={record.born_timestamp}, bornHost=/{message.born_host}, "
+        f"storeTimestamp={record.store_timestamp}, storeHost=/{message.store_host}, "
+        f"msgId={message.offset_message_id}, commitLogOffset={record.physical_offset}, "
+        f"bodyCRC={record.body_crc}, reconsumeTimes={record.reconsume_times}, "
+        f"preparedTransactionOffset={record.prepared_transaction_offset}, "
+        f"toString()=Message{{topic='{message.topic}', flag={record.flag}, "
+        f"properties={properties_text(message.properties)}, body={body}, "
+        f"transactionId='{java(message.properties.get(TRANSACTION_ID))}'}}]"
+    )
+
+
+def entry_text(entry: ConsumeQueueData) -> str:
+    """One entry of a consume queue."""
+    return (
+        f"ConsumeQueueData{{physicOffset={entry.physic_offset}, physicSize={entry.physic_size}, "
+        f"tagsCode={entry.tags_code}, extendDataJson='{java(entry.extend_data_json)}', "
+        f"bitMap='{java(entry.bit_map)}', eval={java(entry.eval)}, msg='{java(entry.msg)}'}}"
+    )
+
+
+def process_queue_text(info: ProcessQueueInfo) -> str:
+    return (
+        f"ProcessQueueInfo [commitOffset={info.commit_offset}, cachedMsgMinOffset={info.cached_msg_min_offset}, "
+        f"cachedMsgMaxOffset={info.cached_msg_max_offset}, cachedMsgCount={info.cached_msg_count}, "
+        f"cachedMsgSizeInMiB={info.cached_msg_size_in_mib}, "
+        f"transactionMsgMinOffset={info.transaction_msg_min_offset}, "
+        f"transactionMsgMaxOffset={info.transaction_msg_max_offset}, "
+        f"transactionMsgCount={info.transaction_msg_count}, locked={java(info.locked)}, "
+        f"tryUnlockTimes={info.try_unlock_times}, lastLockTimestamp={digits_text(info.last_lock_timestamp)}, "
+        f"droped={java(info.droped)}, lastPullTimestamp={digits_text(info.last_pull_timestamp)}, "
+        f"lastConsumeTimestamp={digits_text(info.last_consume_timestamp)}]"
+    )
+
+
+def pop_queue_text(info: PopProcessQueueInfo) -> str:
+    return (
+        f"PopProcessQueueInfo [waitAckCount:{info.wait_ack_count}, droped:{java(info.droped)}, "
+        f"lastPopTimestamp:{info.last_pop_timestamp}]"
+    )
+
+
+def running_info_text(info: ConsumerRunningInfo) -> str:
+    """The inner state of a consumer (ConsumerRunningInfo.formatString)."""
+    lines = ["#Consumer Properties#"]
+    lines += [row("%-40s: %s", *item) for item in info.properties.items()]
+    lines += ["", "", "#Consumer Subscription#"]
+    subscriptions = sorted(info.subscription_set, key=lambda one: (one.topic or "", one.sub_string or ""))
+    for number, one in enumerate(subscriptions, 1):
+        layout = "%03d Topic: %-40s ClassFilter: %-8s SubExpression: %s"
+        lines.append(row(layout, number, one.topic, one.class_filter_mode, one.sub_string))
+    queues = sorted(info.mq_table.items())
+    head = ("#Topic", "#Broker Name", "#QID")
+    lines += ["", "", "#Consumer Offset#", row("%-64s  %-32s  %-4s  %-20s", *head, "#Consumer Offset")]
+    lines += [row("%-32s  %-32s  %-4d  %-20d", *_place(queue), one.commit_offset) for queue, one in queues]
+    lines += ["", "", "#Consumer MQ Detail#", row("%-64s  %-32s  %-4s  %-20s", *head, "#ProcessQueueInfo")]
+    lines += [row("%-64s  %-32s  %-4d  %s", *_place(queue), process_queue_text(one)) for queue, one in queues]
+    lines += ["", "", "#Consumer Pop Detail#", row("%-32s  %-32s  %-4s  %-20s", *head, "#ProcessQueueInfo")]
+    pops = sorted(info.mq_pop_table.items())
+    lines += [row("%-32s  %-32s  %-4d  %s", *_place(queue), pop_queue_text(one)) for queue, one in pops]
+    lines += ["", "", "#Consumer RT&TPS#", row("%-64s  %14s %14s %14s %14s %18s %25s", *RATES)]
+    for topic, rates in sorted(info.status_table.items()):
+        first = (topic, rates.pull_rt, rates.pull_tps, rates.consume_rt, rates.consume_ok_tps)
+        layout = "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d"
+        lines.append(row(layout, *first, rates.consume_failed_tps, rates.consume_failed_msgs))
+    lines += ["", "", "#User Consume Info#"]
+    lines += [row("%-40s: %s", *item) for item in sorted(info.user_consumer_info.items())]
+    text = "\n".join(lines) + "\n"
+    return text if info.jstack is None else f"{text}\n\n#Consumer jstack#\n{info.jstack}"
+
+
+def _place(queue: MessageQueue) -> tuple[str, str, int]:
+    return queue.topic, queue.broker_name, queue.queue_id

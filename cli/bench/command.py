@@ -1,0 +1,171 @@
+"""`pocketmq bench`: how many messages a broker and this client manage, and how long each took.
+
+    producer     sends: one after the other in each of --tasks, or --in-flight futures at once
+    consumer     reads a topic's backlog as a new group; with --follow for --duration
+    end-to-end   both in one process: from the call of send to the listener
+
+What runs is `runs.py`.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import click
+import orjson
+from pocketmq.broker.process import loop_factory
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from ..options import namesrv_option, run_command
+from .runs import Measured, Plan, Progress, consume, end_to_end, produce
+
+PERCENTILES: Final = (50, 90, 99, 99.9)
+MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
+    "producer": produce,
+    "consumer": consume,
+    "end-to-end": end_to_end,
+}
+
+
+@click.command()
+@click.argument("mode", type=click.Choice(tuple(MODES)), default="producer")
+@click.option("-t", "--topic", default="BenchLoad", show_default=True)
+@click.option(
+    "-s", "--size", type=click.IntRange(8, 4_194_304), default=128, show_default=True, help="Body bytes."
+)
+@click.option(
+    "-w", "--tasks", type=click.IntRange(1, 10_000), default=64, show_default=True, help="Tasks that send."
+)
+@click.option(
+    "-i",
+    "--in-flight",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Sends under way in each task.",
+)
+@click.option(
+    "-b", "--batch", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Messages in a send."
+)
+@click.option(
+    "-r",
+    "--rate",
+    type=click.FloatRange(0),
+    default=0,
+    help="Messages a second in all.  [default: as many as go; end-to-end: 1000]",
+)
+@click.option(
+    "-d",
+    "--duration",
+    "seconds",
+    type=click.FloatRange(0.1, 86_400),
+    default=5.0,
+    show_default=True,
+    help="Seconds; at most so many for a consumer's backlog.",
+)
+@click.option(
+    "--warm-up",
+    type=click.FloatRange(0, 3600),
+    default=0.5,
+    show_default=True,
+    help="Seconds of sending before anything counts.",
+)
+@click.option("--follow", is_flag=True, help="consumer: go on for --duration, not to the end of the backlog.")
+@click.option("-g", "--group", default="", help="The consumer group.  [default: a new one]")
+@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+@namesrv_option
+def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
+    """Measure the messages a second and the latencies of a broker, by MODE."""
+    if mode == "end-to-end" and not rate:
+        rate = 1000.0
+    size = options.pop("size")
+    plan = Plan(body_bytes=size, rate=rate, **options)
+    run_command(_bench(mode, plan, as_json=as_json), loop_factory=loop_factory())
+
+
+async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
+    progress = Progress()
+    console = Console(stderr=True)
+    bar = Bar(
+        TextColumn(mode),
+        BarColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        showing = asyncio.create_task(_show(bar, progress))
+        try:
+            measured = await MODES[mode](plan, progress)
+        finally:
+            showing.cancel()
+    if progress.first_error:
+        click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
+    click.echo(
+        orjson.dumps(as_object(measured, plan), option=orjson.OPT_INDENT_2)
+        if as_json
+        else _text(measured, plan)
+    )
+    if not measured.messages:
+        sys.exit(1)
+
+
+async def _show(bar: Bar, progress: Progress) -> None:
+    task = bar.add_task("", total=1.0, told="")
+    while True:
+        bar.update(task, completed=min(progress.share, 1.0), told=f"{progress.done} messages")
+        await asyncio.sleep(0.2)
+
+
+def as_object(measured: Measured, plan: Plan) -> dict[str, Any]:
+    """The result for programs: rates per second, latencies in ms, CPU of this process in us per message."""
+    return {
+        "mode": measured.mode,
+        "topic": plan.topic,
+        "bodyBytes": plan.body_bytes,
+        "tasks": plan.tasks,
+        "inFlight": plan.in_flight,
+        "batch": plan.batch,
+        "rate": plan.rate,
+        "messages": measured.messages,
+        "failed": measured.failed,
+        "seconds": measured.seconds,
+        "perSecond": measured.per_second,
+        "cpuMicrosecondsPerMessage": _cpu_us(measured),
+        "rssBeginBytes": measured.rss_begin_bytes,
+        "rssEndBytes": measured.rss_end_bytes,
+        "latenciesMs": {
+            name: {
+                **{f"p{percent:g}": one.percentile_ms(percent) for percent in PERCENTILES},
+                "max": one.max_ms,
+            }
+            for name, one in measured.latencies.items()
+        },
+    }
+
+
+def _text(measured: Measured, plan: Plan) -> str:
+    how = f", {plan.tasks} tasks x {plan.in_flight} under way, {plan.body_bytes} bytes"
+    if plan.batch > 1:
+        how += f", batches of {plan.batch}"
+    lines = [
+        f"{measured.mode}{'' if measured.mode == 'consumer' else how}",
+        f"  {measured.messages} messages in {measured.seconds:.2f} s: {measured.per_second:.0f} messages/s, "
+        f"{measured.failed} failed, {_cpu_us(measured):.1f} us CPU a message",
+    ]
+    for name, one in measured.latencies.items():
+        if one.count == 1:
+            lines.append(f"  {name.replace('_', ' ')} after {one.max_ms:.1f} ms")
+        elif one.count:
+            told = ", ".join(f"p{percent:g} {one.percentile_ms(percent):.3f} ms" for percent in PERCENTILES)
+            lines.append(f"  {name.replace('_', ' ')}: {told}, max {one.max_ms:.3f} ms")
+    return "\n".join(lines)
+
+
+def _cpu_us(measured: Measured) -> float:
+    return measured.cpu_seconds / measured.messages * 1e6 if measured.messages else 0.0

@@ -1,0 +1,350 @@
+"""Single messages: found by id, key and place, read in order, consumed once more, followed to their consumers.
+
+Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method. Next:
+`client.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
+from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
+from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
+from pocketmq.protocol.message.topics import TRACE_TOPIC
+from pocketmq.protocol.message.unique_id import decode_unique_id
+from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
+from pocketmq.protocol.requests.transaction import ResumeCheckHalfMessage
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..connections.name_servers import MASTER_ID
+from ..errors import ClientError, MessageNotFound, NotOnline, RequestRefused
+from ..hooks.trace_views import TraceView, trace_views
+from ..instance.instance import now_ms
+from ..producing.producer import Producer
+from ..producing.sender import SendResult
+from ..pulling.pull_api import PullApi, PullResult
+from ..settings.client_settings import ClientSettings, ProducerSettings
+from ..values.message import Message, MessageExt, decode_messages
+from .brokers import AdminBrokers
+from .calls import TOOLS_GROUP, one_address
+
+MAX_COUNT: Final = 64
+UNIQUE_KEY_COUNT: Final = 32
+LONG_MAX: Final = (1 << 63) - 1
+DAY_MS: Final = 86_400_000
+BY_KEY: Final = "K"
+BY_TAG: Final = "T"
+BY_UNIQUE_KEY: Final = "U"
+PULL_COUNT: Final = 32
+PULL_TIMEOUT_MS: Final = 10_000
+PORT_MAX: Final = 65_535
+RESEND_GROUP: Final = "ReSendMsgById"
+
+
+class TrackType(StrEnum):
+    """What became of a message in a group (official TrackType)."""
+
+    CONSUMED = "CONSUMED"
+    CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
+    PULL = "PULL"
+    NOT_CONSUME_YET = "NOT_CONSUME_YET"
+    NOT_ONLINE = "NOT_ONLINE"
+    CONSUME_BROADCASTING = "CONSUME_BROADCASTING"
+    UNKNOWN = "UNKNOWN"
+
+
+class MessageTrack(msgspec.Struct, frozen=True):
+    """One group's part in `message_track` (official MessageTrack). `reason` says why it is not known."""
+
+    group: str
+    track_type: TrackType
+    reason: str | None = None
+
+
+class AdminMessages(AdminBrokers):
+    """Needs progress and connections: whether a message was consumed follows from the offsets of its groups."""
+
+    async def message(self, topic: str, message_id: str) -> MessageExt:
+        """A message by either of its ids (queryMessage); `MessageNotFound`.
+
+        The broker's id names the broker and the place in its log. Anything else is looked for as a producer's id, in
+        the three days before the moment it was made and after.
+        """
+        stored = await self._stored_at(topic, message_id)
+        if stored is not None:
+            return stored
+        try:
+            made_ms = decode_unique_id(message_id, now_ms()).created_ms
+        except BodyError as error:
+            raise MessageNotFound(f"{message_id} is no message id: {error}") from error
+        found = await self.messages_by_unique_key(topic, message_id, begin_ms=made_ms - 3 * DAY_MS)
+        if not found:
+            raise MessageNotFound("query message by id finished, but no message.")
+        return found[0]
+
+    async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt | None:
+        """The message at a queue offset, `None` where there is none (official QueryMsgByOffsetSubCommand)."""
+        result = await self.pull(queue, offset, max_count=1)
+        return result.messages[0] if result.messages else None
+
+    async def messages_by_key(
+        self,
+        topic: str,
+        key: str,
+        *,
+        max_count: int = MAX_COUNT,
+        begin_ms: int = 0,
+        end_ms: int = LONG_MAX,
+        key_type: str = BY_KEY,
+        last_key: str | None = None,
+        route_topic: str | None = None,
+    ) -> list[MessageExt]:
+        """Messages stored in a time span that have a key, or with `key_type` T a tag (queryMessage).
+
+        At most `max_count` from each broker. Empty where there are none; `RouteNotFound` for an unknown topic.
+        """
+        request = QueryMessage(
+            topic=topic,
+            key=key,
+            max_num=max_count,
+            begin_timestamp=begin_ms,
+            end_timestamp=end_ms,
+            index_type=key_type,
+            last_key=last_key,
+        )
+        found = await self._query(request, route_topic or topic)
+        if key_type == BY_TAG:
+            return [one for one in found if one.tags == key and one.topic == topic]
+        return [one for one in found if key in one.keys.split(" ") and one.topic == topic]
+
+    async def messages_by_unique_key(
+        self,
+        topic: str,
+        message_id: str,
+        *,
+        max_count: int = UNIQUE_KEY_COUNT,
+        begin_ms: int = 0,
+        end_ms: int = LONG_MAX,
+        route_topic: str | None = None,
+    ) -> list[MessageExt]:
+        """Messages with a producer's id (queryMessageByUniqKey), oldest first: retries have that of the original."""
+        request = QueryMessage(
+            topic=topic,
+            key=message_id,
+            max_num=max_count,
+            begin_timestamp=begin_ms,
+            end_timestamp=end_ms,
+            index_type=BY_UNIQUE_KEY,
+            unique_key_query=True,
+        )
+        found = await self._query(request, route_topic or topic)
+        return sorted(
+            (one for one in found if one.message_id == message_id), key=lambda one: one.store_timestamp
+        )
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        tags: str = "*",
+        max_count: int = PULL_COUNT,
+        group: str = TOOLS_GROUP,
+    ) -> PullResult:
+        """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull)."""
+        return await PullApi(self._running, group).pull(
+            queue,
+            offset,
+            subscription=tag_subscription(queue.topic, tags, sub_version=now_ms()),
+            sends_expression=True,
+            sys_flag=flags.PULL_SUBSCRIPTION,
+            max_count=max_count,
+            timeout_ms=PULL_TIMEOUT_MS,
+        )
+
+    async def read(
+        self, queue: MessageQueue, begin: int, end: int, *, tags: str = "*", max_count: int = PULL_COUNT
+    ) -> AsyncIterator[PullResult]:
+        """The pulls that read a queue from an offset up to another (official PrintMessageSubCommand).
+
+        The last pull may bring messages beyond `end`; it is also the one that found nothing new or no such offset.
+        """
+        offset = begin
+        while offset < end:
+            result = await self.pull(queue, offset, tags=tags, max_count=max_count)
+            yield result
+            if result.code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED):
+                return
+            offset = result.next_offset
+
+    async def consume_queue(
+        self, address: str, topic: str, queue_id: int, index: int, count: int, group: str | None = None
+    ) -> QueryConsumeQueueResponseBody:
+        """Entries of a consume queue (queryConsumeQueue); with a group, whether its subscription lets them pass."""
+        request = QueryConsumeQueue(
+            topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group
+        )
+        return QueryConsumeQueueResponseBody.decode(await self._body(address, request))
+
+    async def consume_directly(
+        self, group: str, client_id: str, topic: str, message_id: str
+    ) -> ConsumeMessageDirectlyResult:
+        """Let a member handle a message now, and say what came of it (consumeMessageDirectly)."""
+        message = await self.message(topic, message_id)
+        request = ConsumeMessageDirectly(
+            consumer_group=group, client_id=client_id, topic=topic, msg_id=message.offset_message_id
+        )
+        body = await self._body(_store_address(message), request, timeout_ms=3 * self.timeout_ms)
+        return ConsumeMessageDirectlyResult.decode(body)
+
+    async def resend(self, topic: str, message_id: str, *, unit_name: str | None = None) -> SendResult:
+        """Send a stored message once more, with its properties and its producer's id (official QueryMsgByIdSubCommand
+        with -s); errors as `Producer.send`."""
+        message = await self.message(topic, message_id)
+        shared = {name: getattr(self.settings, name) for name in ClientSettings.__struct_fields__}
+        own = {"instance_name": str(now_ms()), "unit_name": unit_name or self.settings.unit_name}
+        settings = ProducerSettings(**shared | own)
+        async with Producer(RESEND_GROUP, settings=settings, hooks=self.hooks) as producer:
+            sender = producer._ready
+            again = Message(message.topic, message.body, flag=message.flag)
+            outgoing = sender.prepare(again, dict(message.properties))
+            return await sender.send(outgoing, settings.send_msg_timeout, attempts=1)
+
+    async def trace(
+        self,
+        message_id: str,
+        *,
+        trace_topic: str = TRACE_TOPIC,
+        begin_ms: int = 0,
+        end_ms: int = LONG_MAX,
+        max_count: int = MAX_COUNT,
+    ) -> list[TraceView]:
+        """What producers and consumers with trace switched on did with a message (official QueryMsgTraceById)."""
+        found = await self.messages_by_key(
+            trace_topic, message_id, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count
+        )
+        return [view for trace in found for view in trace_views(trace, message_id)]
+
+    async def resume_half_message(self, topic: str, message_id: str) -> None:
+        """Ask the producer again about a half message that was given up (resumeCheckHalfMessage)."""
+        message = await self.message(topic, message_id)
+        request = ResumeCheckHalfMessage(topic=topic, msg_id=message.offset_message_id)
+        await self._call(_store_address(message), request)
+
+    # -- what became of it
+
+    async def message_track(self, message: MessageExt) -> list[MessageTrack]:
+        """For each group that reads its topic, whether it consumed the message (messageTrackDetail)."""
+        return [await self._track(message, group) for group in await self.groups_of_topic(message.topic)]
+
+    async def is_consumed(self, message: MessageExt, group: str) -> bool:
+        """Whether the group's offset is beyond the message (consumed)."""
+        stats = await self.consume_stats(group)
+        table = (await self.cluster_info()).broker_addr_table or {}
+        for queue, place in stats.offset_table.items():
+            if (queue.topic, queue.queue_id) != (message.topic, message.queue_id):
+                continue
+            broker = table.get(queue.broker_name)
+            master = (broker.broker_addrs or {}).get(MASTER_ID) if broker is not None else None
+            if master == _store_address(message) and place.consumer_offset > message.queue_offset:
+                return True
+        return False
+
+    async def _track(self, message: MessageExt, group: str) -> MessageTrack:
+        try:
+            connections = await self.consumer_connections(group)
+        except NotOnline as error:
+            return MessageTrack(
+                group, TrackType.NOT_ONLINE, f"CODE:{ResponseCode.CONSUMER_NOT_ONLINE:d} DESC:{error}"
+            )
+        except ClientError as error:
+            return MessageTrack(group, TrackType.UNKNOWN, str(error))
+        if connections.consume_type == ConsumeType.CONSUME_ACTIVELY:
+            return MessageTrack(group, TrackType.PULL)
+        if connections.consume_type != ConsumeType.CONSUME_PASSIVELY:
+            return MessageTrack(group, TrackType.UNKNOWN)
+        try:
+            is_consumed = await self.is_consumed(message, group)
+        except NotOnline as error:
+            is_broadcast = "broadcast" in str(error)
+            kind = TrackType.CONSUME_BROADCASTING if is_broadcast else TrackType.NOT_ONLINE
+            return MessageTrack(group, kind, str(error))
+        except ClientError as error:
+            return MessageTrack(group, TrackType.UNKNOWN, str(error))
+        if not is_consumed:
+            return MessageTrack(group, TrackType.NOT_CONSUME_YET)
+        is_filtered = _is_filtered(message, connections)
+        return MessageTrack(group, TrackType.CONSUMED_BUT_FILTERED if is_filtered else TrackType.CONSUMED)
+
+    # -- parts
+
+    async def _query(self, request: QueryMessage, route_topic: str) -> list[MessageExt]:
+        """What all brokers of a topic find. One that fails is left out while another answers."""
+        route = await self.topic_route(route_topic)
+        brokers = [
+            (broker.broker_name or "", address)
+            for broker in route.broker_datas
+            if (address := one_address(broker)) is not None
+        ]
+        answers = await asyncio.gather(
+            *(self._query_one(request, name, address) for name, address in brokers), return_exceptions=True
+        )
+        found: list[MessageExt] = []
+        failure: BaseException | None = None
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                failure = answer
+            else:
+                found += answer
+        if failure is not None and not found:
+            raise failure
+        return found
+
+    async def _stored_at(self, topic: str, message_id: str) -> MessageExt | None:
+        """The message at the place a broker's id names. A producer's id looks the same, but names no broker."""
+        try:
+            place = decode_message_id(message_id)
+            host, port = unpack_host(place.host)
+            if not 0 < port <= PORT_MAX:
+                return None
+            request = ViewMessageById(topic=topic, offset=place.physical_offset)
+            return decode_messages(await self._body(_address(host, port), request), "")[0]
+        except (BodyError, ClientError, ValueError, IndexError):
+            return None
+
+    async def _query_one(self, request: QueryMessage, broker_name: str, address: str) -> list[MessageExt]:
+        try:
+            body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
+        except RequestRefused as refusal:
+            if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+                return []
+            raise
+        return decode_messages(body, broker_name)
+
+
+def _store_address(message: MessageExt) -> str:
+    return _address(*unpack_host(message.record.store_host))
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_filtered(message: MessageExt, connections: ConsumerConnection) -> bool:
+    """Whether a subscription of the group to the topic leaves the message's tag out."""
+    return any(
+        data.topic == message.topic
+        and bool(data.tags_set)
+        and message.tags not in data.tags_set
+        and "*" not in data.tags_set
+        for data in connections.subscription_table.values()
+    )

@@ -1,0 +1,284 @@
+"""Where groups stand, and moving them: progress, resets by time, skipping, cloning, setting; offsets of queues.
+
+Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method. Next:
+`messages.py`.
+"""
+
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.bodies.offsets import (
+    ConsumeStats,
+    ConsumeStatsList,
+    OffsetWrapper,
+    ResetOffsetBody,
+    TopicStatsTable,
+)
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
+from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
+from pocketmq.protocol.requests.offset import (
+    CloneGroupOffset,
+    GetMaxOffset,
+    InvokeBrokerToResetOffset,
+    SearchOffsetByTimestamp,
+    UpdateConsumerOffset,
+)
+from pocketmq.protocol.requests.topic import GetTopicStatsInfo
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..errors import NotOnline, RequestRefused
+from .calls import one_address
+from .groups import AdminGroups
+
+AT_END: Final = -1
+"""The time that means "behind the last message"."""
+
+
+class RollbackStats(msgspec.Struct, frozen=True):
+    """One queue after a reset made by this client instead of the broker (official RollbackStats)."""
+
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    timestamp_offset: int
+    rollback_offset: int
+
+
+class AdminOffsets(AdminGroups):
+    """Needs to know who is online: a group without offsets may be consuming by broadcast."""
+
+    async def consume_stats(
+        self, group: str, topic: str | None = None, *, route_topic: str | None = None
+    ) -> ConsumeStats:
+        """A group's place in each queue and its rate (examineConsumeStats); `total_diff` is its lag.
+
+        Without `topic` every topic it consumes. Asked are the brokers of the group's retry topic, else of the topic,
+        else of `route_topic`, a cluster's name. `NotOnline` where it stands nowhere.
+        """
+        topics = [retry_topic(group)]
+        if topic is not None:
+            topics += [topic, pop_retry_topic(topic, group, v2=True)]
+        if route_topic is not None:
+            topics.append(route_topic)
+        route = await self._first_route(topics)
+        offsets: dict[MessageQueue, OffsetWrapper] = {}
+        tps = 0.0
+        request = GetConsumeStats(consumer_group=group, topic=topic)
+        for broker in route.broker_datas:
+            address = one_address(broker)
+            if address is not None:
+                body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
+                stats = ConsumeStats.decode(body)
+                offsets.update(stats.offset_table)
+                tps += stats.consume_tps
+        if not offsets:
+            raise await self._why_no_offsets(group)
+        return ConsumeStats(offset_table=dict(sorted(offsets.items())), consume_tps=tps)
+
+    async def lag(self, group: str, topic: str | None = None) -> int:
+        """Messages a group has still to consume (ConsumeStats.computeTotalDiff)."""
+        return (await self.consume_stats(group, topic)).total_diff
+
+    async def broker_consume_stats(
+        self, address: str, *, is_order: bool = False, timeout_ms: int = 50_000
+    ) -> ConsumeStatsList:
+        """The progress of every group of one broker (fetchConsumeStatsInBroker)."""
+        body = await self._body(address, GetBrokerConsumeStats(is_order=is_order), timeout_ms=timeout_ms)
+        return ConsumeStatsList.decode(body)
+
+    # -- moving a group
+
+    async def reset_offsets(
+        self,
+        group: str,
+        topic: str,
+        timestamp_ms: int,
+        *,
+        is_force: bool = True,
+        route_topic: str | None = None,
+    ) -> dict[MessageQueue, int]:
+        """Let a group go on at a time, -1 for the end, and say where that is in each queue (resetOffsetByTimestamp).
+
+        5.x brokers do it alone; 4.9 brokers pass it on to the members, and refuse with CONSUMER_NOT_ONLINE where there
+        are none: `reset_offsets_offline` then. Without `is_force` a 4.9 broker moves backwards only.
+        """
+        offsets: dict[MessageQueue, int] = {}
+        request = InvokeBrokerToResetOffset(
+            topic=topic, group=group, timestamp=timestamp_ms, is_force=is_force, offset=-1
+        )
+        for address in await self._brokers_of(route_topic or topic):
+            body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
+            if body:
+                offsets.update(ResetOffsetBody.decode(body).offset_table)
+        return dict(sorted(offsets.items()))
+
+    async def reset_offsets_offline(
+        self,
+        group: str,
+        topic: str,
+        timestamp_ms: int,
+        *,
+        is_force: bool = True,
+        route_topic: str | None = None,
+    ) -> list[RollbackStats]:
+        """The same for a group without members, queue by queue from here (resetOffsetByTimestampOld)."""
+        route = await self.topic_route(route_topic or topic)
+        queue_datas = {queues.broker_name: queues for queues in route.queue_datas}
+        rollbacks: list[RollbackStats] = []
+        for broker in route.broker_datas:
+            address = one_address(broker)
+            if address is not None:
+                places = await self._places(address, broker, queue_datas, group, topic)
+                for queue, place in sorted(places.items()):
+                    rollbacks.append(
+                        await self._roll_back(address, group, queue, place, timestamp_ms, is_force=is_force)
+                    )
+        return rollbacks
+
+    async def skip_accumulated(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """Let a group go on behind the last message (official SkipAccumulationSubCommand), online or not."""
+        try:
+            return await self.reset_offsets(group, topic, AT_END)
+        except RequestRefused as refusal:
+            if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                raise
+        rollbacks = await self.reset_offsets_offline(group, topic, AT_END)
+        return {MessageQueue(topic, one.broker_name, one.queue_id): one.rollback_offset for one in rollbacks}
+
+    async def reset_offset_of_queue(
+        self, address: str, group: str, topic: str, queue_id: int, offset: int
+    ) -> dict[MessageQueue, int]:
+        """Move a group in one queue of one broker, online members too; 5.x (resetOffsetByQueueId)."""
+        await self._call(
+            address,
+            UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset),
+        )
+        request = InvokeBrokerToResetOffset(topic=topic, group=group, queue_id=queue_id, offset=offset)
+        body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
+        return ResetOffsetBody.decode(body).offset_table if body else {}
+
+    async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
+        """Store a group's offset in a queue; online members overwrite it (updateConsumeOffset)."""
+        await self._commit(await self._running.master_or_find(queue), group, queue, offset)
+
+    async def clone_offsets(self, src_group: str, dest_group: str, topic: str) -> dict[MessageQueue, int]:
+        """Let one group stand where another stands (official CloneGroupOffsetCommand); the offsets set.
+
+        As in Java every topic the source consumes is cloned as far as the brokers of `topic` hold it.
+        """
+        stats = await self.consume_stats(src_group)
+        addresses = {
+            broker.broker_name: one_address(broker) for broker in (await self.topic_route(topic)).broker_datas
+        }
+        cloned: dict[MessageQueue, int] = {}
+        for queue, place in stats.offset_table.items():
+            address = addresses.get(queue.broker_name)
+            if address is not None and place.consumer_offset >= 0:
+                await self._commit(address, dest_group, queue, place.consumer_offset)
+                cloned[queue] = place.consumer_offset
+        return cloned
+
+    async def clone_offsets_at_brokers(
+        self, src_group: str, dest_group: str, topic: str, *, is_offline: bool
+    ) -> None:
+        """The same done by the brokers of the source group (cloneGroupOffset)."""
+        request = CloneGroupOffset(
+            src_group=src_group, dest_group=dest_group, topic=topic, offline=is_offline
+        )
+        for address in await self._brokers_of(retry_topic(src_group)):
+            await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+
+    # -- offsets of queues
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """One past the last message of a queue (maxOffset)."""
+        return await self._pull_api.max_offset(queue)
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The first message still in a queue (minOffset)."""
+        return await self._pull_api.min_offset(queue)
+
+    async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The first message stored at or after a time, the end where there is none (searchOffset)."""
+        return await self._pull_api.search_offset(queue, timestamp_ms)
+
+    async def search_offset_at(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """The same at one broker, whatever the route says (searchOffset by address)."""
+        request = SearchOffsetByTimestamp(topic=topic, queue_id=queue_id, timestamp=timestamp_ms)
+        return (await self._call(address, request)).offset
+
+    async def earliest_store_time(self, queue: MessageQueue) -> int:
+        """When the oldest message of a queue was stored; -1 for an empty queue (earliestMsgStoreTime)."""
+        return await self._pull_api.earliest_store_time(queue)
+
+    # -- parts
+
+    async def _why_no_offsets(self, group: str) -> NotOnline:
+        text = "Not found the consumer group consume stats, because return offset table is empty"
+        try:
+            connections = await self.consumer_connections(group)
+        except NotOnline:
+            return NotOnline(f"{text}, maybe the consumer not online")
+        if connections.message_model == MessageModel.BROADCASTING:
+            return NotOnline(f"{text}, the consumer is under the broadcast mode")
+        return NotOnline(text)
+
+    async def _places(
+        self,
+        address: str,
+        broker: BrokerData,
+        queue_datas: dict[str | None, QueueData],
+        group: str,
+        topic: str,
+    ) -> dict[MessageQueue, OffsetWrapper]:
+        """Where a group stands at one broker; at the start of each queue where it stands nowhere."""
+        body = await self._body(address, GetConsumeStats(consumer_group=group))
+        table = ConsumeStats.decode(body).offset_table
+        places = {queue: place for queue, place in table.items() if queue.topic == topic}
+        if places:
+            return places
+        body = await self._body(address, GetTopicStatsInfo(topic=topic))
+        topic_offsets = TopicStatsTable.decode(body).offset_table
+        queues = queue_datas.get(broker.broker_name)
+        for queue_id in range(queues.read_queue_nums if queues is not None else 0):
+            queue = MessageQueue(topic, broker.broker_name or "", queue_id)
+            if (offset := topic_offsets.get(queue)) is not None:
+                places[queue] = OffsetWrapper(offset.max_offset, offset.min_offset)
+        return places
+
+    async def _roll_back(
+        self,
+        address: str,
+        group: str,
+        queue: MessageQueue,
+        place: OffsetWrapper,
+        timestamp_ms: int,
+        *,
+        is_force: bool,
+    ) -> RollbackStats:
+        if timestamp_ms == AT_END:
+            request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id)
+            found = (await self._call(address, request)).offset
+        else:
+            found = await self.search_offset_at(address, queue.topic, queue.queue_id, timestamp_ms)
+        rollback = place.consumer_offset
+        if is_force or found <= place.consumer_offset:
+            rollback = found
+            await self._commit(address, group, queue, found)
+        return RollbackStats(
+            queue.broker_name, queue.queue_id, place.broker_offset, place.consumer_offset, found, rollback
+        )
+
+    async def _commit(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+        request = UpdateConsumerOffset(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            commit_offset=offset,
+            broker_name=queue.broker_name,
+        )
+        await self._call(address, request)

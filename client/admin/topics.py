@@ -1,0 +1,260 @@
+"""Topics: made, changed, deleted, listed, looked into; order configurations of ordered topics.
+
+Part of `AdminClient` (`client.py`). Each docstring names the official method.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.offsets import (
+    GroupList,
+    QueryConsumeTimeSpanBody,
+    QueueTimeSpan,
+    TopicStatsTable,
+)
+from pocketmq.protocol.bodies.registration import (
+    TopicConfigAndMappingSerializeWrapper,
+    TopicConfigAndQueueMapping,
+)
+from pocketmq.protocol.bodies.routes import BrokerData, TopicList
+from pocketmq.protocol.bodies.topic_config import CreateTopicListRequestBody, TopicConfig
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
+from pocketmq.protocol.requests.name_server import (
+    DeleteKvConfig,
+    DeleteTopicInNamesrv,
+    GetAllTopicListFromNameServer,
+    GetKvConfig,
+    GetTopicsByCluster,
+    PutKvConfig,
+)
+from pocketmq.protocol.requests.topic import (
+    DeleteTopicInBroker,
+    GetAllTopicConfig,
+    GetSystemTopicListFromBroker,
+    GetTopicConfig,
+    GetTopicStatsInfo,
+    QueryConsumeTimeSpan,
+    QueryTopicConsumeByWho,
+    UpdateAndCreateTopic,
+    UpdateAndCreateTopicList,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..connections.name_servers import MASTER_ID
+from ..errors import ClientError, RequestRefused
+from ..settings.allocation import AllocateMessageQueueAveragely
+from .calls import AdminCalls
+
+ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
+"""Where name servers keep the order configurations."""
+_PERM_MAX: Final = 7
+
+
+class AdminTopics(AdminCalls):
+    """`address` is a broker's `host:port`; `cluster` stands for the masters of a cluster. One of them is given."""
+
+    async def update_topic(
+        self, config: TopicConfig, *, address: str | None = None, cluster: str | None = None
+    ) -> list[str]:
+        """Make a topic or change it; the brokers that did, by address (createAndUpdateTopicConfig).
+
+        Attributes are changes: `{"+message.type": "FIFO", "-other": ""}`. An ordered topic also needs an order
+        configuration: `update_order_conf`.
+        """
+        if not 0 <= config.perm <= _PERM_MAX:
+            raise ClientError(f"topicPermission value: {config.perm} is invalid.")
+        targets = await self._targets(address, cluster)
+        attributes = ",".join(f"{key}={value}" if value else key for key, value in config.attributes.items())
+        request = UpdateAndCreateTopic(
+            topic=config.name,
+            default_topic=AUTO_CREATE_TOPIC,
+            read_queue_nums=config.read_queue_nums,
+            write_queue_nums=config.write_queue_nums,
+            perm=config.perm,
+            topic_filter_type=config.topic_filter_type,
+            topic_sys_flag=config.topic_sys_flag,
+            order=config.order,
+            attributes=attributes,
+        )
+        for target in targets:
+            await self._call(target, request)
+        return targets
+
+    async def update_topics(
+        self, configs: Sequence[TopicConfig], *, address: str | None = None, cluster: str | None = None
+    ) -> list[str]:
+        """Several topics with one request to each broker; 5.x (createAndUpdateTopicConfigList)."""
+        targets = await self._targets(address, cluster)
+        body = CreateTopicListRequestBody(topic_config_list=list(configs)).encode()
+        for target in targets:
+            await self._call(target, UpdateAndCreateTopicList(), body)
+        return targets
+
+    async def delete_topic(self, topic: str, cluster: str) -> None:
+        """Delete a topic at the masters of a cluster and its route at every name server (deleteTopic)."""
+        for master in await self.master_addresses(cluster):
+            await self._call(master, DeleteTopicInBroker(topic=topic))
+        await self._tell_name_servers(DeleteTopicInNamesrv(topic=topic, cluster_name=cluster))
+
+    async def set_topic_perm(
+        self, topic: str, perm: int, *, address: str | None = None, cluster: str | None = None
+    ) -> list[str]:
+        """Change what a topic may be used for: 2 write, 4 read, 6 both; the brokers that did.
+
+        Queue numbers stay those of the first broker in the route (official UpdateTopicPermSubCommand).
+        """
+        route = await self.topic_route(topic)
+        if not route.queue_datas:
+            raise ClientError(f"the route of {topic} has no queues")
+        first = route.queue_datas[0]
+        config = TopicConfig(
+            topic_name=topic,
+            read_queue_nums=first.read_queue_nums,
+            write_queue_nums=first.write_queue_nums,
+            topic_sys_flag=first.topic_sys_flag,
+            perm=perm,
+        )
+        if address is not None:
+            _broker_with_master(route.broker_datas, address)
+        return await self.update_topic(config, address=address, cluster=cluster)
+
+    async def topics(self) -> list[str]:
+        """Every topic with a route, sorted (fetchAllTopicList)."""
+        body = await self._running.name_servers.ask(GetAllTopicListFromNameServer())
+        return sorted(TopicList.decode(body).topic_list)
+
+    async def topics_of_cluster(self, cluster: str) -> list[str]:
+        """Topics of one cluster, sorted (fetchTopicsByCLuster)."""
+        body = await self._running.name_servers.ask(GetTopicsByCluster(cluster=cluster))
+        return sorted(TopicList.decode(body).topic_list)
+
+    async def clusters_of_topic(self, topic: str) -> list[str]:
+        """Clusters that hold a topic, sorted (getTopicClusterList)."""
+        info = await self.cluster_info()
+        route = await self.topic_route(topic)
+        names = {broker.broker_name for broker in route.broker_datas[:1]}
+        table = info.cluster_addr_table or {}
+        return sorted(cluster for cluster, members in table.items() if names & set(members))
+
+    async def topic_status(self, topic: str, *, route_topic: str | None = None) -> TopicStatsTable:
+        """Offsets and last times of every queue (examineTopicStats); `ClientError` where there are no queues.
+
+        `route_topic`, a cluster's name or a light queue's parent, says whose brokers to ask instead.
+        """
+        offsets = {}
+        tps = 0.0
+        for address in await self._brokers_of(route_topic or topic):
+            table = TopicStatsTable.decode(await self._body(address, GetTopicStatsInfo(topic=topic)))
+            offsets.update(table.offset_table)
+            tps += table.topic_put_tps
+        if not offsets:
+            raise ClientError("Not found the topic stats info")
+        return TopicStatsTable(offset_table=offsets, topic_put_tps=tps)
+
+    async def topic_config(self, address: str, topic: str) -> TopicConfigAndQueueMapping:
+        """A topic's settings at one 5.x broker (examineTopicConfig)."""
+        return TopicConfigAndQueueMapping.decode(await self._body(address, GetTopicConfig(topic=topic)))
+
+    async def topic_configs(self, address: str) -> dict[str, TopicConfig]:
+        """Every topic of one broker with its settings, by name."""
+        return dict(sorted((await self.topic_table(address)).topic_config_table.items()))
+
+    async def topic_table(self, address: str) -> TopicConfigAndMappingSerializeWrapper:
+        """The topic table of one broker with its version (getAllTopicConfig)."""
+        return TopicConfigAndMappingSerializeWrapper.decode(await self._body(address, GetAllTopicConfig()))
+
+    async def system_topics(self, address: str) -> list[str]:
+        """Topics a broker made for itself, sorted (getSystemTopicListFromBroker)."""
+        body = await self._body(address, GetSystemTopicListFromBroker())
+        return sorted(TopicList.decode(body).topic_list)
+
+    async def groups_of_topic(self, topic: str) -> list[str]:
+        """Groups that consume a topic, sorted, as its first broker knows (queryTopicConsumeByWho)."""
+        for address in await self._brokers_of(topic):
+            body = await self._body(address, QueryTopicConsumeByWho(topic=topic))
+            return sorted(GroupList.decode(body).group_list)
+        return []
+
+    async def consume_time_span(self, topic: str, group: str) -> list[QueueTimeSpan]:
+        """Store times of the oldest, newest and last consumed message of each queue (queryConsumeTimeSpan)."""
+        spans: list[QueueTimeSpan] = []
+        for address in await self._brokers_of(topic):
+            body = await self._body(address, QueryConsumeTimeSpan(topic=topic, group=group))
+            spans += QueryConsumeTimeSpanBody.decode(body).consume_time_span_set
+        return spans
+
+    async def allocate_queues(self, topic: str, members: Sequence[str]) -> dict[str, list[MessageQueue]]:
+        """How the queues would be shared by members with these ids, averagely (official AllocateMQSubCommand)."""
+        queues = await self.queues(topic)
+        strategy = AllocateMessageQueueAveragely()
+        return {member: strategy.allocate("aa", member, queues, list(members)) for member in members}
+
+    # -- order configurations
+
+    async def order_conf(self, topic: str) -> str:
+        """The order configuration of a topic, `broker-a:4;broker-b:4`; `RequestRefused` 22 without one."""
+        return (await self._ask(GetKvConfig(namespace=ORDER_NAMESPACE, key=topic))).value or ""
+
+    async def set_order_conf(self, topic: str, order_conf: str) -> None:
+        """Replace the order configuration at every name server (createOrUpdateOrderConf, cluster)."""
+        if not order_conf.strip():
+            raise ClientError("please set orderConf with option -v.")
+        await self._tell_name_servers(PutKvConfig(namespace=ORDER_NAMESPACE, key=topic, value=order_conf))
+
+    async def update_order_conf(self, topic: str, order_conf: str) -> str:
+        """Set the queue number of one broker, `broker-a:4`, beside those of others; the result
+        (createOrUpdateOrderConf, broker)."""
+        try:
+            present = await self.order_conf(topic)
+        except RequestRefused as refusal:
+            if refusal.code != ResponseCode.QUERY_NOT_FOUND:
+                raise
+            present = ""
+        merged = _order_numbers(present) | _order_numbers(order_conf)
+        text = ";".join(f"{broker}:{count}" for broker, count in sorted(merged.items()))
+        await self.set_order_conf(topic, text)
+        return text
+
+    async def delete_order_conf(self, topic: str) -> None:
+        """Remove the order configuration, there or not (deleteKvConfig)."""
+        await self._tell_name_servers(DeleteKvConfig(namespace=ORDER_NAMESPACE, key=topic))
+
+
+def order_conf_of(brokers: Mapping[str, int]) -> str:
+    """Broker names with their queue numbers as an order configuration."""
+    return ";".join(f"{name}:{count}" for name, count in brokers.items())
+
+
+def with_attributes(config: TopicConfig, text: str) -> TopicConfig:
+    """The config with attribute changes written as `+a=b,-c` (official AttributeParser.parseToMap)."""
+    return msgspec.structs.replace(config, attributes=parse_attributes(text))
+
+
+def parse_attributes(text: str) -> dict[str, str]:
+    """`+a=b,-c` to `{"+a": "b", "-c": ""}`; `ClientError` for anything else."""
+    attributes: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        key, has_value, value = part.partition("=")
+        if not key[1:] or key[0] != ("+" if has_value else "-"):
+            raise ClientError(f"the attribute {part!r} is neither +key=value nor -key")
+        if key in attributes:
+            raise ClientError(f"the attribute {key} is given twice")
+        attributes[key] = value
+    return attributes
+
+
+def _order_numbers(order_conf: str) -> dict[str, str]:
+    return {
+        broker: count
+        for broker, colon, count in (part.partition(":") for part in order_conf.split(";"))
+        if broker and colon
+    }
+
+
+def _broker_with_master(brokers: Sequence[BrokerData], address: str) -> BrokerData:
+    for broker in brokers:
+        if (broker.broker_addrs or {}).get(MASTER_ID) == address:
+            return broker
+    raise ClientError("updateTopicPerm error broker not exit or broker is not master!")

@@ -1,0 +1,335 @@
+"""One connection of a client to a name server or broker: requests out, replies in, requests of the broker in.
+
+Owned by the event loop. Many requests may be under way; replies are matched by opaque. All frames of one turn of the
+loop leave in one write. Bounds: a frame is at most 16 MiB, `MAX_CALLS` requests wait at once, each for its own
+timeout. Mirrors `NettyRemotingClient`.
+"""
+
+import asyncio
+import itertools
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from pocketmq.protocol.errors import FieldError
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+
+from ..errors import CallTimeout, NotReachable, RequestRefused, UnreadableReply
+from ..hooks.rpc_hooks import RPCHook
+
+_log = logging.getLogger("pocketmq.client")
+
+CONNECT_TIMEOUT_SECONDS: Final = 3.0
+CALL_TIMEOUT_SECONDS: Final = 3.0
+LINGER_SECONDS: Final = 3.0
+MAX_CALLS: Final = 65536
+MAX_BINARY_CODE: Final = 32767
+SHORT_WAIT_SECONDS: Final = 0.1
+"""A call that had no longer to wait than this says nothing about the connection when it times out."""
+
+ReplyT = TypeVar("ReplyT", bound=Reply)
+Push = Callable[["Connection", Command], None]
+"""Receives what a broker asks of the client."""
+
+
+class Waiter(Protocol):
+    """Who waits for a reply: a future, or whatever else takes its end as one. Called once, by the connection."""
+
+    def done(self) -> bool:
+        """Nobody waits any more."""
+        ...
+
+    def set_result(self, result: Command, /) -> None: ...
+    def set_exception(self, exception: Exception, /) -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """Open with `connect`, end with `close`; every waiting call then fails with `NotReachable`."""
+
+    def __init__(
+        self,
+        address: str,
+        on_push: Push | None = None,
+        *,
+        hooks: Sequence[RPCHook] = (),
+        header_type: int = JSON,
+        language: str = "PYTHON",
+    ) -> None:
+        self.address = address
+        self.closed = False
+        self._on_push = on_push
+        self._hooks = hooks
+        self._header_type = header_type
+        self._language = language
+        self._transport: asyncio.Transport | None = None
+        self._cutter = FrameCutter()
+        self._calls: dict[int, _Call] = {}
+        self._opaque = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._unsent: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+        self._writable: asyncio.Event | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        address: str,
+        on_push: Push | None = None,
+        *,
+        hooks: Sequence[RPCHook] = (),
+        tls: ssl.SSLContext | None = None,
+        header_type: int = JSON,
+        language: str = "PYTHON",
+        timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
+    ) -> "Connection":
+        """A connection to `host:port`, or `NotReachable`."""
+        host, _, port = address.rpartition(":")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                _, connection = await loop.create_connection(
+                    lambda: cls(address, on_push, hooks=hooks, header_type=header_type, language=language),
+                    host.strip("[]"),
+                    int(port),
+                    ssl=tls,
+                )
+        except (OSError, TimeoutError, ValueError, OverflowError) as error:
+            raise NotReachable(f"cannot connect to {address}: {error or 'timed out'}") from error
+        return connection
+
+    async def call(
+        self,
+        request: Request[ReplyT],
+        body: Body | None = None,
+        *,
+        timeout_seconds: float = CALL_TIMEOUT_SECONDS,
+    ) -> ReplyT:
+        """The reply's header. `RequestRefused` for any code but 0, `NotReachable` where none came in time."""
+        return self.read_reply(request, await self.exchange(request, body, timeout_seconds=timeout_seconds))
+
+    async def call_for_body(
+        self,
+        request: Request[Any],
+        body: Body | None = None,
+        *,
+        timeout_seconds: float = CALL_TIMEOUT_SECONDS,
+    ) -> bytes:
+        """The reply's body, empty where it has none; refusals as `call`."""
+        command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
+        if command.code != 0:
+            raise RequestRefused(command.code, command.remark or "", request.name)
+        return b"" if command.body is None else bytes(command.body)
+
+    async def exchange(
+        self,
+        request: Request[Any],
+        body: Body | None = None,
+        *,
+        timeout_seconds: float,
+        fields: dict[str, str] | None = None,
+    ) -> Command:
+        """The reply frame, whatever its code; `NotReachable` where none came in time. `fields` as `post_for`.
+
+        A broker that lets a call time out may be hanging: as in Java the connection is given up then, so that the
+        next call opens a new one (clientCloseSocketIfTimeout).
+        """
+        try:
+            future: asyncio.Future[Command] = self._loop.create_future()
+            self.post_for(future, request, body, timeout_seconds=timeout_seconds, fields=fields)
+            return await future
+        except CallTimeout:
+            if timeout_seconds > SHORT_WAIT_SECONDS:
+                _log.warning("%s timed out, giving up the connection to %s", request.name, self.address)
+                self.close()
+            raise
+
+    def post(
+        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+    ) -> asyncio.Future[Command]:
+        """Send now; the future brings the reply frame, `CallTimeout` or `NotReachable`. Cancelling it forgets the
+        reply."""
+        future: asyncio.Future[Command] = self._loop.create_future()
+        self.post_for(future, request, body, timeout_seconds=timeout_seconds)
+        return future
+
+    def post_for(
+        self,
+        waiter: Waiter,
+        request: Request[Any],
+        body: Body | None = None,
+        *,
+        timeout_seconds: float,
+        fields: dict[str, str] | None = None,
+    ) -> None:
+        """Send now, and tell the waiter what came of it. `NotReachable` where it cannot be sent.
+
+        `fields` is the header where the caller has made it already; the request is then asked for its code only.
+        """
+        if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
+            raise NotReachable(f"cannot send {request.name} to {self.address}")
+        opaque = next(self._opaque) & 0x7FFFFFFF
+        frame = self._frame(request, opaque, 0, body, fields=fields)
+        due = self._loop.time() + timeout_seconds
+        self._calls[opaque] = (waiter, due, request, timeout_seconds)
+        if self._timer is None or due < self._timer_due:
+            self._set_timer(due)
+        self._write(frame)
+
+    async def drained(self) -> None:
+        """Return once the peer takes more bytes: for callers that send without waiting for replies."""
+        if self._writable is not None and not self.closed:
+            await self._writable.wait()
+
+    def notify(self, request: Request[Any], body: Body | None = None, *, remark: str | None = None) -> None:
+        """Send a one-way request; lost in silence on a closed connection."""
+        if not self.closed and self._transport is not None:
+            opaque = next(self._opaque) & 0x7FFFFFFF
+            self._write(self._frame(request, opaque, ONEWAY_FLAG, body, remark))
+
+    def answer(
+        self, asked: Command, *, code: int = 0, remark: str | None = None, body: Body | None = None
+    ) -> None:
+        """Reply to a request the broker made."""
+        if not self.closed and self._transport is not None and not asked.is_oneway:
+            reply = Command(
+                code, asked.opaque, RESPONSE_FLAG, remark, {}, body, self._language, V5_5_0, asked.header_type
+            )
+            self._write(encode_frame(reply))
+
+    def close(self) -> None:
+        """End the connection; what was written before still leaves, if the peer takes it within `LINGER_SECONDS`."""
+        if self._transport is None or self.closed:
+            return
+        self._flush()
+        self.closed = True
+        has_unsent = self._transport.get_write_buffer_size() > 0
+        self._transport.close()
+        if has_unsent:
+            self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+    @classmethod
+    def read_reply(cls, request: Request[ReplyT], command: Command) -> ReplyT:
+        """The typed header of a reply, or `RequestRefused`."""
+        if command.code != 0:
+            raise RequestRefused(command.code, command.remark or "", request.name)
+        return cls.read_fields(request, command)
+
+    @staticmethod
+    def read_fields(request: Request[ReplyT], command: Command) -> ReplyT:
+        """The typed header of a reply, whatever its code; `UnreadableReply` where it is none."""
+        try:
+            reply: ReplyT = from_fields(request.reply_type, command.fields)  # type: ignore[assignment]
+        except FieldError as error:
+            raise UnreadableReply(f"the reply to {request.name}: {error}") from error
+        return reply
+
+    def _frame(
+        self,
+        request: Request[Any],
+        opaque: int,
+        flag: int,
+        body: Body | None,
+        remark: str | None = None,
+        fields: dict[str, str] | None = None,
+    ) -> bytes:
+        if fields is None:
+            fields = to_fields(request)
+        for hook in self._hooks:
+            hook.before_request(self.address, request, fields, body)
+        # The binary header has no room for the numbers of pop.
+        header_type = self._header_type if request.code <= MAX_BINARY_CODE else JSON
+        return encode_frame(
+            Command(request.code, opaque, flag, remark, fields, body, self._language, V5_5_0, header_type)
+        )
+
+    # -- writing and timing
+
+    def _write(self, frame: bytes) -> None:
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(frame)
+
+    def _flush(self) -> None:
+        if not self._unsent or self._transport is None:
+            return
+        frames, self._unsent = self._unsent, []
+        if not self._transport.is_closing():
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def _set_timer(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._loop.call_at(due, self._expire)
+
+    def _expire(self) -> None:
+        """One timer for all calls: it rings when the earliest of them may be due."""
+        self._timer = None
+        now = self._loop.time()
+        for opaque, (waiter, due, request, timeout_seconds) in list(self._calls.items()):
+            if due > now and not waiter.done():
+                continue
+            del self._calls[opaque]
+            if not waiter.done():
+                text = f"{self.address} did not answer {request.name} within {timeout_seconds:g} s"
+                waiter.set_exception(CallTimeout(text))
+        if self._calls:
+            self._set_timer(min(call[1] for call in self._calls.values()))
+
+    # -- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
+
+    def data_received(self, data: bytes) -> None:
+        calls = self._calls
+        for command in self._cutter.feed(data):
+            if command.is_reply:
+                call = calls.pop(command.opaque, None)
+                if call is not None and not call[0].done():
+                    if self._hooks:
+                        self._tell_hooks(call, command)
+                    else:
+                        call[0].set_result(command)
+            elif self._on_push is not None:
+                self._on_push(self, command)
+        if self._cutter.failure is not None:
+            _log.warning("closing the connection to %s: %s", self.address, self._cutter.failure)
+            self.close()
+
+    def _tell_hooks(self, call: "_Call", command: Command) -> None:
+        """What a hook raises is the outcome of the call it looked at."""
+        try:
+            for hook in self._hooks:
+                hook.after_response(self.address, call[2], command)
+        except Exception as error:
+            call[0].set_exception(error)
+        else:
+            call[0].set_result(command)
+
+    def pause_writing(self) -> None:
+        self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self.resume_writing()
+        if self._timer is not None:
+            self._timer.cancel()
+        calls, self._calls = self._calls, {}
+        for waiter, *_ in calls.values():
+            if not waiter.done():
+                waiter.set_exception(NotReachable(f"the connection to {self.address} ended"))
+
+
+_Call = tuple[Waiter, float, Request[Any], float]
+"""Who waits, when the reply is due (loop time), the request, its timeout in seconds."""

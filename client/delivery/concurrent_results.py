@@ -1,0 +1,72 @@
+"""After a concurrent listener: which messages go back to the broker, and which offset may be stored.
+
+    1. `to_send_back` names the failed messages; the caller sends each back (36, with SEND_BACK_TIMEOUT_MS)
+    2. `settle` takes those whose sending failed too: they stay cached, and are tried again here after
+       LOCAL_RETRY_DELAY_MS; everything else of the batch is finished, and the offset comes back
+
+The result of a queue that was dropped meanwhile is discarded by the caller: its messages come again at the next owner.
+A message that is no longer cached was sent back by the cleaning of expired ones and is not sent a second time (4.9
+clients do). Next: `ordered_results.py`. Official class: ConsumeMessageConcurrentlyService.processConsumeResult.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pocketmq.protocol.bodies.client import MessageModel
+
+from ..rebalancing.process_queue import MessageT, ProcessQueue
+from ..values.listener_returns import ACK_ALL, ConsumeConcurrentlyStatus
+
+LOCAL_RETRY_DELAY_MS: Final = 5_000
+SEND_BACK_TIMEOUT_MS: Final = 5_000
+DEFAULT_MAX_RECONSUME_TIMES: Final = 16
+UNLIMITED: Final = -1
+
+
+def max_reconsume_times(setting: int) -> int:
+    """Tries after which the broker files a message under dead letters; -1 is the official 16."""
+    return DEFAULT_MAX_RECONSUME_TIMES if setting == UNLIMITED else setting
+
+
+def first_failed(status: ConsumeConcurrentlyStatus, ack_index: int, size: int) -> int:
+    """Index of the first message of a batch that failed; `size` where none did."""
+    if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
+        return 0
+    return size if ack_index >= size else max(ack_index, -1) + 1
+
+
+def to_send_back(
+    queue: ProcessQueue[MessageT],
+    messages: Sequence[MessageT],
+    status: ConsumeConcurrentlyStatus,
+    *,
+    ack_index: int = ACK_ALL,
+    message_model: MessageModel = MessageModel.CLUSTERING,
+) -> list[MessageT]:
+    """The messages to send back to the broker. A broadcasting consumer sends none back: what failed is lost."""
+    failed = first_failed(status, ack_index, len(messages))
+    if failed == len(messages) or message_model is MessageModel.BROADCASTING:
+        return []
+    return [message for message in messages[failed:] if message in queue]
+
+
+def settle(
+    queue: ProcessQueue[MessageT], messages: Sequence[MessageT], not_sent: Sequence[MessageT] = ()
+) -> int:
+    """Finish a batch but for the messages that could not be sent back, whose tries are counted.
+
+    The offset to store, which may only raise the stored one; -1 for none.
+    """
+    if not not_sent:
+        return queue.remove(messages)
+    for message in not_sent:
+        message.reconsume_times += 1
+    kept = {message.queue_offset for message in not_sent}
+    return queue.remove([message for message in messages if message.queue_offset not in kept])
+
+
+def batches(messages: Sequence[MessageT], batch_size: int) -> list[Sequence[MessageT]]:
+    """Pulled messages cut into what one listener call gets (consume_message_batch_max_size)."""
+    if len(messages) <= batch_size:
+        return [messages]
+    return [messages[start : start + batch_size] for start in range(0, len(messages), batch_size)]

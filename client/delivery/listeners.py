@@ -1,0 +1,121 @@
+"""Calling a user's listener: coroutine or plain function, one message or a list, with or without the context.
+
+    async def on_message(message): ...                one message
+    def on_message(message, context): ...             a plain function runs in a thread
+    async def on_messages(messages): ...              as batch_listener: up to consume_message_batch_max_size
+
+It succeeds by returning (nothing, or a status of `values/listener_returns.py`), and fails by raising: `RetryLater` and
+`SuspendQueue` say when the message shall come again, anything else leaves that to the settings. Next:
+`concurrent_delivery.py`.
+"""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from ..errors import ClientError
+from ..hooks.callbacks import is_coroutine_function
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
+from ..values.message import MessageExt
+
+_log = logging.getLogger("pocketmq.client")
+
+STUBBORN_SECONDS: Final = 3.0
+Listener = Callable[..., Any]
+"""Takes a MessageExt (batch_listener: a list of them) and, if it wants, the context as second argument."""
+Context = ConsumeConcurrentlyContext | ConsumeOrderlyContext
+
+
+class RetryLater(Exception):  # reads as the verdict it is: raise RetryLater(delay_level=4)
+    """Raised by a concurrent listener: try again, after a delay level; 0 lets the broker decide, -1 gives up."""
+
+    def __init__(self, delay_level: int = 0) -> None:
+        super().__init__(f"try again at delay level {delay_level}")
+        self.delay_level = delay_level
+
+
+class SuspendQueue(Exception):
+    """Raised by an ordered listener: the same messages again after a pause in ms; -1 takes the setting."""
+
+    def __init__(self, suspend_ms: int = -1) -> None:
+        super().__init__(f"try again after {suspend_ms} ms")
+        self.suspend_ms = suspend_ms
+
+
+class ListenerCall:
+    """One listener, called the same way whatever its shape. `close` ends its threads."""
+
+    def __init__(self, listener: Listener, *, takes_batch: bool, threads: int) -> None:
+        if not callable(listener):
+            raise ClientError(f"a listener is a function, not {type(listener).__name__}")
+        self._listener = listener
+        self._takes_batch = takes_batch
+        self._takes_context = _accepts_two(listener)
+        self._is_coroutine = is_coroutine_function(listener)
+        self._threads = threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __call__(self, messages: Sequence[MessageExt], context: Context) -> Awaitable[object]:
+        """What the listener returns, or raises."""
+        given: object = messages if self._takes_batch else messages[0]
+        arguments = (given, context) if self._takes_context else (given,)
+        if self._is_coroutine:
+            awaitable: Awaitable[object] = self._listener(*arguments)
+            return awaitable
+        return self._in_thread(arguments)
+
+    def close(self) -> None:
+        """End the threads; a call that runs in one goes on, its result counts no more."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, arguments: tuple[object, ...]) -> object:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="pocketmq-listener")
+        call = functools.partial(contextvars.copy_context().run, self._listener, *arguments)
+        returned: object = await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await returned if inspect.isawaitable(returned) else returned
+
+
+def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
+    """What a listener failed with. A listener may wait for something that somebody else cancels, which is a failure
+    like any other; only where the consumer ends it the cancellation goes on."""
+    if isinstance(raised, Exception):
+        return raised
+    task = asyncio.current_task()
+    if task is None or task.cancelling():
+        raise raised
+    failure = ClientError("the listener waited for something that was cancelled")
+    failure.__cause__ = raised
+    return failure
+
+
+async def until_ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Return when these cancelled tasks have ended. A listener that does not let itself be cancelled is left behind
+    after `STUBBORN_SECONDS`: it must not keep its consumer from leaving."""
+    if not tasks:
+        return
+    _, stubborn = await asyncio.wait(tasks, timeout=STUBBORN_SECONDS)
+    for task in stubborn:
+        _log.error("%s does not end although it was cancelled", task.get_name())
+
+
+def _accepts_two(listener: Listener) -> bool:
+    """Whether the listener has a place for the context: a second argument without default."""
+    try:
+        parameters = inspect.signature(listener).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    places = [
+        one
+        for one in parameters
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
+    ]
+    if not places and not any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        raise ClientError("a listener takes the message as its argument")
+    return len(places) >= 2

@@ -1,0 +1,76 @@
+"""Rates of a consumer, by topic: what its running info tells (307). Means over the last minute, failures of an hour.
+
+Owned by the event loop; noted once for each pull and each listener call. Mirrors `ConsumerStatsManager`. Next:
+`listeners.py`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from pocketmq.protocol.bodies.client_state import ConsumeStatus
+
+BUCKET_SECONDS: Final = 10
+MINUTE_BUCKETS: Final = 6
+HOUR_BUCKETS: Final = 360
+
+
+class _Bucket:
+    """Ten seconds of one topic."""
+
+    __slots__ = ("consume_count", "consume_ms", "failed", "number", "ok", "pull_count", "pull_ms", "pulled")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.pulled = self.pull_count = self.ok = self.failed = self.consume_count = 0
+        self.pull_ms = self.consume_ms = 0.0
+
+
+class ConsumerStatistics:
+    """`clock` gives seconds that never go back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: dict[str, list[_Bucket]] = {}
+
+    def pulled(self, topic: str, count: int, took_ms: float) -> None:
+        """A pull brought messages."""
+        bucket = self._current(topic)
+        bucket.pulled += count
+        bucket.pull_count += 1
+        bucket.pull_ms += took_ms
+
+    def consumed(self, topic: str, ok: int, failed: int, took_ms: float) -> None:
+        """A listener call ended."""
+        bucket = self._current(topic)
+        bucket.ok += ok
+        bucket.failed += failed
+        bucket.consume_count += 1
+        bucket.consume_ms += took_ms
+
+    def of_topic(self, topic: str) -> ConsumeStatus:
+        """The topic's rates as of now."""
+        now = int(self._clock() / BUCKET_SECONDS)
+        hour = [one for one in self._buckets.get(topic, []) if one.number > now - HOUR_BUCKETS]
+        minute = [one for one in hour if one.number > now - MINUTE_BUCKETS]
+        seconds = float(BUCKET_SECONDS * MINUTE_BUCKETS)
+        pulls = sum(one.pull_count for one in minute)
+        calls = sum(one.consume_count for one in minute)
+        return ConsumeStatus(
+            pull_rt=sum(one.pull_ms for one in minute) / pulls if pulls else 0.0,
+            pull_tps=sum(one.pulled for one in minute) / seconds,
+            consume_rt=sum(one.consume_ms for one in minute) / calls if calls else 0.0,
+            consume_ok_tps=sum(one.ok for one in minute) / seconds,
+            consume_failed_tps=sum(one.failed for one in minute) / seconds,
+            consume_failed_msgs=sum(one.failed for one in hour),
+        )
+
+    def _current(self, topic: str) -> _Bucket:
+        number = int(self._clock() / BUCKET_SECONDS)
+        buckets = self._buckets.get(topic)
+        if buckets is None:
+            buckets = self._buckets[topic] = []
+        if not buckets or buckets[-1].number != number:
+            buckets.append(_Bucket(number))
+            if len(buckets) > HOUR_BUCKETS:
+                del buckets[0]
+        return buckets[-1]

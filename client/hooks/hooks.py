@@ -1,0 +1,224 @@
+"""Hooks of a user: objects that look on while a client sends, consumes, ends transactions or filters.
+
+    class Counter(SendMessageHook):
+        def send_message_after(self, context: SendMessageContext) -> None: ...
+
+    async with Producer("orders", hooks=[Counter()]) as producer: ...
+
+A hook is an object of one of these classes, or of several; plain functions run in the event loop, so they must not
+wait. What a hook raises is logged and changes nothing, but for `CheckForbiddenHook`, whose purpose it is, and
+`RPCHook` (`rpc_hooks.py`). Groups and queues in contexts are those brokers know, with a namespace if there is one;
+messages are the user's. Mirrors the package org.apache.rocketmq.client.hook.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
+
+import msgspec
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from ..errors import ClientError
+from ..values.listener_returns import ConsumeReturnType
+from ..values.message import Message, MessageExt
+from .callbacks import check_plain
+from .rpc_hooks import RPCHook
+
+if TYPE_CHECKING:
+    from ..producing.sender import SendResult
+
+_log = logging.getLogger("pocketmq.client")
+
+
+class CommunicationMode(StrEnum):
+    """How a message is sent."""
+
+    SYNC = "SYNC"
+    ASYNC = "ASYNC"
+    ONEWAY = "ONEWAY"
+
+
+class MessageType(IntEnum):
+    """What kind of message is sent; the numbers are those of traces."""
+
+    NORMAL_MSG = 0
+    TRANS_MSG_HALF = 1
+    TRANS_MSG_COMMIT = 2
+    DELAY_MSG = 3
+    ORDER_MSG = 4
+
+
+class SendMessageContext(msgspec.Struct, eq=False):
+    """One attempt to send. `send_result` or `exception` is there afterwards; neither after a one-way send, and after
+    an ASYNC one that was only written."""
+
+    producer_group: str
+    message: Message
+    """As given to the producer; for a batch a message whose body is the whole batch."""
+    properties: dict[str, str]
+    """As they travel, with the unique id."""
+    body_size: int
+    """Bytes that travel: of the compressed body where it is."""
+    queue: MessageQueue
+    broker_address: str
+    born_host: str
+    communication_mode: CommunicationMode
+    message_type: MessageType
+    namespace: str
+    send_result: "SendResult | None" = None
+    exception: Exception | None = None
+    trace_context: object = None
+    """For the hook's own use between before and after (official mqTraceContext)."""
+
+
+class CheckForbiddenContext(msgspec.Struct, eq=False):
+    """What is about to be sent, before anything else looks at it."""
+
+    name_server_address: str
+    group: str
+    message: Message
+    queue: MessageQueue
+    broker_address: str
+    communication_mode: CommunicationMode
+    unit_mode: bool
+
+
+class ConsumeMessageContext(msgspec.Struct, eq=False):
+    """One call of a listener. The fields from `status` on are set afterwards."""
+
+    consumer_group: str
+    messages: Sequence[MessageExt]
+    queue: MessageQueue
+    namespace: str
+    access_channel: str
+    status: str = ""
+    """Name of a ConsumeConcurrentlyStatus or ConsumeOrderlyStatus."""
+    is_success: bool = False
+    return_type: ConsumeReturnType = ConsumeReturnType.SUCCESS
+    trace_context: object = None
+
+
+class EndTransactionContext(msgspec.Struct, eq=False):
+    """The end of a half message, about to be told to its broker. `state` is the name of a LocalTransactionState."""
+
+    producer_group: str
+    broker_address: str
+    topic: str
+    tags: str
+    keys: str
+    properties: dict[str, str]
+    msg_id: str
+    transaction_id: str | None
+    state: str
+    from_transaction_check: bool
+
+
+class FilterMessageContext(msgspec.Struct, eq=False):
+    """Messages that were pulled and passed the tag filter: take away from `messages` what shall not be consumed."""
+
+    consumer_group: str
+    messages: list[MessageExt]
+    queue: MessageQueue
+    unit_mode: bool
+
+
+class SendMessageHook:
+    """Around each attempt to send."""
+
+    def send_message_before(self, context: SendMessageContext) -> None:
+        """The attempt begins."""
+
+    def send_message_after(self, context: SendMessageContext) -> None:
+        """It ended; an ASYNC send is told twice, first without a result when it was written."""
+
+
+class CheckForbiddenHook:
+    """Before each attempt to send."""
+
+    def check_forbidden(self, context: CheckForbiddenContext) -> None:
+        """Raise to forbid it. A `ClientError` counts as an attempt that failed and may be tried with another queue."""
+
+
+class ConsumeMessageHook:
+    """Around each call of a push consumer's listener; a lite pull consumer tells of each batch it hands out."""
+
+    def consume_message_before(self, context: ConsumeMessageContext) -> None:
+        """The listener is about to be called."""
+
+    def consume_message_after(self, context: ConsumeMessageContext) -> None:
+        """It returned or raised."""
+
+
+class EndTransactionHook:
+    """Before END_TRANSACTION."""
+
+    def end_transaction(self, context: EndTransactionContext) -> None:
+        """The verdict is about to leave."""
+
+
+class FilterMessageHook:
+    """After the tag filter of each pull and pop."""
+
+    def filter_message(self, context: FilterMessageContext) -> None:
+        """Take messages away."""
+
+
+Hook = (
+    RPCHook
+    | SendMessageHook
+    | CheckForbiddenHook
+    | ConsumeMessageHook
+    | EndTransactionHook
+    | FilterMessageHook
+)
+_CALLED: Final = tuple(name for kind in get_args(Hook) for name in vars(kind) if not name.startswith("_"))
+"""The methods of all kinds."""
+HookT = TypeVar("HookT", bound=Hook)
+ContextT = TypeVar("ContextT")
+
+
+class Hooks:
+    """The hooks of one client, by kind. `ClientError` for an object that is none."""
+
+    def __init__(self, hooks: Iterable[Hook] = ()) -> None:
+        listed = list(hooks)
+        for hook in listed:
+            if not isinstance(hook, Hook):
+                raise ClientError(f"{type(hook).__name__} is no hook")
+            check_plain(**{f"{type(hook).__name__}.{name}": getattr(hook, name, None) for name in _CALLED})
+        self.rpc = _of_kind(listed, RPCHook)
+        self.send = _of_kind(listed, SendMessageHook)
+        self.check_forbidden = _of_kind(listed, CheckForbiddenHook)
+        self.consume = _of_kind(listed, ConsumeMessageHook)
+        self.end_transaction = _of_kind(listed, EndTransactionHook)
+        self.filter = _of_kind(listed, FilterMessageHook)
+
+    def add(self, hook: Hook) -> None:
+        """One more, behind the others: the client's own trace."""
+        if isinstance(hook, RPCHook):
+            self.rpc += (hook,)
+        if isinstance(hook, SendMessageHook):
+            self.send += (hook,)
+        if isinstance(hook, ConsumeMessageHook):
+            self.consume += (hook,)
+        if isinstance(hook, EndTransactionHook):
+            self.end_transaction += (hook,)
+
+    def filter_messages(self, context: FilterMessageContext) -> list[MessageExt]:
+        """What the filters leave of the context's messages."""
+        tell([hook.filter_message for hook in self.filter], context)
+        return context.messages
+
+
+def tell(told: Iterable[Callable[[ContextT], None]], context: ContextT) -> None:
+    """Call hooks one after the other; what one raises is logged, and the next is called."""
+    for call in told:
+        try:
+            call(context)
+        except Exception:
+            _log.warning("the hook %r failed", call, exc_info=True)
+
+
+def _of_kind(hooks: list[Hook], kind: type[HookT]) -> tuple[HookT, ...]:
+    return tuple(hook for hook in hooks if isinstance(hook, kind))

@@ -1,0 +1,49 @@
+"""Hooks on requests: what looks at, or adds header fields to, everything a client asks of servers.
+
+`Connection` calls them: `before_request` with the fields of each request before it leaves, `after_response` with each
+answer that came in time. They run in the official order: the namespace, the stream mark, then the user's own, so that a
+signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`. Next:
+`acl.py`.
+"""
+
+from typing import Any, Final
+
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Request
+
+STREAM: Final = "0"
+"""Official RequestType.STREAM."""
+
+
+class RPCHook:
+    """Override what is wanted. What a hook raises is raised by the call it looked at."""
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+    ) -> None:
+        """A request is about to leave for `address`; `fields` is its header, and may be added to."""
+
+    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
+        """The answer to a request arrived, whatever its code."""
+
+
+class NamespaceRpcHook(RPCHook):
+    """Every request carries the namespace in two fields of its own (`namespace_v2`)."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+    ) -> None:
+        fields["nsd"] = "true"
+        fields["ns"] = self._namespace
+
+
+class StreamTypeRPCHook(RPCHook):
+    """Marks requests as those of a stream (`enable_stream_request_type`), which lite pull consumers do by default."""
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+    ) -> None:
+        fields["ReqT"] = STREAM

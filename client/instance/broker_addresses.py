@@ -1,0 +1,70 @@
+"""Where the brokers of all known routes are: broker name to addresses by id, 0 the master.
+
+Mirrors `brokerAddrTable` of `MQClientInstance`.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from ..connections.name_servers import MASTER_ID, Route
+
+_log = logging.getLogger("pocketmq.client")
+
+
+class BrokerAddresses:
+    """Filled from routes by the client instance."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[int, str]] = {}
+
+    def keep(self, addresses: Mapping[str, Mapping[int, str]]) -> None:
+        """Take over the addresses of a route."""
+        for broker_name, by_id in addresses.items():
+            self._by_name[broker_name] = dict(by_id)
+
+    def keep_only(self, routes: Iterable[Route]) -> None:
+        """Forget addresses that stand in no route any more (official cleanOfflineBroker)."""
+        alive = {
+            address for route in routes for by_id in route.addresses.values() for address in by_id.values()
+        }
+        for broker_name, by_id in list(self._by_name.items()):
+            kept = {broker_id: address for broker_id, address in by_id.items() if address in alive}
+            for address in by_id.values():
+                if address not in alive:
+                    _log.info("the broker %s at %s is offline", broker_name, address)
+            if kept:
+                self._by_name[broker_name] = kept
+            else:
+                del self._by_name[broker_name]
+
+    def all_addresses(self) -> set[str]:
+        """Masters and slaves."""
+        return {address for by_id in self._by_name.values() for address in by_id.values()}
+
+    def to_greet(self, *, with_slaves: bool) -> list[str]:
+        """Who gets heartbeats: masters, and slaves where somebody may read from them."""
+        return list(
+            dict.fromkeys(
+                address
+                for by_id in self._by_name.values()
+                for broker_id, address in by_id.items()
+                if with_slaves or broker_id == MASTER_ID
+            )
+        )
+
+    def master(self, broker_name: str) -> str | None:
+        """The address of a broker's master."""
+        by_id = self._by_name.get(broker_name)
+        return None if by_id is None else by_id.get(MASTER_ID)
+
+    def reader(self, broker_name: str, broker_id: int) -> tuple[str, bool] | None:
+        """Address to read from and whether it is a slave: the id asked for, for a slave the next one, else any
+        (official findBrokerAddressInSubscribe)."""
+        by_id = self._by_name.get(broker_name)
+        if not by_id:
+            return None
+        for wanted in (broker_id, *((broker_id + 1,) if broker_id != MASTER_ID else ())):
+            if wanted in by_id:
+                return by_id[wanted], wanted != MASTER_ID
+        found_id, address = next(iter(by_id.items()))
+        return address, found_id != MASTER_ID

@@ -1,0 +1,170 @@
+"""What a broker asks of a client, on the connection the client opened: 39, 40, 220, 221, 307, 309, 326.
+
+Each request becomes a call of the group it names. Mirrors `ClientRemotingProcessor`.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
+from pocketmq.protocol.bodies.offsets import ResetOffsetBody
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.to_client import (
+    ConsumeMessageDirectly,
+    GetConsumerRunningInfo,
+    GetConsumerStatusFromClient,
+    NotifyConsumerIdsChanged,
+    PushReplyMessageToClient,
+    ResetConsumerClientOffset,
+)
+from pocketmq.protocol.requests.transaction import CheckTransactionState
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import from_fields
+
+from ..connections.connection import Connection
+from ..values.message import MessageExt, as_message
+from .groups import GroupConsumer, TransactionQuestion
+
+if TYPE_CHECKING:
+    from .instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+
+class BrokerPushes:
+    """Called by a connection with every request that arrives on it; never raises."""
+
+    def __init__(self, instance: "ClientInstance") -> None:
+        self._instance = instance
+        self._handlers: Final[dict[int, Callable[[Connection, Command], None]]] = {
+            NotifyConsumerIdsChanged.code: self._consumer_ids_changed,
+            CheckTransactionState.code: self._check_transaction,
+            ResetConsumerClientOffset.code: self._reset_offsets,
+            GetConsumerStatusFromClient.code: self._consumer_status,
+            GetConsumerRunningInfo.code: self._running_info,
+            ConsumeMessageDirectly.code: self._consume_directly,
+            PushReplyMessageToClient.code: self._reply_arrived,
+        }
+
+    def __call__(self, connection: Connection, asked: Command) -> None:
+        handler = self._handlers.get(asked.code)
+        if handler is None:
+            remark = f" request type {asked.code} not supported"
+            connection.answer(asked, code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+            return
+        try:
+            handler(connection, asked)
+        except ProtocolError as error:
+            _log.warning("%s sent request %d that cannot be read: %s", connection.address, asked.code, error)
+            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
+        except Exception as error:  # the connection lives on, whatever one request does
+            _log.exception("request %d of %s failed", asked.code, connection.address)
+            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
+
+    def _consumer_ids_changed(self, connection: Connection, asked: Command) -> None:
+        self._instance.rebalance_now()
+
+    def _check_transaction(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(CheckTransactionState, asked.fields)
+        message = as_message(decode_record(bytes(asked.body or b"")), request.broker_name or "")
+        producer = self._instance.producers.get(message.properties.get(names.PGROUP, ""))
+        if producer is None:
+            _log.debug("transaction check for a group that is not here: %r", message)
+            return
+        question = TransactionQuestion(
+            message=message,
+            transaction_state_table_offset=request.tran_state_table_offset,
+            commit_log_offset=request.commit_log_offset,
+            msg_id=message.properties.get(names.UNIQ_KEY) or request.msg_id or message.offset_message_id,
+            transaction_id=request.transaction_id,
+            broker_name=request.broker_name,
+        )
+        producer.check_transaction(connection, question)
+
+    def _reset_offsets(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(ResetConsumerClientOffset, asked.fields)
+        offsets = ResetOffsetBody.decode(asked.body).offset_table if asked.body else {}
+        _log.info("%s resets the offsets of %s in %s", connection.address, request.group, request.topic)
+        consumer = self._instance.consumers.get(request.group)
+        if consumer is not None:
+            self._instance.spawn(consumer.reset_offsets(request.topic, offsets), "offset reset")
+
+    def _consumer_status(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(GetConsumerStatusFromClient, asked.fields)
+        consumer = self._instance.consumers.get(request.group)
+        table = {} if consumer is None else consumer.consumer_status(request.topic)
+        connection.answer(asked, body=GetConsumerStatusBody(message_queue_table=table).encode())
+
+    def _running_info(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(GetConsumerRunningInfo, asked.fields)
+        consumer = self._find(connection, asked, request.consumer_group)
+        if consumer is not None:
+            self._instance.spawn(_tell_running_info(connection, asked, consumer), "running info")
+
+    def _consume_directly(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(ConsumeMessageDirectly, asked.fields)
+        consumer = self._find(connection, asked, request.consumer_group)
+        if consumer is not None:
+            message = as_message(decode_record(bytes(asked.body or b"")), request.broker_name or "")
+            self._instance.spawn(_let_consume(connection, asked, consumer, message), "direct consumption")
+
+    def _find(self, connection: Connection, asked: Command, group: str) -> GroupConsumer | None:
+        consumer = self._instance.consumers.get(group)
+        if consumer is None:
+            remark = f"The Consumer Group <{group}> not exist in this consumer"
+            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=remark)
+        return consumer
+
+    def _reply_arrived(self, connection: Connection, asked: Command) -> None:
+        request = from_fields(PushReplyMessageToClient, asked.fields)
+        text = request.properties or ""
+        record = Record(
+            request.topic,
+            request.queue_id,
+            0,
+            0,
+            bytes(asked.body or b""),
+            text.encode(),
+            request.flag,
+            request.sys_flag,
+            request.born_timestamp,
+            _packed(request.born_host),
+            request.store_timestamp,
+            _packed(request.store_host),
+        )
+        reply = as_message(record, "")
+        correlation_id = reply.properties.get(names.CORRELATION_ID, "")
+        if not any(
+            producer.reply_arrived(correlation_id, reply) for producer in self._instance.producers.values()
+        ):
+            _log.warning("a reply nobody waits for: correlation id %s", correlation_id)
+        connection.answer(asked)
+
+
+async def _tell_running_info(connection: Connection, asked: Command, consumer: GroupConsumer) -> None:
+    connection.answer(asked, body=(await consumer.running_info()).encode())
+
+
+async def _let_consume(
+    connection: Connection, asked: Command, consumer: GroupConsumer, message: MessageExt
+) -> None:
+    result = await consumer.consume_directly(message)
+    if result is None:
+        remark = f"The Consumer Group <{consumer.group}> not exist in this consumer"
+        connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=remark)
+        return
+    connection.answer(asked, body=result.encode())
+
+
+def _packed(host: str) -> bytes:
+    """`ip:port` as packed in records; what cannot be read counts as 0.0.0.0:0."""
+    name, _, port = host.strip("/").rpartition(":")
+    try:
+        return pack_host(name.strip("[]"), int(port))
+    except ValueError:
+        return bytes(8)

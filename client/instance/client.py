@@ -1,0 +1,179 @@
+"""What producers and consumers have in common: group, settings, hooks, namespace, and how they start and end.
+
+    start       make its parts, register with the instance, start that, then the trace, then join the group
+    shutdown    leave the group, then the trace, then the instance, which ends with its last facade
+
+A subclass says what its parts are, how it joins and how it leaves. Not the instance itself, which several facades may
+share: `instance.py`.
+"""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from ..errors import ClientClosed, ClientError
+from ..hooks.hooks import Hook, Hooks
+from ..settings.client_settings import ClientSettings
+from ..values.namespaces import Namespace
+from .instance import ClientInstance
+from .instance_config import instance_config
+
+if TYPE_CHECKING:
+    from ..hooks.trace_dispatcher import AsyncTraceDispatcher
+
+_log = logging.getLogger("pocketmq.client")
+
+
+class Facade(ABC):
+    """Use as `async with`, in one event loop; once."""
+
+    settings: ClientSettings
+    _called: ClassVar[str]
+    """Its name in errors, as the official client says it."""
+    _traced_as: ClassVar[str]
+    """PRODUCE or CONSUME: part of the trace producer's group."""
+
+    def __init__(self, group: str, settings: ClientSettings, hooks: Iterable[Hook]) -> None:
+        self.settings = settings
+        self.namespace = Namespace(settings.namespace)
+        self._group = self.namespace.wrap(group)
+        self._hooks = Hooks(hooks)
+        self._trace = self._make_trace() if settings.enable_trace else None
+        self._instance: ClientInstance | None = None
+        self._starting = False
+        self._closed = False
+
+    @property
+    def group(self) -> str:
+        """As brokers know it: with the namespace, if there is one."""
+        return self._group
+
+    @property
+    def client_id(self) -> str:
+        """As brokers and tools name this member of the group."""
+        return self._running.client_id
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    async def start(self) -> None:
+        """Join the group. Brokers need not be there yet. What fails leaves nothing behind. ClientClosed where the
+        client was shut down meanwhile."""
+        if self._instance is not None or self._closed or self._starting:
+            raise ClientClosed(f"The {self._called} service state not OK, maybe started once: {self._group}")
+        self._starting = True
+        try:
+            await self._start()
+        finally:
+            self._starting = False
+
+    async def _start(self) -> None:
+        instance = ClientInstance.get(instance_config(self.settings, self._hooks.rpc))
+        try:
+            with instance.expecting():
+                await self._build(instance)
+                self._check_wanted()
+                self._register(instance)
+        except BaseException:
+            await instance.shutdown()
+            raise
+        self._instance = instance
+        try:
+            await instance.find_name_servers()
+            self._check_wanted()
+            instance.start()
+            await self._start_trace()
+            self._check_wanted()
+            await self._join(instance)
+            self._check_wanted()
+        except BaseException:
+            await self.shutdown()
+            raise
+
+    def _check_wanted(self) -> None:
+        if self._closed:
+            raise ClientClosed(f"the {self._called} of {self._group} was shut down while it started")
+
+    async def shutdown(self) -> None:
+        """Leave the group; nothing where it is left already. Cancelled, it still lets go of everything."""
+        instance = self._instance
+        if instance is None or self._closed:
+            self._closed = self._closed or self._starting
+            return
+        instance.check_loop()
+        self._closed = True
+        try:
+            await self._leave(instance)
+        finally:
+            self._withdraw(instance)
+            try:
+                if self._trace is not None:
+                    await self._trace.shutdown()
+            finally:
+                await instance.shutdown()
+
+    def _make_trace(self) -> "AsyncTraceDispatcher":
+        from ..hooks.trace_dispatcher import AsyncTraceDispatcher
+
+        trace = AsyncTraceDispatcher(self._group, self._traced_as, self.settings, self._hooks.rpc)
+        trace.attach(self._hooks)
+        return trace
+
+    async def _start_trace(self) -> None:
+        """As in Java, a trace that cannot start is worth a warning and no more."""
+        if self._trace is None:
+            return
+        try:
+            await self._trace.start()
+        except ClientError as error:
+            _log.warning("trace dispatcher start failed: %s", error)
+
+    @property
+    def _running(self) -> ClientInstance:
+        """The instance, also after shutdown. ClientClosed before the start."""
+        if self._instance is None:
+            raise ClientClosed(f"the {self._called} of {self._group} is not started")
+        return self._instance
+
+    @property
+    def _usable(self) -> ClientInstance:
+        """The instance; ClientClosed before the start, after shutdown, or in another loop or thread."""
+        if self._instance is None or self._closed:
+            raise ClientClosed(f"the {self._called} of {self._group} is not started, or was shut down")
+        self._instance.check_loop()
+        return self._instance
+
+    def _check_usable(self) -> None:
+        """For what may be done before the start too: `_usable` from then on."""
+        if self._instance is not None:
+            self._usable  # noqa: B018
+
+    # -- what a subclass says
+
+    @abstractmethod
+    async def _build(self, instance: ClientInstance) -> None:
+        """Make the parts; nobody sees them yet."""
+
+    @abstractmethod
+    def _register(self, instance: ClientInstance) -> None:
+        """Enter the instance's tables. ClientError where the group stands there already."""
+
+    @abstractmethod
+    async def _join(self, instance: ClientInstance) -> None:
+        """Begin to work: the instance runs."""
+
+    @abstractmethod
+    async def _leave(self, instance: ClientInstance) -> None:
+        """End the work in the official order, and unregister."""
+
+    @abstractmethod
+    def _withdraw(self, instance: ClientInstance) -> None:
+        """Whatever became of leaving: be in no table of the instance, and hold nothing."""

@@ -1,0 +1,136 @@
+"""Single sends put together into batches behind the user's back (`auto_batch`, 5.x).
+
+Messages of one topic, queue, tag and wait flag wait together until they are `batch_max_bytes`, or the first of them
+has waited `batch_max_delay_ms`; then they leave as one batch, and each send gets its own part of the result. Messages
+that must travel alone or have a timeout of their own, and those beyond `total_batch_max_bytes`, are sent as ever.
+Unlike in Java, sends that are awaited and sends as futures wait together. Mirrors `ProduceAccumulator`. Next:
+`producer.py`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic
+
+from ..errors import ClientError
+from ..settings.client_settings import ProducerSettings
+from ..values.message import Message
+from .sender import SendResult
+
+HOLD_MS: Final = 10
+HOLD_BYTES: Final = 32 * 1024
+TOTAL_HOLD_BYTES: Final = 32 * 1024 * 1024
+
+
+class _Key(NamedTuple):
+    topic: str
+    queue: MessageQueue | None
+    wait_store_ok: bool
+    tags: str
+
+
+class _Waiting:
+    """What leaves together next, for one key."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.results: list[asyncio.Future[SendResult]] = []
+        self.keys: dict[str, None] = {}
+        self.body_bytes = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+SendBatch = Callable[[Sequence[Message], MessageQueue | None, str, str], Awaitable[SendResult]]
+"""Sends messages to a queue, or to one in turn, with the tags and keys of the batch."""
+
+
+class ProduceAccumulator:
+    """Of one producer. `finish` before the connections end."""
+
+    def __init__(self, settings: ProducerSettings, send_batch: SendBatch) -> None:
+        self._send_batch = send_batch
+        self._hold_ms = settings.batch_max_delay_ms if settings.batch_max_delay_ms > 0 else HOLD_MS
+        self._hold_bytes = settings.batch_max_bytes if settings.batch_max_bytes > 0 else HOLD_BYTES
+        total = settings.total_batch_max_bytes
+        self._total_bytes = total if total > 0 else TOTAL_HOLD_BYTES
+        self._held_bytes = 0
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+
+    def takes(self, message: Message) -> bool:
+        """Whether a message may wait: none with a delay, none of a retry topic, none while too much waits."""
+        is_delayed = message.delay_level or message.delay_ms or message.deliver_at_ms
+        return not is_delayed and not is_retry_topic(message.topic) and self._held_bytes < self._total_bytes
+
+    def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
+        """Let a message wait; the future brings its result, or what the batch failed with."""
+        key = _Key(message.topic, queue, message.wait_store_ok, message.tags)
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            waiting = self._waiting[key] = _Waiting()
+            waiting.timer = self._loop.call_later(self._hold_ms / 1000, self._leave, key)
+        result: asyncio.Future[SendResult] = self._loop.create_future()
+        waiting.messages.append(message)
+        waiting.results.append(result)
+        waiting.keys.update(dict.fromkeys(message.keys.split()))
+        waiting.body_bytes += len(message.body)
+        self._held_bytes += len(message.body)
+        if waiting.body_bytes > self._hold_bytes:
+            self._leave(key)
+        return result
+
+    async def finish(self) -> None:
+        """Let everything leave now; return when nothing is under way any more."""
+        for key in list(self._waiting):
+            self._leave(key)
+        while self._sending:
+            await asyncio.gather(*self._sending, return_exceptions=True)
+
+    def _leave(self, key: _Key) -> None:
+        waiting = self._waiting.pop(key, None)
+        if waiting is None:
+            return
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+        task = self._loop.create_task(self._send(key, waiting), name=f"batch to {key.topic}")
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _send(self, key: _Key, waiting: _Waiting) -> None:
+        try:
+            sent = await self._send_batch(waiting.messages, key.queue, key.tags, " ".join(waiting.keys))
+            parts = split_result(sent, len(waiting.messages))
+        except Exception as error:
+            for result in waiting.results:
+                if not result.done():
+                    result.set_exception(error)
+        else:
+            for result, part in zip(waiting.results, parts, strict=True):
+                if not result.done():
+                    result.set_result(part)
+        finally:
+            self._held_bytes -= waiting.body_bytes
+            for result in waiting.results:
+                result.cancel()  # only where the sending was cancelled: all others are done
+
+
+def split_result(sent: SendResult, count: int) -> list[SendResult]:
+    """The result of each message of a batch. A broker that stores the batch as one message has one for all."""
+    if "," not in sent.message_id:
+        return [sent] * count
+    ids, offset_ids = sent.message_id.split(","), sent.offset_message_id.split(",")
+    if len(ids) != count or len(offset_ids) != count:
+        raise ClientError("sendResult is illegal")
+    return [
+        msgspec.structs.replace(
+            sent,
+            message_id=ids[index],
+            offset_message_id=offset_ids[index],
+            queue_offset=sent.queue_offset + index,
+        )
+        for index in range(count)
+    ]

@@ -1,0 +1,97 @@
+"""What hooks are told of each attempt to send. Only made where a producer has such hooks.
+
+`before` may raise: a `CheckForbiddenHook` forbids that way. Mirrors the hook calls of
+`DefaultMQProducerImpl.sendKernelImpl`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from ..hooks.hooks import (
+    CheckForbiddenContext,
+    CommunicationMode,
+    Hooks,
+    MessageType,
+    SendMessageContext,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+    from ..settings.client_settings import ProducerSettings
+    from .outgoing import Outgoing
+    from .sender import SendResult
+
+_DELAYED: Final = (
+    names.DELAY,
+    "__STARTDELIVERTIME",
+    names.TIMER_DELAY_SEC,
+    names.TIMER_DELAY_MS,
+    names.TIMER_DELIVER_MS,
+)
+
+
+class SendHooks:
+    """Of one sender."""
+
+    def __init__(
+        self, instance: "ClientInstance", hooks: Hooks, group: str, settings: "ProducerSettings"
+    ) -> None:
+        self._instance = instance
+        self._hooks = hooks
+        self._group = group
+        self._settings = settings
+
+    def before(
+        self, outgoing: "Outgoing", queue: MessageQueue, address: str, mode: CommunicationMode
+    ) -> SendMessageContext:
+        """Ask whether it may be sent, then tell that it is. Raises what a CheckForbiddenHook raises."""
+        hooks = self._hooks
+        if hooks.check_forbidden:
+            asked = CheckForbiddenContext(
+                name_server_address=";".join(self._instance.name_servers.servers),
+                group=self._group,
+                message=outgoing.message,
+                queue=queue,
+                broker_address=address,
+                communication_mode=mode,
+                unit_mode=self._settings.unit_mode,
+            )
+            for hook in hooks.check_forbidden:
+                hook.check_forbidden(asked)
+        context = SendMessageContext(
+            producer_group=self._group,
+            message=outgoing.message,
+            properties=outgoing.properties,
+            body_size=len(outgoing.body),
+            queue=queue,
+            broker_address=address,
+            born_host=self._instance.client_ip,
+            communication_mode=mode,
+            message_type=message_type(outgoing.properties),
+            namespace=self._settings.namespace or "",
+        )
+        tell([hook.send_message_before for hook in hooks.send], context)
+        return context
+
+    def after(
+        self,
+        context: SendMessageContext,
+        *,
+        result: "SendResult | None" = None,
+        error: Exception | None = None,
+    ) -> None:
+        """The attempt ended, or was only written."""
+        context.send_result, context.exception = result, error
+        tell([hook.send_message_after for hook in self._hooks.send], context)
+
+
+def message_type(properties: dict[str, str]) -> MessageType:
+    """What kind of message these properties make it."""
+    if any(properties.get(name) for name in _DELAYED):
+        return MessageType.DELAY_MSG
+    if properties.get(names.TRAN_MSG) == "true":
+        return MessageType.TRANS_MSG_HALF
+    return MessageType.NORMAL_MSG

@@ -1,0 +1,159 @@
+"""Whether a failed send is tried again, what the failure says about the broker, and how much time an attempt gets.
+
+    failure of an attempt              again (sync)              isolate  reachable
+    CLIENT: no route or address        yes                       no       yes
+    REMOTING: no connection, timeout   yes                       yes      yes; with the detector on, no
+    BROKER: an error response          codes in the retry set    yes      no
+    INTERRUPTED: the caller gave up    no                        no       yes
+
+An asynchronous send is repeated only for REMOTING failures (never after an error response, whatever its code), while
+time is left; 4.9 gives each try the full time anew and does not look at what is left. One-way sends and sends to a
+given queue get one attempt; so does an asynchronous one here, its repeats belong to the answer. Choosing the queue of
+an attempt is `queue_choice.py`. Official: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+RETRY_RESPONSE_CODES: Final = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Error responses another broker may not give. 4.9 lacks SYSTEM_BUSY and GO_AWAY."""
+
+CONNECT_BROKER_EXCEPTION: Final = 10001
+ACCESS_BROKER_TIMEOUT: Final = 10002
+BROKER_NOT_EXIST_EXCEPTION: Final = 10003
+NO_NAME_SERVER_EXCEPTION: Final = 10004
+NOT_FOUND_TOPIC_EXCEPTION: Final = 10005
+REQUEST_TIMEOUT_EXCEPTION: Final = 10006
+NO_CODE: Final = -1
+
+
+class SendStatus(Enum):
+    """What the broker did with a message it took (official SendStatus). Only SEND_OK is safe from a power cut as
+    far as the broker's settings promise; the others are stored, but not yet where they should be."""
+
+    SEND_OK = "SEND_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+
+
+_STATUS: Final = {
+    int(ResponseCode.SUCCESS): SendStatus.SEND_OK,
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
+    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
+}
+
+
+class Failure(Enum):
+    """Kind of a failed attempt."""
+
+    CLIENT = "client"
+    CONNECT = "connect"
+    """REMOTING: no connection."""
+    TIMEOUT = "timeout"
+    """REMOTING: no answer in time."""
+    SEND = "send"
+    """REMOTING: anything else, as a connection that broke."""
+    TOO_MANY_REQUESTS = "too many requests"
+    """REMOTING: this client refuses to have more under way."""
+    BROKER = "broker"
+    INTERRUPTED = "interrupted"
+
+
+_REMOTING: Final = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.SEND, Failure.TOO_MANY_REQUESTS})
+_FINAL_CODES: Final = {
+    Failure.CONNECT: CONNECT_BROKER_EXCEPTION,
+    Failure.TIMEOUT: ACCESS_BROKER_TIMEOUT,
+    Failure.CLIENT: BROKER_NOT_EXIST_EXCEPTION,
+}
+
+
+class FailureVerdict(msgspec.Struct, frozen=True):
+    """`again`: try the next queue. The other two go to the fault table (LatencyFaultTolerance.update)."""
+
+    again: bool
+    isolate: bool
+    reachable: bool
+
+
+def send_status(code: int) -> SendStatus | None:
+    """Status for a reply code; None is an error response."""
+    return _STATUS.get(code)
+
+
+def sync_verdict(
+    failure: Failure,
+    *,
+    code: int = NO_CODE,
+    retry_response_codes: Collection[int] = RETRY_RESPONSE_CODES,
+    start_detector_enable: bool = False,
+) -> FailureVerdict:
+    """What a failed attempt of a synchronous send leads to, while attempts are left. `code`: of an error response."""
+    if failure is Failure.BROKER:
+        return FailureVerdict(again=code in retry_response_codes, isolate=True, reachable=False)
+    if failure in _REMOTING:
+        return FailureVerdict(again=True, isolate=True, reachable=not start_detector_enable)
+    return FailureVerdict(again=failure is Failure.CLIENT, isolate=False, reachable=True)
+
+
+def async_verdict(
+    failure: Failure, *, retries_done: int, retry_times: int, left_ms: int, sent: bool = True
+) -> FailureVerdict:
+    """What a failed attempt of an asynchronous send leads to. `retries_done`: repeats before this attempt.
+
+    `sent` False: the request did not even go out, which is repeated whatever the failure.
+    """
+    wants_again = not sent or (failure in _REMOTING and failure is not Failure.TOO_MANY_REQUESTS)
+    again = wants_again and retries_done < retry_times and left_ms > 0
+    return FailureVerdict(again=again, isolate=True, reachable=sent)
+
+
+def attempt_timeout_ms(
+    timeout_ms: int, elapsed_ms: int, *, max_per_request_ms: int = -1, is_last: bool = True
+) -> int | None:
+    """Time for the attempt that starts now, None if the whole call is out of time.
+
+    `max_per_request_ms` (send_msg_max_timeout_per_request, -1 off) shortens attempts that are not the last.
+    """
+    if timeout_ms < elapsed_ms:
+        return None
+    left_ms = timeout_ms - elapsed_ms
+    if max_per_request_ms > -1 and not is_last:
+        return min(left_ms, max_per_request_ms)
+    return left_ms
+
+
+def is_result_final(status: SendStatus, *, retry_another_broker_when_not_store_ok: bool) -> bool:
+    """Whether a stored message's status ends the call; else another broker gets the message too."""
+    return status is SendStatus.SEND_OK or not retry_another_broker_when_not_store_ok
+
+
+def final_code(failure: Failure | None, code: int = NO_CODE) -> int:
+    """Response code of the error that ends a send; `code` of the last error response."""
+    if failure is Failure.BROKER:
+        return code
+    return NO_CODE if failure is None else _FINAL_CODES.get(failure, NO_CODE)
+
+
+def final_text(attempts: int, cost_ms: int, topic: str, brokers_sent: Sequence[str | None]) -> str:
+    """The official words. `brokers_sent` has one place for each attempt allowed, None where it was not needed."""
+    brokers = ", ".join("null" if name is None else name for name in brokers_sent)
+    return (
+        f"Send [{attempts}] times, still failed, cost [{cost_ms}]ms, Topic: {topic}, BrokersSent: [{brokers}]"
+    )

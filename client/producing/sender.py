@@ -1,0 +1,406 @@
+"""One message to one of its topic's queues: choice of the queue, attempts, retries, and what the broker answered.
+
+`Sender` is what a producer sends with, and a consumer when it has to re-send a failed message. The user's face of it
+is `producer.py`; which failure is retried is decided in `send_retry.py`, which queue is next in `queue_choice.py`.
+Mirrors `DefaultMQProducerImpl.sendDefaultImpl` and `sendKernelImpl`.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.send import (
+    SendMessageReply,
+    SendMessageV2,
+)
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..clock import steady_ms
+from ..connections.connection import Connection
+from ..connections.name_servers import Route
+from ..errors import (
+    CallTimeout,
+    ClientError,
+    NotReachable,
+    RequestRefused,
+    RouteNotFound,
+    SendFailed,
+    UnreadableReply,
+)
+from ..hooks.hooks import CommunicationMode, Hooks
+from ..settings.client_settings import ProducerSettings
+from ..values.message import Message
+from ..values.namespaces import Namespace
+from .fault_tolerance import LatencyFaultTolerance
+from .outgoing import Outgoing, SendHeaders
+from .queue_choice import QueueTurn, select_one_message_queue
+from .send_hooks import SendHooks
+from .send_retry import (
+    NOT_FOUND_TOPIC_EXCEPTION,
+    Failure,
+    FailureVerdict,
+    SendStatus,
+    attempt_timeout_ms,
+    final_code,
+    final_text,
+    is_result_final,
+    send_status,
+    sync_verdict,
+)
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+DEFAULT_REGION: Final = "DefaultRegion"
+
+
+class SendResult(msgspec.Struct, frozen=True):
+    """Where a message went (official SendResult). `message_id` is the client's, `offset_message_id` the broker's;
+    for a batch both are lists with commas. `recall_handle` of a timed message takes it back (5.x)."""
+
+    message_id: str
+    offset_message_id: str
+    queue: MessageQueue
+    queue_offset: int
+    status: SendStatus = SendStatus.SEND_OK
+    transaction_id: str | None = None
+    region_id: str = DEFAULT_REGION
+    trace_on: bool = True
+    recall_handle: str | None = None
+
+
+class AttemptFailed(Exception):
+    """One attempt did not store the message; `kind` decides what follows."""
+
+    def __init__(self, kind: Failure, error: Exception, code: int = -1) -> None:
+        super().__init__(str(error))
+        self.kind = kind
+        self.error = error
+        self.code = code
+
+
+class Sender:
+    """The sending half of one group of one client instance."""
+
+    def __init__(
+        self,
+        instance: "ClientInstance",
+        group: str,
+        settings: ProducerSettings,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self.settings = settings
+        self.namespace = Namespace(settings.namespace)
+        looks_on = hooks is not None and (hooks.send or hooks.check_forbidden)
+        self.hooks = SendHooks(instance, hooks, group, settings) if hooks is not None and looks_on else None
+        self.retry_response_codes: set[int] = {*settings.retry_response_codes}
+        self.faults = LatencyFaultTolerance(
+            steady_ms,
+            latency_max_ms=settings.latency_max,
+            not_available_duration_ms=settings.not_available_duration,
+            detect_interval_ms=settings.detect_interval,
+        )
+        self._is_fault_tolerant = settings.is_fault_tolerant
+        self._turns: dict[str, QueueTurn] = {}
+        self.published: dict[str, None] = {}
+        """Topics this group has sent to."""
+        self.headers = SendHeaders(group, settings, has_hooks=bool(instance.config.hooks))
+
+    # -- what leaves
+
+    def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
+        """A message with all its wire properties, as it travels. Adds the unique id where there is none."""
+        message_id = properties.get(names.UNIQ_KEY)
+        if message_id is None:
+            message_id = properties[names.UNIQ_KEY] = self._instance.ids.next()
+        settings, topic = self.settings, self.namespace.wrap(message.topic)
+        if settings.namespace:
+            properties[names.INSTANCE_ID] = settings.namespace
+        body, sys_flag = message.body, 0
+        if may_compress and len(body) >= settings.compress_msg_body_over_howmuch:
+            body, sys_flag = compress(body, settings.compress_type, settings.compress_level)
+        if properties.get(names.TRAN_MSG) == "true":
+            sys_flag |= TRANSACTION_PREPARED
+        reconsume_times, max_times = 0, None
+        if is_retry_topic(topic):
+            reconsume_times = int(properties.pop(names.RECONSUME_TIME, "0"))
+            limit = properties.pop(names.MAX_RECONSUME_TIMES, None)
+            max_times = None if limit is None else int(limit)
+        return Outgoing(
+            topic=topic,
+            body=body,
+            properties_text=encode_properties_text(properties),
+            message_id=message_id,
+            message=message,
+            properties=properties,
+            flag=message.flag,
+            sys_flag=sys_flag,
+            is_reply=properties.get(names.MSG_TYPE) == "reply",
+            reconsume_times=reconsume_times,
+            max_reconsume_times=max_times,
+        )
+
+    def prepare_batch(self, messages: Sequence[Message], *, tags: str = "", keys: str = "") -> Outgoing:
+        """Many messages of one topic as one body; each has its own unique id, and so has the batch. `tags` and `keys`
+        are the batch's own."""
+        elements, ids = [], []
+        for message in messages:
+            properties = message.wire_properties()
+            message_id = properties[names.UNIQ_KEY] = self._instance.ids.next()
+            ids.append(message_id)
+            elements.append(BatchElement(message.flag, message.body, encode_properties(properties)))
+        batch = Message(
+            messages[0].topic,
+            encode_batch(elements),
+            tags,
+            keys,
+            wait_store_ok=messages[0].wait_store_ok,
+        )
+        properties = batch.wire_properties()
+        properties[names.UNIQ_KEY] = self._instance.ids.next()
+        if self.settings.namespace:
+            properties[names.INSTANCE_ID] = self.settings.namespace
+        return Outgoing(
+            topic=self.namespace.wrap(batch.topic),
+            body=batch.body,
+            properties_text=encode_properties_text(properties),
+            message_id=",".join(ids),
+            message=batch,
+            properties=properties,
+            is_batch=True,
+        )
+
+    # -- the whole call
+
+    async def send(self, outgoing: Outgoing, timeout_ms: int, *, attempts: int) -> SendResult:
+        """Send to a queue of the sender's choice, at most so many times, within the timeout over all.
+
+        `SendFailed` where none worked; a result that is not SEND_OK is one all the same.
+        """
+        settings = self.settings
+        started = steady_ms()
+        route = self.known_route(outgoing.topic) or await self.find_route(outgoing.topic)
+        brokers_sent: list[str | None] = [None] * attempts
+        last: AttemptFailed | None = None
+        result: SendResult | None = None
+        for attempt in range(attempts):
+            left_ms = attempt_timeout_ms(
+                timeout_ms,
+                steady_ms() - started,
+                max_per_request_ms=settings.send_msg_max_timeout_per_request,
+                is_last=attempt == attempts - 1,
+            )
+            if left_ms is None:
+                error = CallTimeout(f"send to {outgoing.topic} is out of time")
+                last = AttemptFailed(Failure.TIMEOUT, error)
+                break
+            queue = self.choose(route, brokers_sent[attempt - 1] if attempt else None, restart=attempt > 0)
+            brokers_sent[attempt] = queue.broker_name
+            try:
+                result = await self.attempt(outgoing, queue, left_ms)
+            except AttemptFailed as failed:
+                last = failed
+                if not self._is_tried_again(failed):
+                    break
+                continue
+            if is_result_final(
+                result.status,
+                retry_another_broker_when_not_store_ok=settings.retry_another_broker_when_not_store_ok,
+            ):
+                return result
+        if result is not None:
+            return result
+        assert last is not None
+        tried = sum(name is not None for name in brokers_sent)
+        text = final_text(tried, steady_ms() - started, outgoing.topic, brokers_sent)
+        raise SendFailed(final_code(last.kind, last.code), f"{text}; {last.error}") from last.error
+
+    async def send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> SendResult:
+        """One attempt to a given queue. `RequestRefused`, `NotReachable`, `RouteNotFound` as they come."""
+        try:
+            return await self.attempt(outgoing, queue, timeout_ms)
+        except AttemptFailed as failed:
+            raise failed.error from None
+
+    async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
+        """Write it and do not wait for an answer; waits only while the connection takes no more bytes."""
+        address = self._instance.vip(await self._master_of(queue))
+        seen = None
+        if self.hooks is not None:
+            seen = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
+        connection = await self._instance.connections.get(address)
+        connection.notify(self.headers.request(outgoing, queue), outgoing.body)
+        await connection.drained()
+        if self.hooks is not None and seen is not None:
+            self.hooks.after(seen)
+
+    # -- one attempt
+
+    async def attempt(
+        self,
+        outgoing: Outgoing,
+        queue: MessageQueue,
+        timeout_ms: int,
+        mode: CommunicationMode = CommunicationMode.SYNC,
+    ) -> SendResult:
+        """Send once, note in the fault table how it went, and let hooks look on. `AttemptFailed`."""
+        began, instance = steady_ms(), self._instance
+        try:
+            address = instance.vip(instance.brokers.master(queue.broker_name) or await self._master_of(queue))
+            if self.hooks is None:
+                return await self._exchange(outgoing, queue, address, timeout_ms, began)
+            seen = self.hooks.before(outgoing, queue, address, mode)
+        except ClientError as error:
+            raise self._failed(Failure.CLIENT, error, queue, began) from error
+        if mode is CommunicationMode.ASYNC:
+            self.hooks.after(seen)
+        try:
+            result = await self._exchange(outgoing, queue, address, timeout_ms, began)
+        except AttemptFailed as failed:
+            self.hooks.after(seen, error=failed.error)
+            raise
+        self.hooks.after(seen, result=result)
+        return result
+
+    async def _exchange(
+        self, outgoing: Outgoing, queue: MessageQueue, address: str, timeout_ms: int, began: int
+    ) -> SendResult:
+        connections = self._instance.connections
+        try:
+            connection = connections.live(address) or await connections.get(address)
+        except NotReachable as error:
+            raise self._failed(Failure.CONNECT, error, queue, began) from error
+        try:
+            request, fields = self.headers.of(outgoing, queue)
+            command = await connection.exchange(
+                request, outgoing.body, timeout_seconds=timeout_ms / 1000, fields=fields
+            )
+        except CallTimeout as error:
+            raise self._failed(Failure.TIMEOUT, error, queue, began) from error
+        except NotReachable as error:
+            raise self._failed(Failure.SEND, error, queue, began) from error
+        return self.read(outgoing, queue, connection, command, began)
+
+    def read(
+        self, outgoing: Outgoing, queue: MessageQueue, connection: Connection, command: Command, began: int
+    ) -> SendResult:
+        """The result in a reply, or `AttemptFailed`."""
+        status = send_status(command.code)
+        if status is None:
+            if command.code == ResponseCode.GO_AWAY:
+                self._instance.connections.leave(connection)
+            refusal = RequestRefused(command.code, command.remark or "", "SEND_MESSAGE")
+            raise self._failed(Failure.BROKER, refusal, queue, began, command.code)
+        if self._is_fault_tolerant:
+            self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
+        try:
+            reply: SendMessageReply = Connection.read_fields(_ANY_SEND, command)
+        except UnreadableReply as error:
+            raise self._failed(Failure.SEND, error, queue, began) from error
+        if reply.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.settings.namespace:
+            topic = self.namespace.unwrap(outgoing.topic)
+            queue = MessageQueue(topic, queue.broker_name, reply.queue_id)
+        return SendResult(
+            reply.batch_uniq_id or outgoing.message_id,
+            reply.msg_id,
+            queue,
+            reply.queue_offset,
+            status,
+            reply.transaction_id,
+            reply.msg_region or DEFAULT_REGION,
+            reply.trace_on is not False,
+            reply.recall_handle,
+        )
+
+    # -- routes and queues
+
+    def known_route(self, topic: str) -> Route | None:
+        """The route of a topic that was found before and has queues."""
+        route = self._instance.routes.get(topic) or self._instance.templates.get(topic)
+        return route if route is not None and route.queues else None
+
+    async def _master_of(self, queue: MessageQueue) -> str:
+        """The address of a queue's master, asking once where it is unknown: also for the template of a new topic."""
+        if self._instance.brokers.master(queue.broker_name) is None:
+            try:
+                await self.find_route(queue.topic)
+            except SendFailed:
+                pass  # `known_master` says it in the official words
+        return self._instance.known_master(queue)
+
+    async def find_route(self, topic: str) -> Route:
+        """Ask a name server; `SendFailed` 10005 where neither the topic nor its template has a route."""
+        self.published[topic] = None
+        settings = self.settings
+        try:
+            route = await self._instance.find_publish_route(
+                topic, settings.create_topic_key, settings.default_topic_queue_nums
+            )
+        except RouteNotFound as error:
+            raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No route info of this topic: {topic}") from error
+        if not route.queues:
+            raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No queue to write to for topic {topic}")
+        return route
+
+    def choose(self, route: Route, last_broker_name: str | None, *, restart: bool = False) -> MessageQueue:
+        """The queue of the next attempt."""
+        turn = self._turns.get(route.topic)
+        if turn is None:
+            turn = self._turns[route.topic] = QueueTurn()
+            self.published[route.topic] = None
+        return select_one_message_queue(
+            route.queues,
+            turn,
+            last_broker_name=last_broker_name,
+            faults=self.faults if self._is_fault_tolerant else None,
+            restart=restart,
+        )
+
+    # -- failures
+
+    def _failed(
+        self, kind: Failure, error: Exception, queue: MessageQueue, began: int, code: int = -1
+    ) -> AttemptFailed:
+        if self._is_fault_tolerant:
+            verdict = self._verdict(kind, code)
+            self.faults.update(
+                queue.broker_name, steady_ms() - began, isolate=verdict.isolate, reachable=verdict.reachable
+            )
+        return AttemptFailed(kind, error, code)
+
+    def _is_tried_again(self, failed: AttemptFailed) -> bool:
+        return self._verdict(failed.kind, failed.code).again
+
+    def _verdict(self, kind: Failure, code: int) -> FailureVerdict:
+        return sync_verdict(
+            kind,
+            code=code,
+            retry_response_codes=self.retry_response_codes,
+            start_detector_enable=self.settings.start_detector_enable,
+        )
+
+
+_ANY_SEND: Final = SendMessageV2(
+    producer_group="",
+    topic="",
+    default_topic="",
+    default_topic_queue_nums=0,
+    queue_id=0,
+    sys_flag=0,
+    born_timestamp=0,
+    flag=0,
+)
+"""Stands for the request whose reply is read: all sends have the same."""

@@ -1,0 +1,222 @@
+"""Messages that become visible only once a local transaction has succeeded.
+
+    async with TransactionProducer("group", checker, namesrv_addr=...) as producer:
+        await producer.send_in_transaction("Orders", b"paid", execute)
+
+The message is sent as half a message, `execute` runs the local transaction, and its verdict ends the message. Where the
+verdict does not arrive or is UNKNOW, the broker asks later and the `checker` answers. Both may be coroutines or plain
+functions; those run in a thread. Mirrors `TransactionMQProducer`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, Unpack
+
+import msgspec
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
+from pocketmq.protocol.message.offset_id import decode_message_id
+from pocketmq.protocol.requests.transaction import EndTransaction
+
+from ..connections.connection import Connection
+from ..errors import ClientError
+from ..hooks.callbacks import is_coroutine_function
+from ..hooks.hooks import EndTransactionContext, Hook, tell
+from ..instance.groups import TransactionQuestion
+from ..settings.client_settings import ProducerSettings
+from ..settings.keywords import ProducerOptions
+from ..values.message import Message, MessageExt
+from .outgoing import Outgoing
+from .producer import Producer, message_of
+from .send_retry import SendStatus
+from .sender import SendResult
+
+_log = logging.getLogger("pocketmq.client")
+
+CHECKS_AT_ONCE = 1
+"""Official checkThreadPoolMinSize: the checker is asked about one message after the other."""
+CHECKS_WAITING = 2_000
+"""Official checkRequestHoldMax: questions beyond are dropped, the broker asks again."""
+
+
+class LocalTransactionState(Enum):
+    """What became of the local transaction (the last is the official spelling)."""
+
+    COMMIT_MESSAGE = TRANSACTION_COMMIT
+    ROLLBACK_MESSAGE = TRANSACTION_ROLLBACK
+    UNKNOW = TRANSACTION_NONE
+
+
+class TransactionSendResult(msgspec.Struct, frozen=True):
+    """How the half message was stored, and what the local transaction said."""
+
+    result: SendResult
+    state: LocalTransactionState
+
+
+Execute = Callable[[Message, Any], Any]
+"""Runs the local transaction: gets the message and the argument, returns a LocalTransactionState."""
+Checker = Callable[[MessageExt], Any]
+"""Answers for a message sent earlier, perhaps by another process: returns a LocalTransactionState."""
+
+
+class TransactionProducer(Producer):
+    """A producer whose group can be asked what became of its half messages."""
+
+    def __init__(
+        self,
+        group: str,
+        checker: Checker,
+        *,
+        settings: ProducerSettings | None = None,
+        hooks: Iterable[Hook] = (),
+        **options: Unpack[ProducerOptions],
+    ) -> None:
+        if not callable(checker):
+            raise ClientError("a transaction producer needs a checker")
+        super().__init__(group, settings=settings, hooks=hooks, **options)
+        self._checker = checker
+        self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
+        self._questions = 0
+
+    async def send_in_transaction(
+        self,
+        topic: str | Message,
+        body: bytes | None = None,
+        execute: Execute | None = None,
+        arg: Any = None,
+        *,
+        tags: str = "",
+        keys: str | Iterable[str] = "",
+        properties: dict[str, str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> TransactionSendResult:
+        """Send half a message, run `execute(message, arg)`, and commit or roll back by what it returns.
+
+        An exception of `execute` counts as UNKNOW. `SendFailed` where the half message was not stored: `execute` did
+        not run. A half message that is stored but not safe (any status but SEND_OK) is rolled back without running
+        it. Delays are refused, as by 5.5 clients.
+        """
+        message = message_of(topic, body, tags, keys, properties)
+        if execute is None:
+            raise ClientError("localTransactionListener is null")
+        if message.delay_level or message.delay_ms or message.deliver_at_ms:
+            raise ClientError("Transactional messages do not support delayed delivery")
+        sender = self._ready
+        self._check(message)
+        wired = message.wire_properties()
+        wired |= {names.TRAN_MSG: "true", names.PGROUP: self.group}
+        outgoing = sender.prepare(message, wired)
+        attempts = 1 + self.settings.retry_times_when_send_failed
+        limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
+        result = await sender.send(outgoing, limit_ms, attempts=attempts)
+        remark = None
+        if result.status is SendStatus.SEND_OK:
+            state, remark = await _judged(execute, message, arg)
+        else:
+            state = LocalTransactionState.ROLLBACK_MESSAGE
+        await self._end(outgoing, result, state, remark)
+        return TransactionSendResult(result, state)
+
+    def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
+        """The broker asks (39): the checker answers in its own time."""
+        if self._questions >= CHECKS_WAITING:
+            _log.warning("too many transaction checks at once for %s", self.group)
+            return
+        self._questions += 1
+        self._running.spawn(self._answer(connection, question), "transaction check")
+
+    async def _answer(self, connection: Connection, question: TransactionQuestion) -> None:
+        message = question.message
+        topic, message.topic = message.topic, self.namespace.unwrap(message.topic)
+        try:
+            async with self._asking:
+                state, remark = await _judged(self._checker, message)
+        finally:
+            self._questions -= 1
+        if self._hooks.end_transaction:
+            self._tell_end(
+                EndTransactionContext(
+                    producer_group=self.group,
+                    broker_address=connection.address,
+                    topic=topic,
+                    tags=message.tags,
+                    keys=message.keys,
+                    properties=message.properties,
+                    msg_id=question.msg_id,
+                    transaction_id=message.properties.get(names.UNIQ_KEY),
+                    state=state.name,
+                    from_transaction_check=True,
+                )
+            )
+        request = EndTransaction(
+            producer_group=self.group,
+            tran_state_table_offset=question.transaction_state_table_offset,
+            commit_log_offset=question.commit_log_offset,
+            commit_or_rollback=state.value,
+            from_transaction_check=True,
+            msg_id=question.msg_id,
+            transaction_id=question.transaction_id,
+            topic=topic,
+            broker_name=question.broker_name,
+        )
+        connection.notify(request, remark=remark)
+
+    def _tell_end(self, context: EndTransactionContext) -> None:
+        tell([hook.end_transaction for hook in self._hooks.end_transaction], context)
+
+    async def _end(
+        self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None
+    ) -> None:
+        """One-way, and a failure is only logged: the broker will ask."""
+        instance, queue = self._running, self.namespace.wrap_queue(result.queue)
+        request = EndTransaction(
+            producer_group=self.group,
+            tran_state_table_offset=result.queue_offset,
+            commit_log_offset=decode_message_id(result.offset_message_id).physical_offset,
+            commit_or_rollback=state.value,
+            msg_id=result.message_id,
+            transaction_id=result.transaction_id,
+            topic=sent.topic,
+            broker_name=queue.broker_name,
+        )
+        try:
+            address = await instance.master_or_find(queue)
+            if self._hooks.end_transaction:
+                self._tell_end(
+                    EndTransactionContext(
+                        producer_group=self.group,
+                        broker_address=address,
+                        topic=sent.topic,
+                        tags=sent.message.tags,
+                        keys=sent.message.keys,
+                        properties=sent.properties,
+                        msg_id=result.message_id,
+                        transaction_id=sent.message_id,
+                        state=state.name,
+                        from_transaction_check=False,
+                    )
+                )
+            connection = await instance.connections.get(address)
+            connection.notify(request, remark=remark)
+        except ClientError as error:
+            _log.warning("the end of a transaction is not told: %s", error)
+
+
+async def _judged(judge: Callable[..., Any], *arguments: Any) -> tuple[LocalTransactionState, str | None]:
+    """The verdict, and the text of the exception that took its place."""
+    try:
+        if is_coroutine_function(judge):
+            state = await judge(*arguments)
+        else:
+            state = await asyncio.to_thread(judge, *arguments)
+    except Exception as error:
+        _log.warning("a local transaction or its checker failed", exc_info=error)
+        return LocalTransactionState.UNKNOW, f"{type(error).__name__}: {error}"
+    if not isinstance(state, LocalTransactionState):
+        if state is not None:
+            _log.warning("%r is no LocalTransactionState", state)
+        return LocalTransactionState.UNKNOW, None
+    return state, None

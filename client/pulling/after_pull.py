@@ -1,0 +1,81 @@
+"""What the answer of a pull does to the position of the pull loop, and how an illegal position is put right.
+
+    reply code  status          position        then
+    0           FOUND           nextBegin       pull on, after pull_interval if messages were left by the filter
+    19, 20      NO_NEW_MSG,     nextBegin       raise the memory offset if nothing is cached, pull on at once
+                NO_MATCHED_MSG
+    21          OFFSET_ILLEGAL  nextBegin       correct (below); this pull loop ends
+    other       refused         as it was       pull again after 1 s, FLOW_CONTROL after 20 ms
+
+The correction, in this order: drop the process queue; set and freeze the memory offset; persist it; remove the queue
+as rebalance does (persists again, unfreezes, unlocks); rebalance at once, which reads the offset just stored. Dropping
+first makes results of running listeners void; persisting before removing is what makes the new position stick. 4.9
+clients (and 5.0, 5.1) wait 10 s before the correction, freeze nothing, and leave the queue idle until the next round.
+
+Raising the memory offset is what lets a group that filters everything out, or only waits, make progress at the broker.
+Official classes: PullStatus, DefaultMQPushConsumerImpl.pullMessage.
+"""
+
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
+from ..rebalancing.process_queue import ProcessQueue
+
+
+class PullStatus(Enum):
+    """What a pull brought (official PullStatus)."""
+
+    FOUND = "FOUND"
+    NO_NEW_MSG = "NO_NEW_MSG"
+    NO_MATCHED_MSG = "NO_MATCHED_MSG"
+    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
+
+
+_STATUS: Final = {
+    int(ResponseCode.SUCCESS): PullStatus.FOUND,
+    int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
+    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
+    int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
+}
+
+
+class NextPull(msgspec.Struct, frozen=True):
+    """`next_offset` of the pull loop. `delay_ms` None: the loop ends and the queue's position is corrected to
+    `next_offset`. `raise_to`: raise the memory offset to this, -1 leaving it."""
+
+    next_offset: int
+    delay_ms: int | None = 0
+    raise_to: int = -1
+
+
+def pull_status(code: int) -> PullStatus | None:
+    """Status for a reply code, None for a refusal."""
+    return _STATUS.get(code)
+
+
+def after_pull(
+    status: PullStatus, next_begin_offset: int, queue: ProcessQueue[Any], *, found: int, pull_interval_ms: int
+) -> NextPull:
+    """`found`: messages left after filtering, which the caller put into `queue`."""
+    if status is PullStatus.OFFSET_ILLEGAL:
+        return NextPull(next_begin_offset, delay_ms=None)
+    if status is PullStatus.FOUND:
+        return NextPull(next_begin_offset, pull_interval_ms if found else 0)
+    return NextPull(next_begin_offset, raise_to=-1 if queue.count else next_begin_offset)
+
+
+def delay_after_refusal(code: int | None, pull_time_delay_ms: int) -> int:
+    """Pause after a refused pull or, `code` None, one without answer (pull_time_delay_mills_when_exception)."""
+    return BROKER_FLOW_CONTROL_DELAY_MS if code == ResponseCode.FLOW_CONTROL else pull_time_delay_ms
+
+
+def commit_with_pull(memory_offset: int, *, clustering: bool, to_slave: bool) -> int | None:
+    """The offset to carry in a pull request with the commit bit, or None to leave the bit out.
+
+    0 is never carried, slaves are told nothing.
+    """
+    return memory_offset if clustering and not to_slave and memory_offset > 0 else None

@@ -1,0 +1,195 @@
+"""One pull from one queue, and the questions about a queue's offsets: requests without a policy of their own.
+
+`PullApi` finds the broker to read from, remembers which one it suggests for the next pull, and filters tags once more,
+because a broker compares their hashes only. When to pull is `push/pull_loop.py`. Mirrors `PullAPIWrapper` and the
+offset
+calls of `MQAdminImpl`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import SubscriptionData
+from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import (
+    GetEarliestMsgStoreTime,
+    GetMaxOffset,
+    GetMinOffset,
+    SearchOffsetByTimestamp,
+)
+from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..connections.connection import Connection
+from ..connections.name_servers import MASTER_ID
+from ..errors import NotReachable, RequestRefused, RouteNotFound, UnreadableReply
+from ..hooks.hooks import FilterMessageContext, Hooks
+from ..values.message import MessageExt, decode_messages
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+
+OFFSET_TIMEOUT_SECONDS: Final = 6.0
+FOUND: Final = int(ResponseCode.SUCCESS)
+NO_NEW_MSG: Final = int(ResponseCode.PULL_NOT_FOUND)
+NO_MATCHED_MSG: Final = int(ResponseCode.PULL_RETRY_IMMEDIATELY)
+OFFSET_ILLEGAL: Final = int(ResponseCode.PULL_OFFSET_MOVED)
+PULL_CODES: Final = (FOUND, NO_NEW_MSG, NO_MATCHED_MSG, OFFSET_ILLEGAL)
+"""Official PullStatus, as the codes it comes as."""
+
+
+class PullResult(msgspec.Struct, frozen=True):
+    """What one pull brought (official PullResult). `code` is one of PULL_CODES."""
+
+    code: int
+    messages: list[MessageExt]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class PullApi:
+    """For one group of one client instance."""
+
+    def __init__(
+        self, instance: "ClientInstance", group: str, hooks: Hooks | None = None, *, unit_mode: bool = False
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self._hooks = hooks if hooks is not None and hooks.filter else None
+        self._unit_mode = unit_mode
+        self._suggested: dict[MessageQueue, int] = {}
+        self._without_lite: set[str] = set()
+
+    async def pull(
+        self,
+        queue: MessageQueue,
+        offset: int,
+        *,
+        subscription: SubscriptionData,
+        sends_expression: bool,
+        sys_flag: int,
+        max_count: int,
+        max_bytes: int | None = None,
+        commit_offset: int = 0,
+        suspend_ms: int = 0,
+        timeout_ms: int,
+        sub_version: int = 0,
+    ) -> PullResult:
+        """Pull once. `RequestRefused` for any code that is no PullStatus, `NotReachable`, `RouteNotFound`."""
+        address, is_slave = await self._reader(queue)
+        if is_slave:
+            sys_flag &= ~PULL_COMMIT_OFFSET  # offsets belong to the master
+        is_lite = sys_flag & PULL_LITE_PULL_MESSAGE and address not in self._without_lite
+        kind = LitePullMessage if is_lite else PullMessage
+        request = kind(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=max_count,
+            sys_flag=sys_flag,
+            commit_offset=commit_offset,
+            suspend_timeout_millis=suspend_ms,
+            subscription=subscription.sub_string if sends_expression else None,
+            sub_version=sub_version,
+            expression_type=subscription.expression_type,
+            max_msg_bytes=max_bytes,
+            broker_name=queue.broker_name,
+        )
+        connection = await self._instance.connections.get(address)
+        command = await connection.post(request, timeout_seconds=timeout_ms / 1000)
+        if command.code not in PULL_CODES:
+            if command.code == ResponseCode.GO_AWAY:
+                self._instance.connections.leave(connection)
+                raise NotReachable(f"{address} is about to stop")
+            if is_lite and command.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                self._without_lite.add(address)  # a 4.9 broker: it takes the ordinary pull with the lite bit
+            raise RequestRefused(command.code, command.remark or "", request.name)
+        reply: PullMessageReply = Connection.read_fields(request, command)
+        self._suggested[queue] = reply.suggest_which_broker_id
+        messages: list[MessageExt] = []
+        if command.code == FOUND:
+            if command.body is None:  # going on at the next offset would pass over what was found
+                raise UnreadableReply(f"{address} found messages of {queue} and sent none")
+            config = self._instance.config
+            try:
+                messages = decode_messages(
+                    command.body,
+                    queue.broker_name,
+                    min_offset=reply.min_offset,
+                    max_offset=reply.max_offset,
+                    reads_body=config.decode_read_body,
+                    inflates=config.decode_decompress_body,
+                )
+            except ProtocolError as error:
+                raise UnreadableReply(f"the messages of {queue} from {address}: {error}") from error
+            messages = only_wanted(messages, subscription)
+            if self._hooks is not None and messages:
+                context = FilterMessageContext(self._group, messages, queue, self._unit_mode)
+                messages = self._hooks.filter_messages(context)
+        return PullResult(command.code, messages, reply.next_begin_offset, reply.min_offset, reply.max_offset)
+
+    def forget(self, queue: MessageQueue) -> None:
+        """Drop what is remembered of a queue."""
+        self._suggested.pop(queue, None)
+
+    async def max_offset(self, queue: MessageQueue) -> int:
+        """One past the last message, as the master knows it."""
+        request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+        address = self._instance.vip(await self._instance.master_or_find(queue))
+        return (
+            await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
+        ).offset
+
+    async def min_offset(self, queue: MessageQueue) -> int:
+        """The first message still there."""
+        request = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+        address = self._instance.vip(await self._instance.master_or_find(queue))
+        return (
+            await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
+        ).offset
+
+    async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """The first message stored at or after a time, the end where there is none (4.9 brokers: the nearest)."""
+        request = SearchOffsetByTimestamp(
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            timestamp=timestamp_ms,
+            boundary_type="LOWER",
+            broker_name=queue.broker_name,
+        )
+        address = self._instance.vip(await self._instance.master_or_find(queue))
+        return (
+            await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
+        ).offset
+
+    async def earliest_store_time(self, queue: MessageQueue) -> int:
+        """When the oldest message was stored, epoch ms; -1 for an empty queue."""
+        request = GetEarliestMsgStoreTime(
+            topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name
+        )
+        address = self._instance.vip(await self._instance.master_or_find(queue))
+        return (
+            await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
+        ).timestamp
+
+    async def _reader(self, queue: MessageQueue) -> tuple[str, bool]:
+        broker_id = self._suggested.get(queue, MASTER_ID)
+        found = self._instance.brokers.reader(queue.broker_name, broker_id)
+        if found is None:
+            await self._instance.find_route(queue.topic)
+            found = self._instance.brokers.reader(queue.broker_name, broker_id)
+        if found is None:
+            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
+        return found
+
+
+def only_wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:
+    """The messages whose tag is subscribed to: two tags of one hash look alike to the broker."""
+    if not subscription.tags_set or not is_tag_type(subscription.expression_type):
+        return messages
+    return [message for message in messages if message.tags in subscription.tags_set]

@@ -1,0 +1,66 @@
+"""What a push consumer tells of itself (307): settings, subscriptions, queues, rates. mqadmin consumerStatus shows it.
+
+Mirrors `DefaultMQPushConsumerImpl.consumerRunningInfo`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pocketmq.protocol.bodies.client import ConsumeType, SubscriptionData
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from ..delivery.statistics import ConsumerStatistics
+from ..offsets.offset_stores import OffsetStore
+from ..rebalancing.rebalancer import Queue
+from ..settings.client_settings import SECRETS, PushConsumerSettings
+from .pop_queues import PopQueue
+
+CLIENT_VERSION = "V5_5_0"
+
+
+def running_info(
+    settings: PushConsumerSettings,
+    *,
+    subscriptions: Sequence[SubscriptionData],
+    table: Mapping[MessageQueue, Queue],
+    pops: Mapping[MessageQueue, PopQueue],
+    offsets: OffsetStore,
+    statistics: ConsumerStatistics,
+    is_orderly: bool,
+    start_ms: int,
+    name_servers: str,
+) -> ConsumerRunningInfo:
+    """The answer's body, as of now."""
+    properties = {
+        _camel(name): _text(getattr(settings, name))
+        for name in settings.__struct_fields__
+        if name not in SECRETS
+    }
+    properties |= {
+        "PROP_NAMESERVER_ADDR": name_servers,
+        "PROP_THREADPOOL_CORE_SIZE": str(settings.consume_thread_min),
+        "PROP_CONSUMEORDERLY": _text(is_orderly),
+        "PROP_CONSUME_TYPE": ConsumeType.CONSUME_PASSIVELY.value,
+        "PROP_CLIENT_VERSION": CLIENT_VERSION,
+        "PROP_CONSUMER_START_TIMESTAMP": str(start_ms),
+    }
+    return ConsumerRunningInfo(
+        properties=properties,
+        subscription_set=sorted(subscriptions, key=lambda one: one.topic or ""),
+        mq_table={queue: state.info(max(offsets.read(queue), 0)) for queue, state in table.items()},
+        mq_pop_table={queue: state.info() for queue, state in pops.items()},
+        status_table={
+            one.topic: statistics.of_topic(one.topic) for one in subscriptions if one.topic is not None
+        },
+    )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)

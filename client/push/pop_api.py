@@ -1,0 +1,235 @@
+"""Requests of pop consumption: take messages for a while, acknowledge them, or have them later.
+
+Acknowledgements do not wait for their answers: one that is lost brings its message again. Mirrors the pop part of
+`PullAPIWrapper` and `DefaultMQPushConsumerImpl.ackAsync`, `changePopInvisibleTimeAsync`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import SubscriptionData
+from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.pop import (
+    AckMessage,
+    BatchAckMessage,
+    ChangeMessageInvisibleTime,
+    PopMessage,
+    PopMessageReply,
+)
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import Request
+
+from ..connections.connection import Connection
+from ..errors import ClientError, NotReachable, RequestRefused
+from ..instance.instance import now_ms
+from ..values.message import MessageExt, decode_messages
+from .pop_receipts import Receipt, give_receipts, receipt_of
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+POLL_MS: Final = 15_000
+POP_TIMEOUT_SECONDS: Final = 25.0
+ACK_TIMEOUT_SECONDS: Final = 3.0
+NOTHING: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.POLLING_TIMEOUT)
+
+
+class PopResult(msgspec.Struct, frozen=True):
+    """What one pop brought. `is_full`: the broker holds too many polls of this kind already."""
+
+    messages: list[MessageExt]
+    is_full: bool = False
+
+
+class PopApi:
+    """For one group of one client instance."""
+
+    def __init__(self, instance: "ClientInstance", group: str) -> None:
+        self._instance = instance
+        self._group = group
+        self._without_batches: set[str] = set()
+        """Brokers that take acknowledgements one by one only: those of 5.0."""
+
+    async def pop(
+        self,
+        queue: MessageQueue,
+        subscription: SubscriptionData,
+        *,
+        max_count: int,
+        invisible_ms: int,
+        init_mode: int,
+    ) -> PopResult:
+        """Take messages of a queue, or of any with id -1; waits up to 15 s for some.
+
+        `RequestRefused` for a code that is no PopStatus, `NotReachable`, `RouteNotFound`, `BodyError`.
+        """
+        instance = self._instance
+        request = PopMessage(
+            consumer_group=self._group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            max_msg_nums=max_count,
+            invisible_time=invisible_ms,
+            poll_time=POLL_MS,
+            born_time=now_ms(),
+            init_mode=init_mode,
+            exp_type=subscription.expression_type,
+            exp=subscription.sub_string,
+            broker_name=queue.broker_name,
+        )
+        connection = await instance.connections.get(await instance.master_or_find(queue))
+        command = await connection.post(request, timeout_seconds=POP_TIMEOUT_SECONDS)
+        if command.code in NOTHING:
+            return PopResult([])
+        if command.code == ResponseCode.POLLING_FULL:
+            return PopResult([], is_full=True)
+        if command.code != ResponseCode.SUCCESS:
+            if command.code == ResponseCode.GO_AWAY:
+                instance.connections.leave(connection)
+                raise NotReachable(f"{connection.address} is about to stop")
+            raise RequestRefused(command.code, command.remark or "", request.name)
+        reply: PopMessageReply = Connection.read_fields(request, command)
+        messages = decode_messages(
+            command.body or b"",
+            queue.broker_name,
+            reads_body=instance.config.decode_read_body,
+            inflates=instance.config.decode_decompress_body,
+        )
+        give_receipts(messages, reply, topic=queue.topic, broker_name=queue.broker_name)
+        return PopResult(messages)
+
+    def ack(self, messages: Sequence[MessageExt], topic: str) -> None:
+        """These messages of one pop are done; several at once travel together. `topic` is the one popped."""
+        by_broker: dict[str, list[Receipt]] = {}
+        for message in messages:
+            receipt = receipt_of(message)
+            by_broker.setdefault(receipt.broker_name, []).append(receipt)
+        for broker_name, receipts in by_broker.items():
+            if len(receipts) == 1 or broker_name in self._without_batches:
+                self._ack_singly(receipts, topic)
+                continue
+
+            def refused(
+                code: int, broker_name: str = broker_name, receipts: list[Receipt] = receipts
+            ) -> None:
+                if code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                    self._without_batches.add(broker_name)
+                    self._ack_singly(receipts, topic)
+
+            queue = MessageQueue(topic, broker_name, receipts[0].queue_id)
+            body = batch_ack_body(receipts, broker_name, topic, self._group)
+            self._post(queue, BatchAckMessage(), body.encode(), refused)
+
+    def _ack_singly(self, receipts: Sequence[Receipt], topic: str) -> None:
+        for receipt in receipts:
+            queue = MessageQueue(topic, receipt.broker_name, receipt.queue_id)
+            self._post(queue, self._ack_request(receipt, topic))
+
+    def change_invisible_time(self, message: MessageExt, topic: str, invisible_ms: int) -> None:
+        """Have a message again after so long."""
+        receipt = receipt_of(message)
+        request = ChangeMessageInvisibleTime(
+            consumer_group=self._group,
+            topic=receipt.real_topic(topic, self._group),
+            queue_id=receipt.queue_id,
+            extra_info=str(receipt),
+            offset=receipt.offset,
+            invisible_time=invisible_ms,
+            broker_name=receipt.broker_name,
+        )
+        self._post(MessageQueue(topic, receipt.broker_name, receipt.queue_id), request)
+
+    def _ack_request(self, receipt: Receipt, topic: str) -> AckMessage:
+        return AckMessage(
+            consumer_group=self._group,
+            topic=receipt.real_topic(topic, self._group),
+            queue_id=receipt.queue_id,
+            extra_info=str(receipt),
+            offset=receipt.offset,
+            broker_name=receipt.broker_name,
+        )
+
+    def _post(
+        self,
+        queue: MessageQueue,
+        request: Request[Any],
+        body: Body | None = None,
+        refused: Callable[[int], None] | None = None,
+    ) -> None:
+        """Write at once where the connection is there; `refused` is told a code that is not success."""
+        address = self._instance.brokers.master(queue.broker_name)
+        connection = None if address is None else self._instance.connections.live(address)
+        if connection is None:
+            self._instance.spawn(self._call(queue, request, body, refused), f"{request.name} {queue}")
+            return
+        try:
+            answer = connection.post(request, body, timeout_seconds=ACK_TIMEOUT_SECONDS)
+        except NotReachable as error:
+            _log.warning("%s of %s: %s", request.name, queue, error)
+            return
+
+        def answered(future: asyncio.Future[Command]) -> None:
+            error = None if future.cancelled() else future.exception()
+            if error is not None:
+                _log.warning("%s of %s: %s", request.name, queue, error)
+            elif not future.cancelled() and future.result().code != 0:
+                command = future.result()
+                _log.warning("%s of %s: code %d, %s", request.name, queue, command.code, command.remark)
+                if refused is not None:
+                    refused(command.code)
+
+        answer.add_done_callback(answered)
+
+    async def _call(
+        self,
+        queue: MessageQueue,
+        request: Request[Any],
+        body: Body | None,
+        refused: Callable[[int], None] | None,
+    ) -> None:
+        instance = self._instance
+        try:
+            address = await instance.master_or_find(queue)
+            await instance.connections.call_for_body(
+                address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS
+            )
+        except RequestRefused as refusal:
+            _log.warning("%s of %s: %s", request.name, queue, refusal)
+            if refused is not None:
+                refused(refusal.code)
+        except ClientError as error:
+            _log.warning("%s of %s: %s", request.name, queue, error)
+
+
+def batch_ack_body(
+    receipts: Sequence[Receipt], broker_name: str, topic: str, group: str
+) -> BatchAckMessageRequestBody:
+    """Acks of messages of one broker: one entry for each span they were popped in."""
+    spans: dict[tuple[str, int, int, int], list[Receipt]] = {}
+    for receipt in receipts:
+        span = receipt.retry, receipt.queue_id, receipt.start_offset, receipt.pop_time
+        spans.setdefault(span, []).append(receipt)
+    return BatchAckMessageRequestBody(
+        broker_name=broker_name,
+        acks=[
+            BatchAck(
+                consumer_group=group,
+                topic=topic,
+                retry=retry,
+                start_offset=start_offset,
+                queue_id=queue_id,
+                revive_queue_id=together[0].revive_qid,
+                pop_time=pop_time,
+                invisible_time=together[0].invisible_time,
+                bit_set=bit_set_of(one.offset - start_offset for one in together),
+            )
+            for (retry, queue_id, start_offset, pop_time), together in spans.items()
+        ],
+    )

@@ -1,0 +1,89 @@
+"""What becomes of popped messages after their listener: acknowledged, or asked for again after a while.
+
+A message that failed stays hidden for longer each time; the broker then hands it out once more, from the group's pop
+retry topic, with its tries counted. After the last try it is acknowledged once it is four hours old; the broker files
+no popped message under dead letters. A batch whose time is over is neither acknowledged nor put off: somebody else has
+it by then. Mirrors `ConsumeMessagePopConcurrentlyService`.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from pocketmq.protocol.errors import ProtocolError
+
+from ..delivery.concurrent_results import first_failed
+from ..instance.instance import now_ms
+from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from ..values.message import MessageExt
+from .pop_api import PopApi
+from .pop_queues import PopQueue
+from .pop_receipts import receipt_of
+
+_log = logging.getLogger("pocketmq.client")
+
+POP_DELAY_SECONDS: Final = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+"""Official popDelayLevel: how long a message stays hidden, by delay level or number of tries."""
+
+
+def is_pop_timeout(messages: Sequence[MessageExt]) -> bool:
+    """Whether the time of a batch is over, as its first message's receipt says."""
+    try:
+        return now_ms() >= receipt_of(messages[0]).ends_ms
+    except ProtocolError:
+        return True
+
+
+def hidden_seconds(delay_level: int, reconsume_times: int) -> int:
+    """How long a failed message stays hidden; level 0 goes by its tries."""
+    index = delay_level or reconsume_times
+    return POP_DELAY_SECONDS[min(max(index, 0), len(POP_DELAY_SECONDS) - 1)]
+
+
+def level_after_last_try(age_ms: int) -> int | None:
+    """Delay level of a message that was tried too often, by its age; None: it is old enough to be given up."""
+    if age_ms > POP_DELAY_SECONDS[-1] * 1000 * 2:
+        return None
+    return sum(age_ms >= seconds * 1000 for seconds in POP_DELAY_SECONDS)
+
+
+class PopSettlement:
+    """For one consumer. `max_times`: tries after which a message is given up."""
+
+    def __init__(self, api: PopApi, max_times: int) -> None:
+        self._api = api
+        self._max_times = max_times
+
+    def settle(
+        self,
+        messages: Sequence[MessageExt],
+        topic: str,
+        state: PopQueue,
+        status: ConsumeConcurrentlyStatus,
+        context: ConsumeConcurrentlyContext,
+    ) -> None:
+        """Acknowledge what was done, put off what was not. `topic` is the one popped."""
+        state.waiting_acks -= len(messages)
+        if state.dropped or is_pop_timeout(messages):
+            _log.warning("popped messages are dropped, or their time is over: %r", list(messages))
+            return
+        failed = first_failed(status, context.ack_index, len(messages))
+        if failed:
+            self._api.ack(messages[:failed], topic)
+        for message in messages[failed:]:
+            if message.reconsume_times >= self._max_times:
+                self._give_up(message, topic)
+            else:
+                self._put_off(message, topic, context.delay_level_when_next_consume)
+
+    def _give_up(self, message: MessageExt, topic: str) -> None:
+        level = level_after_last_try(now_ms() - message.born_timestamp)
+        if level is None:
+            _log.warning("consumed too many times, acknowledging %r", message)
+            self._api.ack([message], topic)
+        else:
+            self._put_off(message, topic, level)
+
+    def _put_off(self, message: MessageExt, topic: str, delay_level: int) -> None:
+        seconds = hidden_seconds(delay_level, message.reconsume_times)
+        self._api.change_invisible_time(message, topic, seconds * 1000)

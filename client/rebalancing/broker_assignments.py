@@ -1,0 +1,65 @@
+"""Which queues the broker gives this member, and whether to pull or to pop them (5.x, `client_rebalance=False`).
+
+Mirrors `RebalanceImpl.getRebalanceResultFromBroker` and `MQClientInstance.queryAssignment`. What follows from an
+answer is `rebalancer.py`.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.client import (
+    MessageModel,
+    QueryAssignmentRequestBody,
+    QueryAssignmentResponseBody,
+)
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.pop import QueryAssignment
+
+from ..errors import ClientError
+from .plan import split_assignments
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+TIMEOUT_SECONDS: Final = 3.0
+
+
+class BrokerAssignments:
+    """Asks for one group; `strategy_name` is one the broker knows (AVG, AVG_BY_CIRCLE)."""
+
+    def __init__(
+        self, instance: "ClientInstance", group: str, strategy_name: str, message_model: MessageModel
+    ) -> None:
+        self._instance = instance
+        self._group = group
+        self._strategy_name = strategy_name
+        self._message_model = message_model
+
+    async def of_topic(self, topic: str) -> tuple[set[MessageQueue], set[MessageQueue]] | None:
+        """The queues to pull and those to pop; None where the broker cannot tell, and everything stays as it is.
+
+        A queue to pop mostly has the id -1: whatever queue the broker takes from.
+        """
+        body = QueryAssignmentRequestBody(
+            topic=topic,
+            consumer_group=self._group,
+            client_id=self._instance.client_id,
+            strategy_name=self._strategy_name,
+            message_model=self._message_model.value,
+        )
+        try:
+            address = self._instance.vip(await self._instance.any_broker(topic))
+            answer = await self._instance.connections.call_for_body(
+                address, QueryAssignment(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+            )
+            assigned = QueryAssignmentResponseBody.decode(answer).message_queue_assignments
+        except (ClientError, ProtocolError) as error:
+            # The retry topic is not there before the group's first heartbeat: it is asked for again in a second.
+            level = logging.DEBUG if is_retry_topic(topic) else logging.WARNING
+            _log.log(level, "assignment of %s in %s: %s", self._group, topic, error)
+            return None
+        return None if assigned is None else split_assignments(assigned)

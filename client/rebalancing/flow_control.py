@@ -1,0 +1,54 @@
+"""Whether a queue may be pulled now: how much of it waits unfinished in the client.
+
+All comparisons are "more than", as in the official client, so a queue may exceed its limit by one pull. The delays
+say when the pull loop looks again. Next: `pulling/after_pull.py`, what it does with the answer of a pull. Official
+class: DefaultMQPushConsumerImpl.pullMessage.
+"""
+
+from enum import Enum
+from typing import Any, Final
+
+from .process_queue import MIB, ProcessQueue
+
+FLOW_CONTROL_DELAY_MS: Final = 50
+"""The client itself holds back."""
+BROKER_FLOW_CONTROL_DELAY_MS: Final = 20
+"""The broker answered FLOW_CONTROL."""
+SUSPENDED_DELAY_MS: Final = 1_000
+"""The user paused the consumer."""
+FIRST_PULL_DELAY_MS: Final = 500
+"""A queue just assigned is pulled after this time (5.x; at once in 4.9)."""
+BROKER_SUSPEND_MAX_MS: Final = 15_000
+PULL_TIMEOUT_MS: Final = 30_000
+"""How long the broker may hold a pull, and how long a push consumer waits for its answer."""
+
+
+class Hold(Enum):
+    """Which limit is exceeded, with the official words for it."""
+
+    COUNT = "the cached message count exceeds the threshold"
+    SIZE = "the cached message size exceeds the threshold"
+    SPAN = "the queue's messages, span too long"
+
+
+def hold_back(
+    queue: ProcessQueue[Any], *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
+) -> Hold | None:
+    """The limit that keeps `queue` from being pulled, or None. A span is looked at only without order."""
+    if queue.count > max_count:
+        return Hold.COUNT
+    if queue.cached_bytes // MIB > max_size_mib:
+        return Hold.SIZE
+    if not orderly and queue.max_span() > max_span:
+        return Hold.SPAN
+    return None
+
+
+def share_of_topic(threshold_for_topic: int, queue_count: int, threshold_for_queue: int) -> int:
+    """Limit of one queue once the queues changed: its share of the topic's limit, -1 leaving it as it is.
+
+    `queue_count` counts the queues of all topics of the consumer, as the official client does; none changes nothing.
+    """
+    if threshold_for_topic == -1 or queue_count == 0:
+        return threshold_for_queue
+    return max(1, threshold_for_topic // queue_count)

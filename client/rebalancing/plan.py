@@ -1,0 +1,164 @@
+"""One rebalance round as decisions: what a topic's queues should be, which to give up, which to take, in which order.
+
+For each subscribed topic (the group's retry topic among them):
+
+    1. `first_step`          what to ask for; CLUSTERING asks a broker for the members' ids
+    2. `allocate`            the share of this client
+    3. `plan_removals`       mark these dropped, all of them, before anything is awaited; then give up each: persist,
+                             forget its offset, unlock. A refusal (ordered, listener running) leaves it in the table
+    4. `plan_additions`      one after the other: lock (ordered CLUSTERING), forget the memory offset, new process queue
+                             that counts as locked, first position; a failure leaves the queue out until a later round
+    5. start the pulls of the new ones, after FIRST_PULL_DELAY_MS; no lock: RETRY_AFTER_NO_LOCK_MS, then a new round
+    6. anything changed: listener, new subscription version, heartbeat; `is_balanced` decides when the next round comes
+
+and once, at the end: `plan_truncation` for topics no longer subscribed: dropped and removed without persisting and
+without unlocking. A dropped queue that stays in the table blocks taking it again until its removal succeeds.
+
+4.9 clients lock ordered queues of BROADCASTING groups too, start pulls at once, do not retry early, and know neither
+"no queues" nor "balanced". Nothing is asked or awaited here. Next: `process_queue.py`. Official classes: RebalanceImpl,
+RebalanceService.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
+
+from ..settings.allocation import AllocateMessageQueueStrategy, sort_client_ids, sort_queues
+from .process_queue import ProcessQueue
+
+REBALANCE_INTERVAL_MS: Final = 20_000
+REBALANCE_MIN_INTERVAL_MS: Final = 1_000
+"""Also the pause after a round that was not balanced."""
+RETRY_AFTER_NO_LOCK_MS: Final = 500
+
+Table = Mapping[MessageQueue, ProcessQueue[Any]]
+
+
+class FirstStep(Enum):
+    """What a round does with a topic before any queue changes hands."""
+
+    TAKE_ALL = "take all queues"
+    """BROADCASTING: the target is every queue."""
+    ASK_MEMBERS = "ask for the member ids"
+    """CLUSTERING: then `allocate`. No answer or an empty list leaves everything as it is."""
+    TELL_NO_QUEUES = "tell that there are none"
+    """No queue is known of the topic: step 6 with empty sets, nothing else."""
+    KEEP = "leave everything as it is"
+
+
+class Removals(msgspec.Struct, frozen=True):
+    """Queues to give up, in the order of the table. `stalled` ones are ours, but their pull loop is lost: they are
+    taken again in step 4 of the same round."""
+
+    lost: list[MessageQueue]
+    stalled: list[MessageQueue]
+
+    @property
+    def all(self) -> list[MessageQueue]:
+        return self.lost + self.stalled
+
+
+def first_step(topic: str, message_model: MessageModel, queues: Collection[MessageQueue] | None) -> FirstStep:
+    """`queues` of the topic's route, None while no route is known."""
+    if message_model is MessageModel.BROADCASTING:
+        return FirstStep.TELL_NO_QUEUES if queues is None else FirstStep.TAKE_ALL
+    if queues:
+        return FirstStep.ASK_MEMBERS
+    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.TELL_NO_QUEUES
+
+
+def allocate(
+    strategy: AllocateMessageQueueStrategy,
+    group: str,
+    client_id: str,
+    queues: Iterable[MessageQueue],
+    client_ids: Iterable[str],
+) -> set[MessageQueue]:
+    """The queues of this client, from lists in any order. Raises AllocationFailed: everything stays, not balanced.
+
+    A client the broker does not list gets nothing, and so gives up everything.
+    """
+    return set(strategy.allocate(group, client_id, sort_queues(queues), sort_client_ids(client_ids)))
+
+
+def needs_lock(*, orderly: bool, message_model: MessageModel) -> bool:
+    """Whether a queue is locked at its broker before it is taken."""
+    return orderly and message_model is MessageModel.CLUSTERING
+
+
+def plan_removals(
+    topic: str, target: Collection[MessageQueue], table: Table, *, consume_passively: bool = True
+) -> Removals:
+    """Queues of `topic` to give up. `consume_passively`: a push consumer, whose lost pull loops are noticed."""
+    lost, stalled = [], []
+    for queue, process_queue in table.items():
+        if queue.topic != topic:
+            continue
+        if queue not in target:
+            lost.append(queue)
+        elif consume_passively and process_queue.is_pull_expired:
+            stalled.append(queue)
+    return Removals(lost, stalled)
+
+
+def plan_additions(target: Iterable[MessageQueue], table: Table) -> list[MessageQueue]:
+    """Queues to take, after the removals were tried; sorted, so that members ask for locks in one order."""
+    return sort_queues(queue for queue in target if queue not in table)
+
+
+def plan_truncation(subscribed_topics: Collection[str], table: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """Queues of topics that are no longer subscribed."""
+    return [queue for queue in table if queue.topic not in subscribed_topics]
+
+
+def is_balanced(topic: str, target: Collection[MessageQueue], table: Table) -> bool:
+    """Whether exactly the target's queues of the topic are held and alive."""
+    held = {queue for queue, state in table.items() if queue.topic == topic and not state.dropped}
+    return held == set(target)
+
+
+def next_round_in_ms(*, balanced: bool) -> int:
+    """Pause until the next round without any other reason for one."""
+    return REBALANCE_INTERVAL_MS if balanced else REBALANCE_MIN_INTERVAL_MS
+
+
+def early_round_in_ms(now_ms: int, last_round_ms: int) -> int:
+    """Pause before a round asked for now: rounds begin at least a second apart. 4.9 clients do not wait."""
+    return max(0, min(REBALANCE_MIN_INTERVAL_MS, last_round_ms + REBALANCE_MIN_INTERVAL_MS - now_ms))
+
+
+# -- assignment by the broker (5.x, client_rebalance off)
+
+
+def is_client_rebalance(*, client_rebalance: bool, orderly: bool, message_model: MessageModel) -> bool:
+    """Whether this client computes its share itself; ordered and broadcasting ones always do."""
+    return client_rebalance or orderly or message_model is MessageModel.BROADCASTING
+
+
+def split_assignments(
+    assignments: Sequence[MessageQueueAssignment],
+) -> tuple[set[MessageQueue], set[MessageQueue]]:
+    """Queues to pull and queues to pop of the answer to QUERY_ASSIGNMENT."""
+    pull: set[MessageQueue] = set()
+    pop: set[MessageQueue] = set()
+    for assignment in assignments:
+        if assignment.message_queue is not None:
+            (pop if assignment.mode == "POP" else pull).add(assignment.message_queue)
+    return pull, pop
+
+
+def pop_retry_subscription(
+    topic: str, group: str, pull: Collection[MessageQueue], pop: Collection[MessageQueue]
+) -> tuple[str, bool] | None:
+    """The pop retry topic and whether to subscribe to it (True) or no longer (False); None changes nothing.
+
+    A group that went from pop to pull reads what pop left in that topic; while it pops, the broker does.
+    """
+    if is_retry_topic(topic) or bool(pull) == bool(pop):
+        return None
+    return pop_retry_topic(topic, group), bool(pull)

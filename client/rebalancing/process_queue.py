@@ -1,0 +1,287 @@
+"""The messages of one assigned queue that were pulled and are not finished, and what is known of its lock.
+
+    pull -> put -> [ cached, sorted by offset ] -> take -> [ taken, ordered only ] -> commit
+                        |        ^                              |
+                     remove      +---- again, rollback ---------+
+
+A concurrent consumer leaves messages cached while listeners run and removes them when they are done, in any order; an
+ordered one takes them out and commits. In both ways the offset that comes back is never beyond an unfinished message:
+that is what makes consumption at-least-once. Owned by the event loop; nothing here waits, logs or reads a clock of
+its own. Pausing the pull loop is `flow_control.py`; what a listener's answer does is
+`delivery/concurrent_results.py` and
+`delivery/ordered_results.py`, the next to read. Official class: ProcessQueue.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sized
+from typing import Final, Generic, Protocol, TypeVar
+
+from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
+
+LOCK_MAX_LIVE_MS: Final = 30_000
+LOCK_INTERVAL_MS: Final = 20_000
+PULL_MAX_IDLE_MS: Final = 120_000
+UNLOCK_DELAY_MS: Final = 20_000
+"""A dropped queue whose lock was renewed longer ago than this is given up though its listener still runs."""
+MIB: Final = 1024 * 1024
+
+EXPIRED_DELAY_LEVEL: Final = 3
+EXPIRED_AT_MOST: Final = 16
+"""Messages of one queue sent back in one pass of the cleaning."""
+
+
+class Pulled(Protocol):
+    """What a cached message has to offer. The two counters belong to the consumer and change."""
+
+    reconsume_times: int
+    consume_start_ms: int
+    """When its listener was called, epoch ms; 0 while it waits. Official property CONSUME_START_TIME."""
+
+    @property
+    def queue_offset(self) -> int: ...
+
+    @property
+    def body(self) -> Sized: ...
+
+
+MessageT = TypeVar("MessageT", bound=Pulled)
+
+
+class ProcessQueue(Generic[MessageT]):
+    """One process queue. A new one counts as locked by the broker only after `locked = True`."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._cached: dict[int, MessageT] = {}
+        self._order: deque[int] = deque()
+        # Ascending; holds every cached offset, and between them some that are gone: removing is then one dict
+        # operation, and the ends are cleaned when somebody looks at them.
+        self._taken: dict[int, MessageT] = {}
+        self._offset_max = 0
+        now = now_ms()
+        self.cached_bytes = 0
+        """Body bytes of both maps."""
+        self.consuming = False
+        """Ordered: a consume task exists or is scheduled."""
+        self.dropped = False
+        self.locked = False
+        self.last_lock_ms = now
+        self.last_pull_ms = now
+        self.last_consume_ms = now
+        self.try_unlock_times = 0
+        self.began_at = 0
+        """Offset this member began to read at."""
+        self.behind_count = 0
+        """Messages in the broker's queue after the last one put, as told with that message (msgAccCnt)."""
+
+    # -- how much is in it
+
+    @property
+    def count(self) -> int:
+        """Unfinished messages, cached and taken."""
+        return len(self._cached) + len(self._taken)
+
+    @property
+    def has_cached(self) -> bool:
+        """Official hasTempMessage."""
+        return bool(self._cached)
+
+    def first_offset(self) -> int:
+        """Smallest cached offset, -1 without any."""
+        order, cached = self._order, self._cached
+        while order:
+            if order[0] in cached:
+                return order[0]
+            order.popleft()
+        return -1
+
+    def last_offset(self) -> int:
+        """Largest cached offset, -1 without any."""
+        order, cached = self._order, self._cached
+        while order:
+            if order[-1] in cached:
+                return order[-1]
+            order.pop()
+        return -1
+
+    def max_span(self) -> int:
+        """Largest cached offset minus smallest, 0 without any."""
+        return self.last_offset() - self.first_offset()
+
+    def __contains__(self, message: MessageT) -> bool:
+        """Whether the message is still cached (official containsMessage)."""
+        return message.queue_offset in self._cached
+
+    # -- concurrent consumption
+
+    def put(self, messages: Iterable[MessageT], max_offset: int = 0) -> bool:
+        """Cache pulled messages, each offset once. True if an ordered consume task has to be started now.
+
+        `max_offset` is the MAX_OFFSET property of the last message, 0 where it has none.
+        """
+        cached, order = self._cached, self._order
+        last = order[-1] if order else -1
+        in_order = True
+        offset = -1
+        for message in messages:
+            offset = message.queue_offset
+            self.cached_bytes += len(message.body)
+            known = cached.get(offset)
+            if known is not None:
+                self.cached_bytes -= len(known.body)
+            else:
+                self._offset_max = offset
+                if offset > last:
+                    order.append(offset)
+                    last = offset
+                else:
+                    in_order = False
+            cached[offset] = message
+        if not in_order:
+            self._sort()
+        if 0 <= offset < max_offset:
+            self.behind_count = max_offset - offset
+        if cached and not self.consuming:
+            self.consuming = True
+            return True
+        return False
+
+    def remove(self, messages: Iterable[MessageT]) -> int:
+        """Forget finished messages. The offset to store: the smallest one left, else the one after the last put;
+        -1 where nothing was cached before."""
+        self.last_consume_ms = self._now_ms()
+        cached = self._cached
+        if not cached:
+            return -1
+        for message in messages:
+            gone = cached.pop(message.queue_offset, None)
+            if gone is not None:
+                self.cached_bytes -= len(gone.body)
+        if cached:
+            return self.first_offset()
+        self._order.clear()
+        return self._offset_max + 1
+
+    def first_expired(self, consume_timeout_minutes: int) -> MessageT | None:
+        """The first cached message, if its listener was called longer ago than the timeout.
+
+        The cleaning sends it back with EXPIRED_DELAY_LEVEL and calls `remove_expired`, at most EXPIRED_AT_MOST times
+        a pass. Messages that wait for a listener never expire. Official cleanExpiredMsg.
+        """
+        first = self.first_offset()
+        if first < 0:
+            return None
+        message = self._cached[first]
+        started_ms = message.consume_start_ms
+        if not started_ms or self._now_ms() - started_ms <= consume_timeout_minutes * 60_000:
+            return None
+        return message
+
+    def remove_expired(self, message: MessageT) -> None:
+        """Forget a message that was sent back, if it is still the first. The stored offset moves with the next
+        finished batch."""
+        if self.first_offset() == message.queue_offset:
+            self.remove((message,))
+
+    # -- ordered consumption
+
+    def take(self, batch_size: int) -> list[MessageT]:
+        """Up to `batch_size` messages with the smallest offsets; they count as unfinished until `commit`. With
+        none, the consume task has ended: the next `put` starts another."""
+        self.last_consume_ms = self._now_ms()
+        order, cached = self._order, self._cached
+        batch: list[MessageT] = []
+        while order and len(batch) < batch_size:
+            message = cached.pop(order.popleft(), None)
+            if message is not None:
+                self._taken[message.queue_offset] = message
+                batch.append(message)
+        if not batch:
+            self.consuming = False
+        return batch
+
+    def commit(self) -> int:
+        """Finish everything taken. The offset to store: the last one taken plus 1; -1 where nothing was.
+
+        (The official class raises on an empty map; that happens only after `clear`.)
+        """
+        if not self._taken:
+            return -1
+        self.cached_bytes -= sum(len(message.body) for message in self._taken.values())
+        offset = max(self._taken) + 1
+        self._taken.clear()
+        return offset
+
+    def rollback(self) -> None:
+        """Put everything taken back."""
+        self.consume_again(list(self._taken.values()))
+
+    def consume_again(self, messages: Iterable[MessageT]) -> None:
+        """Put these back: they will be taken again (official makeMessageToConsumeAgain)."""
+        for message in messages:
+            offset = message.queue_offset
+            self._taken.pop(offset, None)
+            replaced = self._cached.get(offset)
+            if replaced is not None:
+                self.cached_bytes -= len(replaced.body)
+            self._cached[offset] = message
+        self._sort()
+
+    # -- life
+
+    def clear(self) -> None:
+        """Forget everything cached and taken; a dropped queue's messages go to the next owner."""
+        self._cached.clear()
+        self._order.clear()
+        self._taken.clear()
+        self.cached_bytes = self._offset_max = 0
+
+    def note_locked(self, locked: bool) -> None:
+        """The broker granted or refused the lock."""
+        self.locked = locked
+        if locked:
+            self.last_lock_ms = self._now_ms()
+
+    def note_pull(self) -> None:
+        """A pull is tried now, also one that flow control stops."""
+        self.last_pull_ms = self._now_ms()
+
+    @property
+    def is_lock_expired(self) -> bool:
+        return self._now_ms() - self.last_lock_ms > LOCK_MAX_LIVE_MS
+
+    @property
+    def is_pull_expired(self) -> bool:
+        """No pull was tried for so long that the pull loop must be lost."""
+        return self._now_ms() - self.last_pull_ms > PULL_MAX_IDLE_MS
+
+    @property
+    def may_be_forced(self) -> bool:
+        """Dropped so long ago that an ordered consumer gives up the queue without waiting for its listener.
+
+        5.2 and later; older clients wait and unlock later.
+        """
+        return self.dropped and self._now_ms() > self.last_lock_ms + UNLOCK_DELAY_MS
+
+    def info(self, commit_offset: int = 0) -> ProcessQueueInfo:
+        """The queue's line in the answer to GET_CONSUMER_RUNNING_INFO (official fillProcessQueueInfo)."""
+        cached, taken = self._cached, self._taken
+        return ProcessQueueInfo(
+            commit_offset=commit_offset,
+            cached_msg_min_offset=self.first_offset() if cached else 0,
+            cached_msg_max_offset=self.last_offset() if cached else 0,
+            cached_msg_count=len(cached),
+            cached_msg_size_in_mib=self.cached_bytes // MIB,
+            transaction_msg_min_offset=min(taken, default=0),
+            transaction_msg_max_offset=max(taken, default=0),
+            transaction_msg_count=len(taken),
+            locked=self.locked,
+            try_unlock_times=self.try_unlock_times,
+            last_lock_timestamp=self.last_lock_ms,
+            droped=self.dropped,
+            last_pull_timestamp=self.last_pull_ms,
+            last_consume_timestamp=self.last_consume_ms,
+        )
+
+    def _sort(self) -> None:
+        self._order = deque(sorted(self._cached))

@@ -1,0 +1,170 @@
+"""Locks of queues at their brokers: an ordered consumer reads a queue only while it holds the queue's lock.
+
+A broker keeps a lock for 60 s and the client trusts it for 30 s, so it is renewed every 20 s. Mirrors the lock part of
+`RebalanceImpl`.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from pocketmq.protocol.bodies.client import (
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+)
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
+
+from ..delivery.ordered_results import FIRST_LOCK_ALL_DELAY_MS, LOCK_TIMEOUT_MS
+from ..errors import ClientError
+from .process_queue import LOCK_INTERVAL_MS
+from .rebalancer import Queue
+
+if TYPE_CHECKING:
+    from ..instance.instance import ClientInstance
+
+_log = logging.getLogger("pocketmq.client")
+
+TIMEOUT_SECONDS: Final = LOCK_TIMEOUT_MS / 1000
+
+Table = dict[MessageQueue, Queue]
+
+
+class QueueLocks:
+    """For one group. `table` is the rebalancer's: its states learn whether they are locked.
+
+    A queue is locked before it stands in the table, and dropped ones stay locked while their listener runs: `_asked`
+    is what a broker may hold for us, from before the request until it is given back.
+    """
+
+    def __init__(self, instance: "ClientInstance", group: str, table: Table) -> None:
+        self._instance = instance
+        self._group = group
+        self._table = table
+        self._asked: set[MessageQueue] = set()
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._leaving = False
+
+    async def lock(self, queue: MessageQueue) -> bool:
+        """Ask the master for the lock of one queue; False where it is another's, nobody answers, or we leave."""
+        address = self._instance.brokers.master(queue.broker_name)
+        if address is None or self._leaving:
+            return False
+        try:
+            held = await self._lock(address, [queue])
+        except (ClientError, ProtocolError) as error:
+            _log.warning("lock of %s for %s: %s", queue, self._group, error)
+            return False
+        for locked in held:
+            state = self._table.get(locked)
+            if state is not None:
+                state.note_locked(True)
+        return queue in held
+
+    async def lock_all(self) -> None:
+        """Renew the locks of every queue held, one request a broker; no answer leaves them as they are."""
+        for broker_name, queues in by_broker(
+            queue for queue, state in self._table.items() if not state.dropped
+        ).items():
+            address = self._instance.brokers.master(broker_name)
+            if address is None or self._leaving:
+                continue
+            try:
+                held = await self._lock(address, queues)
+            except (ClientError, ProtocolError) as error:
+                _log.warning("locks of %s at %s: %s", self._group, broker_name, error)
+                continue
+            for queue in queues:
+                state = self._table.get(queue)
+                if state is not None:
+                    state.note_locked(queue in held)
+
+    async def keep_locked(self) -> None:
+        """`lock_all` after 1 s and every 20 s, until cancelled."""
+        await asyncio.sleep(FIRST_LOCK_ALL_DELAY_MS / 1000)
+        while True:
+            await self.lock_all()
+            await asyncio.sleep(LOCK_INTERVAL_MS / 1000)
+
+    async def unlock(self, queue: MessageQueue) -> None:
+        """Give one lock back, without waiting for an answer."""
+        address = self._instance.brokers.master(queue.broker_name)
+        if address is None:
+            return
+        try:
+            body = self._unlock_body([queue])
+            await self._instance.connections.notify(address, UnlockBatchMq(), body)
+            self._asked.discard(queue)
+        except ClientError as error:
+            _log.warning("unlock of %s for %s: %s", queue, self._group, error)
+
+    async def unlock_all(self) -> None:
+        """Give every lock back, also those a round asks for at this moment, and wait until the brokers know; no lock
+        is asked for afterwards."""
+        self._leaving = True
+        if self._under_way:  # a broker may carry out what follows a request before it
+            await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
+        for broker_name, queues in by_broker(self._asked).items():
+            address = self._instance.brokers.master(broker_name)
+            if address is None:
+                continue
+            try:
+                await self._instance.connections.call_for_body(
+                    self._instance.vip(address),
+                    UnlockBatchMq(),
+                    self._unlock_body(queues),
+                    timeout_seconds=TIMEOUT_SECONDS,
+                )
+            except ClientError as error:
+                _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
+            for queue in queues:
+                self._asked.discard(queue)
+                state = self._table.get(queue)
+                if state is not None:
+                    state.note_locked(False)
+
+    def give_back(self) -> None:
+        """Give back what is still locked, without waiting for connections or answers: for a consumer that was
+        cancelled on its way out. Without this the next owner would wait for the locks to expire."""
+        self._leaving = True
+        for broker_name, queues in by_broker(self._asked).items():
+            address = self._instance.brokers.master(broker_name)
+            connection = None if address is None else self._instance.connections.live(address)
+            if connection is not None:
+                connection.notify(UnlockBatchMq(), self._unlock_body(queues))
+        self._asked.clear()
+
+    async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
+        body = LockBatchRequestBody(
+            consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
+        )
+        self._asked.update(queues)
+        answered = asyncio.get_running_loop().create_future()
+        self._under_way.add(answered)
+        try:
+            answer = await self._instance.connections.call_for_body(
+                self._instance.vip(address), LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+            )
+        finally:
+            self._under_way.discard(answered)
+            answered.set_result(None)
+        held = set(LockBatchResponseBody.decode(answer).lock_ok_mq_set)
+        self._asked.difference_update(set(queues) - held)
+        return held
+
+    def _unlock_body(self, queues: list[MessageQueue]) -> bytes:
+        return UnlockBatchRequestBody(
+            consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
+        ).encode()
+
+
+def by_broker(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
+    """Queues by the name of their broker."""
+    found: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+    for queue in queues:
+        found[queue.broker_name].append(queue)
+    return found

@@ -1,0 +1,240 @@
+"""Who reads which queue: the six official strategies.
+
+Every member of a group computes its own share from the same sorted lists, so two members agree only if these give
+what Java's classes give, point for point on the hash ring. Fetching the lists and acting on the share is not done
+here: `rebalancing/plan.py`, the next to read. Official package: org.apache.rocketmq.client.consumer.rebalance.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from ..errors import ClientError
+
+VIRTUAL_NODES: Final = 10
+"""Official default number of points of one client on the ring."""
+
+Queues = Sequence[MessageQueue]
+
+
+class AllocationFailed(ClientError):
+    """A strategy cannot decide (official IllegalArgumentException): the assignment stays as it is."""
+
+
+class AllocateMessageQueueStrategy(Protocol):
+    """Official AllocateMessageQueueStrategy. `name` goes to the broker when the broker assigns."""
+
+    @property
+    def name(self) -> str: ...
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues of `client_id`. Both lists must be sorted as `sort_queues` and `sort_client_ids` do.
+
+        Empty where `client_id` is not in `client_ids`. Raises AllocationFailed.
+        """
+        ...
+
+
+def java_order(text: str) -> bytes:
+    """Sort key that orders texts as Java's String.compareTo, by UTF-16 unit."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+    """Queues by topic, broker name and id, as every member of a group has to sort them."""
+    return sorted(
+        queues, key=lambda queue: (java_order(queue.topic), java_order(queue.broker_name), queue.queue_id)
+    )
+
+
+def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
+    """Client ids as every member of a group has to sort them."""
+    return sorted(client_ids, key=java_order)
+
+
+def _index(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int:
+    """Place of the client among the ids, -1 where it has none (official check)."""
+    if not client_id:
+        raise AllocationFailed("currentCID is empty")
+    if not queues:
+        raise AllocationFailed("mqAll is null or mqAll empty")
+    if not client_ids:
+        raise AllocationFailed("cidAll is null or cidAll empty")
+    return client_ids.index(client_id) if client_id in client_ids else -1
+
+
+class AllocateMessageQueueAveragely:
+    """AVG, the default: a run of neighbouring queues for each client, the first ones one queue longer."""
+
+    name = "AVG"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        index = _index(client_id, queues, client_ids)
+        if index < 0:
+            return []
+        average, longer = divmod(len(queues), len(client_ids))
+        if len(queues) <= len(client_ids):
+            return [queues[index]] if index < len(queues) else []
+        start = index * average + min(index, longer)
+        return list(queues[start : start + average + (index < longer)])
+
+
+class AllocateMessageQueueAveragelyByCircle:
+    """AVG_BY_CIRCLE: queues are dealt out one by one."""
+
+    name = "AVG_BY_CIRCLE"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        index = _index(client_id, queues, client_ids)
+        return [] if index < 0 else list(queues[index :: len(client_ids)])
+
+
+class AllocateMessageQueueByConfig:
+    """CONFIG: the queues given by the user, whoever else is in the group."""
+
+    name = "CONFIG"
+
+    def __init__(self, queues: Iterable[MessageQueue] = ()) -> None:
+        self.message_queues = list(queues)
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        return list(self.message_queues)
+
+
+class AllocateMessageQueueByMachineRoom:
+    """MACHINE_ROOM: of the brokers named `room@name`, those in `rooms`; what is left over goes one by one."""
+
+    name = "MACHINE_ROOM"
+
+    def __init__(self, rooms: Iterable[str]) -> None:
+        self.rooms = frozenset(rooms)
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        index = _index(client_id, queues, client_ids)
+        if index < 0:
+            return []
+        inside = [queue for queue in queues if self._is_inside(queue.broker_name)]
+        share, left_over = divmod(len(inside), len(client_ids))
+        mine = inside[share * index : share * (index + 1)]
+        if index < left_over:
+            mine.append(inside[share * len(client_ids) + index])
+        return mine
+
+    def _is_inside(self, broker_name: str) -> bool:
+        # Java's split forgets empty parts at the end: `r@b@` has two parts, `r@` one.
+        parts = broker_name.rstrip("@").split("@")
+        return len(parts) == 2 and parts[0] in self.rooms
+
+
+def ring_hash(key: str) -> int:
+    """Place of a key on the ring: the first 4 bytes of its MD5 (official ConsistentHashRouter.MD5Hash)."""
+    return int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "big")
+
+
+class AllocateMessageQueueConsistentHash:
+    """CONSISTENT_HASH: a queue belongs to the client whose point comes next on the ring.
+
+    `virtual_nodes` points a client, 0 gives nobody anything; `hash_function` replaces `ring_hash`.
+    """
+
+    name = "CONSISTENT_HASH"
+
+    def __init__(
+        self, virtual_nodes: int = VIRTUAL_NODES, hash_function: Callable[[str], int] | None = None
+    ) -> None:
+        if virtual_nodes < 0:
+            raise AllocationFailed(f"illegal virtualNodeCnt :{virtual_nodes}")
+        self.virtual_nodes = virtual_nodes
+        self._hash = hash_function or ring_hash
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if _index(client_id, queues, client_ids) < 0:
+            return []
+        ring = self._ring(client_ids)
+        points = sorted(ring)
+        if not points:
+            return []
+        mine = []
+        for queue in queues:
+            place = bisect_left(points, self._hash(java_text(queue)))
+            if ring[points[place % len(points)]] == client_id:
+                mine.append(queue)
+        return mine
+
+    def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
+        """Point to client. An id that stands twice in the list gets further points, numbered on."""
+        ring: dict[int, str] = {}
+        seen: set[str] = set()
+        for owner in client_ids:
+            first = sum(1 for other in ring.values() if other == owner) if owner in seen else 0
+            seen.add(owner)
+            for replica in range(first, first + self.virtual_nodes):
+                ring[self._hash(f"{owner}-{replica}")] = owner
+        return ring
+
+
+def java_text(queue: MessageQueue) -> str:
+    """MessageQueue.toString, which is the key of a queue on the ring."""
+    return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
+
+
+class MachineRoomResolver(Protocol):
+    """Where a queue and a client stand (official AllocateMachineRoomNearby.MachineRoomResolver); never empty."""
+
+    def broker_deploy_in(self, queue: MessageQueue) -> str: ...
+
+    def consumer_deploy_in(self, client_id: str) -> str: ...
+
+
+class AllocateMachineRoomNearby:
+    """MACHINE_ROOM_NEARBY: `strategy` within the client's own room; queues of a room without any client are shared
+    by all clients. Queues of other rooms that have clients are theirs alone."""
+
+    def __init__(self, strategy: AllocateMessageQueueStrategy, resolver: MachineRoomResolver) -> None:
+        self._strategy = strategy
+        self._resolver = resolver
+
+    @property
+    def name(self) -> str:
+        return f"MACHINE_ROOM_NEARBY-{self._strategy.name}"
+
+    def allocate(
+        self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        if _index(client_id, queues, client_ids) < 0:
+            return []
+        queues_in: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            room = self._resolver.broker_deploy_in(queue)
+            if not room:
+                raise AllocationFailed(f"Machine room is null for mq {java_text(queue)}")
+            queues_in.setdefault(room, []).append(queue)
+        clients_in: dict[str, list[str]] = {}
+        for other in client_ids:
+            room = self._resolver.consumer_deploy_in(other)
+            if not room:
+                raise AllocationFailed(f"Machine room is null for consumer id {other}")
+            clients_in.setdefault(room, []).append(other)
+        own_room = self._resolver.consumer_deploy_in(client_id)
+        mine: list[MessageQueue] = []
+        if own := queues_in.pop(own_room, None):
+            mine += self._strategy.allocate(group, client_id, own, clients_in[own_room])
+        for room in sorted(queues_in, key=java_order):
+            if room not in clients_in:
+                mine += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
+        return mine

@@ -1,0 +1,100 @@
+"""How settings are checked: types by annotation, ranges by table.
+
+A wrong setting raises InvalidSetting before anything else happens; its text gives the Python name and value, then
+the official words where there are any. Which settings exist is `client_settings.py`.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Final, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from ..errors import ClientError
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+OFF: Final = -1
+"""The official "not set" of numbers."""
+
+Range = tuple[int, int]
+
+
+class InvalidSetting(ClientError):
+    """A setting of a wrong type, outside its range, unknown, or at odds with another."""
+
+
+def refuse(name: str, value: object, reason: str) -> InvalidSetting:
+    """The error for one setting, to be raised."""
+    return InvalidSetting(f"{name}={value!r}: {reason}")
+
+
+def official_name(name: str) -> str:
+    """`consume_thread_min` to `consumeThreadMin`."""
+    return re.sub(r"_([a-z0-9])", lambda found: found.group(1).upper(), name)
+
+
+def check_ranges(settings: msgspec.Struct, ranges: Mapping[str, Range], *, off: bool = False) -> None:
+    """Raises InvalidSetting for a number outside its inclusive range; with `off`, -1 is allowed besides."""
+    for name, (low, high) in ranges.items():
+        value = getattr(settings, name)
+        if not low <= value <= high and not (off and value == OFF):
+            raise refuse(name, value, f"{official_name(name)} Out of range [{low}, {high}]")
+
+
+def check_types(settings: msgspec.Struct) -> None:
+    """Raises InvalidSetting for a value, or a member of a collection, that is not of its annotated type.
+
+    Names of enum members, and any collection where a frozenset or tuple is due, are turned into the real thing.
+    """
+    for name, kinds, members in _annotations(type(settings)):
+        value = getattr(settings, name)
+        if type(value) not in kinds:
+            converted = _converted(value, kinds)
+            if converted is None:
+                wanted = " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
+                raise refuse(name, value, f"expected {wanted}, not {type(value).__name__}")
+            force_setattr(settings, name, converted)
+        if members is not None:
+            parts = (*value, *value.values()) if isinstance(value, dict) else value
+            if any(_converted(part, (members,)) is None for part in parts):
+                raise refuse(name, value, f"every member must be {members.__name__}")
+
+
+def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
+    """`value` as one of the kinds, None where it is none of them."""
+    for kind in kinds:
+        if isinstance(value, kind) and not (isinstance(value, bool) and kind is int):
+            return value
+        if issubclass(kind, Enum) and isinstance(value, str):
+            try:
+                return kind(value.upper())
+            except ValueError:
+                continue
+        if kind in (frozenset, tuple) and isinstance(value, list | tuple | set | frozenset):
+            return kind(value)
+    return None
+
+
+Annotation = tuple[str, tuple[type, ...], type | None]
+
+
+@lru_cache
+def _annotations(settings_class: type[msgspec.Struct]) -> tuple[Annotation, ...]:
+    """(field, classes a value may have, class of the members of a collection), without fields that take any object
+    with certain methods."""
+    hints = get_type_hints(settings_class)
+    found: list[Annotation] = []
+    for name in settings_class.__struct_fields__:
+        hint = hints[name]
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kinds = tuple(get_origin(part) or part for part in parts)
+        if any(getattr(kind, "_is_protocol", False) for kind in kinds):
+            continue
+        members = get_args(hint)[0] if get_origin(hint) in (frozenset, tuple, dict) else None
+        found.append((name, kinds, members))
+    return tuple(found)

@@ -1,0 +1,70 @@
+"""Official setters that are no settings here, and what to use instead: for whoever comes from Java.
+
+    Producer("g", executor_service=pool)     InvalidSetting: ProducerSettings has no setting executor_service: ...
+    Producer("g", sendMsgTimeout=1000)       InvalidSetting: ProducerSettings has no setting sendMsgTimeout: use ...
+
+Each setter of the official classes is a field in `client_settings.py` or stands here; a test compares both with a
+list of the
+setters.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from .checks import InvalidSetting
+
+_IN_THE_LOOP: Final = "sends and callbacks run in the event loop, without threads"
+_ONE_BY_ONE: Final = "the checker is asked about one message after the other, and at most 2000 questions wait"
+
+INSTEAD: Final = {
+    # Both: the names of groups, and objects that do something.
+    "producer_group": "use group, the first argument",
+    "consumer_group": "use group, the first argument",
+    "rpc_hook": "use hooks=[...]",
+    "message_listener": "use listener or batch_listener, with orderly=True for a MessageListenerOrderly",
+    "message_queue_listener": "use on_assigned and on_revoked of PushConsumer, on_queues_changed of LitePullConsumer",
+    "offset_store": "use offset_store of PushConsumer; others choose their store by message_model",
+    "sub_expression_for_assign": "use the method set_sub_expression_for_assign(topic, expression)",
+    "transaction_listener": "use checker, the second argument, and execute of send_in_transaction",
+    "transaction_check_listener": "use checker, the second argument of TransactionProducer",
+    # Threads.
+    "async_sender_executor": _IN_THE_LOOP,
+    "callback_executor": _IN_THE_LOOP,
+    "executor_service": "a plain function as checker runs in a thread of the event loop's own pool",
+    "check_thread_pool_min_size": _ONE_BY_ONE,
+    "check_thread_pool_max_size": _ONE_BY_ONE,
+    "check_request_hold_max": _ONE_BY_ONE,
+    # Second names of settings.
+    "send_message_with_vip_channel": "use vip_channel_enabled",
+    "customized_trace_topic": "use trace_topic",
+    "enable_msg_trace": "use enable_trace",
+    "back_pressure_for_async_send_num_inside_adjust": "use back_pressure_for_async_send_num",
+    "back_pressure_for_async_send_size_inside_adjust": "use back_pressure_for_async_send_size",
+    # Where lite pull consumers read.
+    "connect_broker_by_user": "queues are read from their master, or from the slave it suggests",
+    "default_broker_id": "queues are read from their master, or from the slave it suggests",
+}
+"""By the setter's name in snake_case, without `set`."""
+
+
+def snake_case(name: str) -> str:
+    """`sendMsgTimeout` to `send_msg_timeout`, `setUseTLS` to `set_use_tls`."""
+    name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name).lower()
+
+
+def no_setting(kind: str, name: str, settings: Iterable[str]) -> InvalidSetting:
+    """The error, to be raised, for a keyword that is none of `settings`: with what to use, where that is known."""
+    known = list(settings)
+    snake = snake_case(name)
+    short = snake.removeprefix("set_")
+    text = f"{kind} has no setting {name}"
+    for likely in (snake, short):
+        if likely in INSTEAD:
+            return InvalidSetting(f"{text}: {INSTEAD[likely]}")
+        if likely in known:
+            return InvalidSetting(f"{text}: use {likely}")
+    close = difflib.get_close_matches(short, known, n=1, cutoff=0.8)
+    return InvalidSetting(f"{text}: did you mean {close[0]}?" if close else text)

@@ -1,0 +1,122 @@
+"""What a listener says about its messages: statuses, the context it may change, and how its return is read.
+
+In natural Python a listener that returns nothing has succeeded, and one that raises has not. (Java's null counts as
+failed, but there a forgotten return does not compile.) Anything that is no status counts as failed. What follows
+from a status is `delivery/concurrent_results.py` and `delivery/ordered_results.py`, the next to read. Official package:
+org.apache.rocketmq.client.consumer.listener.
+"""
+
+from enum import Enum, IntEnum
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.client_state import CMResult
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+ACK_ALL: Final = 2**31 - 1
+
+
+class ConsumeConcurrentlyStatus(Enum):
+    """Answer of a concurrent listener."""
+
+    CONSUME_SUCCESS = "CONSUME_SUCCESS"
+    RECONSUME_LATER = "RECONSUME_LATER"
+
+
+class ConsumeOrderlyStatus(Enum):
+    """Answer of an ordered listener. COMMIT and ROLLBACK are for consumers without auto-commit."""
+
+    SUCCESS = "SUCCESS"
+    ROLLBACK = "ROLLBACK"
+    COMMIT = "COMMIT"
+    SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
+
+
+class ConsumeReturnType(IntEnum):
+    """How a call ended, for hooks and traces only; the numbers are the trace's contextCode."""
+
+    SUCCESS = 0
+    TIME_OUT = 1
+    EXCEPTION = 2
+    RETURNNULL = 3
+    """Also: returned something that is no status."""
+    FAILED = 4
+
+
+class ConsumeConcurrentlyContext(msgspec.Struct):
+    """Given to a concurrent listener, which may change the last two."""
+
+    message_queue: MessageQueue
+    delay_level_when_next_consume: int = 0
+    """-1 dead letters at once, 0 the broker decides by the number of tries, else a delay level."""
+    ack_index: int = ACK_ALL
+    """Index of the last message done; those after it are tried again. Counts only with CONSUME_SUCCESS."""
+
+
+class ConsumeOrderlyContext(msgspec.Struct):
+    """Given to an ordered listener, which may change the last two."""
+
+    message_queue: MessageQueue
+    auto_commit: bool = True
+    suspend_current_queue_time_millis: int = -1
+    """Pause before the same messages come again; -1 takes the consumer's setting."""
+
+
+def concurrent_status(returned: object) -> ConsumeConcurrentlyStatus:
+    """The status a concurrent listener's return stands for."""
+    if returned is None:
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+    if isinstance(returned, ConsumeConcurrentlyStatus):
+        return returned
+    return ConsumeConcurrentlyStatus.RECONSUME_LATER
+
+
+def orderly_status(returned: object) -> ConsumeOrderlyStatus:
+    """The status an ordered listener's return stands for."""
+    if returned is None:
+        return ConsumeOrderlyStatus.SUCCESS
+    if isinstance(returned, ConsumeOrderlyStatus):
+        return returned
+    return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+
+
+def is_nonsense(returned: object) -> bool:
+    """Whether a return has no meaning, which is worth a warning."""
+    return returned is not None and not isinstance(returned, ConsumeConcurrentlyStatus | ConsumeOrderlyStatus)
+
+
+def return_type(returned: object, *, raised: bool, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
+    """What hooks and traces are told of a call; `timeout_ms` after which it counts as TIME_OUT."""
+    if raised:
+        return ConsumeReturnType.EXCEPTION
+    if is_nonsense(returned):
+        return ConsumeReturnType.RETURNNULL
+    if took_ms >= timeout_ms:
+        return ConsumeReturnType.TIME_OUT
+    if returned in (
+        ConsumeConcurrentlyStatus.RECONSUME_LATER,
+        ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT,
+    ):
+        return ConsumeReturnType.FAILED
+    return ConsumeReturnType.SUCCESS
+
+
+_DIRECT: Final = {
+    ConsumeConcurrentlyStatus.CONSUME_SUCCESS: CMResult.CR_SUCCESS,
+    ConsumeConcurrentlyStatus.RECONSUME_LATER: CMResult.CR_LATER,
+    ConsumeOrderlyStatus.SUCCESS: CMResult.CR_SUCCESS,
+    ConsumeOrderlyStatus.COMMIT: CMResult.CR_COMMIT,
+    ConsumeOrderlyStatus.ROLLBACK: CMResult.CR_ROLLBACK,
+    ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: CMResult.CR_LATER,
+}
+
+
+def direct_result(returned: object, *, raised: bool) -> CMResult:
+    """The consumeResult of the answer to CONSUME_MESSAGE_DIRECTLY."""
+    if raised:
+        return CMResult.CR_THROW_EXCEPTION
+    if returned is None:
+        return CMResult.CR_SUCCESS
+    if isinstance(returned, ConsumeConcurrentlyStatus | ConsumeOrderlyStatus):
+        return _DIRECT[returned]
+    return CMResult.CR_RETURN_NULL

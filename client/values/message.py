@@ -1,0 +1,275 @@
+"""The user's view of a message: `Message` to send, `MessageExt` as received.
+
+The bytes of a stored message are `protocol/message/record.py`; here its properties get names, a compressed body is
+inflated,
+and the inner batches of 5.x brokers are taken apart.
+"""
+
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import decode_batch
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.flags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
+from pocketmq.protocol.message.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, decode_properties
+from pocketmq.protocol.message.record import Record, decode_records
+
+from ..errors import ClientError
+
+RESERVED_PROPERTIES: Final = frozenset(
+    value
+    for name, value in vars(names).items()
+    if name.isupper() and isinstance(value, str) and value.isprintable()
+)
+"""Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
+
+BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
+
+
+class Message(msgspec.Struct):
+    """A message to send (official Message).
+
+    `keys` are looked up by queries, several with blanks between them. `flag` is a number of the user's own. At most
+    one of `delay_level` (1 to 18 by default), `delay_ms` and `deliver_at_ms` (5.x brokers, epoch milliseconds).
+    """
+
+    topic: str
+    body: bytes
+    tags: str = ""
+    keys: str = ""
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    flag: int = 0
+    delay_level: int = 0
+    delay_ms: int = 0
+    deliver_at_ms: int = 0
+    wait_store_ok: bool = True
+
+    def wire_properties(self) -> dict[str, str]:
+        """A new map of the properties as they travel; `ClientError` for what cannot travel as one, and for a reserved
+        or blank name, or a blank value, among the user's own."""
+        properties = {}
+        if self.properties:
+            for name, value in self.properties.items():
+                # Nearly every property is found good here, within a send's budget.
+                if not (
+                    type(name) is type(value) is str
+                    and name not in RESERVED_PROPERTIES
+                    and name.isprintable()
+                    and value.isprintable()
+                    and name.strip()
+                    and value.strip()
+                ):
+                    _check_user_property(name, value)
+            properties.update(self.properties)
+        keys, tags = self.keys, self.tags
+        if keys:
+            properties[names.KEYS] = keys
+            if type(keys) is not str or not keys.isprintable():
+                _check_text("keys", keys)
+        if tags:
+            properties[names.TAGS] = tags
+            if type(tags) is not str or not tags.isprintable():
+                _check_text("tags", tags)
+        properties[names.WAIT] = "true" if self.wait_store_ok else "false"
+        if self.delay_level:
+            properties[names.DELAY] = str(self.delay_level)
+        if self.delay_ms:
+            properties[names.TIMER_DELAY_MS] = str(self.delay_ms)
+        if self.deliver_at_ms:
+            properties[names.TIMER_DELIVER_MS] = str(self.deliver_at_ms)
+        return properties
+
+
+def _check_user_property(name: str, value: str) -> None:
+    """In the words of the official putUserProperty."""
+    if name in RESERVED_PROPERTIES:
+        raise ClientError(f"The Property<{name}> is used by system, input another please")
+    _check_text("the name of a property", name)
+    _check_text(f"the property {name}", value)
+    if not name.strip() or not value.strip():
+        raise ClientError(BLANK_PROPERTY)
+
+
+def _check_text(what: str, text: str) -> None:
+    """The official client lets separators pass: the message arrives with properties nobody gave it."""
+    if not isinstance(text, str):
+        raise ClientError(f"{what} must be text, not {type(text).__name__}")
+    if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
+        raise ClientError(f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}")
+
+
+class MessageExt(msgspec.Struct, eq=False):
+    """A received message (official MessageExt). Equality is identity; `body` is inflated.
+
+    `topic` and `reconsume_times` are what the listener should see: a message of the retry topic carries the topic it
+    was sent to. Times are epoch milliseconds.
+    """
+
+    topic: str
+    body: bytes
+    queue_id: int
+    queue_offset: int
+    broker_name: str
+    reconsume_times: int
+    record: Record
+    """As stored; its topic is the one it was read from."""
+    min_offset: int = -1
+    max_offset: int = -1
+    """Of the queue, when the message was pulled; `max_offset` is one past the last message."""
+    consume_start_ms: int = 0
+    """When the listener got it; 0 before."""
+    decoded_properties: dict[str, str] | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All properties, the system's among them; decoded when first asked for."""
+        properties = self.decoded_properties
+        if properties is None:
+            properties = self.decoded_properties = decode_properties(self.record.properties)
+            if self.max_offset >= 0:
+                properties[names.MIN_OFFSET] = str(self.min_offset)
+                properties[names.MAX_OFFSET] = str(self.max_offset)
+        return properties
+
+    @property
+    def tags(self) -> str:
+        return self.properties.get(names.TAGS, "")
+
+    @property
+    def keys(self) -> str:
+        return self.properties.get(names.KEYS, "")
+
+    @property
+    def message_id(self) -> str:
+        """The producer's id (UNIQ_KEY), or the broker's where it gave none."""
+        return self.properties.get(names.UNIQ_KEY) or self.offset_message_id
+
+    @property
+    def offset_message_id(self) -> str:
+        """The broker's id: where the message is stored."""
+        return encode_message_id(self.record.store_host, self.record.physical_offset)
+
+    @property
+    def transaction_id(self) -> str | None:
+        return self.properties.get(names.TRANSACTION_ID) or (
+            self.properties.get(names.UNIQ_KEY) if self.properties.get(names.TRAN_MSG) == "true" else None
+        )
+
+    @property
+    def commit_log_offset(self) -> int:
+        return self.record.physical_offset
+
+    @property
+    def born_timestamp(self) -> int:
+        return self.record.born_timestamp
+
+    @property
+    def store_timestamp(self) -> int:
+        return self.record.store_timestamp
+
+    @property
+    def born_host(self) -> str:
+        """`ip:port` of the producer."""
+        host, port = unpack_host(self.record.born_host)
+        return f"{host}:{port}"
+
+    @property
+    def store_host(self) -> str:
+        """`ip:port` of the broker that stored it."""
+        host, port = unpack_host(self.record.store_host)
+        return f"{host}:{port}"
+
+    @property
+    def flag(self) -> int:
+        return self.record.flag
+
+    @property
+    def store_size(self) -> int:
+        """Bytes of the stored record."""
+        return self.record.size
+
+    @property
+    def queue(self) -> MessageQueue:
+        """The queue it was read from."""
+        return MessageQueue(self.record.topic, self.broker_name, self.queue_id)
+
+    def __repr__(self) -> str:
+        return (
+            f"MessageExt(topic={self.topic!r}, queue_id={self.queue_id}, queue_offset={self.queue_offset}, "
+            f"tags={self.tags!r}, keys={self.keys!r}, body={self.body[:40]!r}, "
+            f"reconsume_times={self.reconsume_times}, message_id={self.message_id!r})"
+        )
+
+
+def decode_messages(
+    data: bytes | memoryview,
+    broker_name: str,
+    *,
+    min_offset: int = -1,
+    max_offset: int = -1,
+    reads_body: bool = True,
+    inflates: bool = True,
+) -> list[MessageExt]:
+    """The messages of a pull reply. Raises BodyError at bytes that are none.
+
+    Bodies are empty without `reads_body` (and batches stay together then), and as stored without `inflates`.
+    """
+    messages: list[MessageExt] = []
+    for record in decode_records(data):
+        if reads_body and record.sys_flag & INNER_BATCH and record.sys_flag & NEED_UNWRAP:
+            messages += _unwrapped(record, broker_name, min_offset, max_offset)
+        elif reads_body:
+            messages.append(as_message(record, broker_name, min_offset, max_offset, inflates=inflates))
+        else:
+            bodiless = msgspec.structs.replace(record, body=b"", sys_flag=record.sys_flag & ~COMPRESSED)
+            messages.append(as_message(bodiless, broker_name, min_offset, max_offset))
+    return messages
+
+
+def as_message(
+    record: Record,
+    broker_name: str,
+    min_offset: int = -1,
+    max_offset: int = -1,
+    *,
+    inflates: bool = True,
+) -> MessageExt:
+    """One stored record as the user sees it."""
+    body = record.body
+    if inflates and record.sys_flag & COMPRESSED:
+        body = decompress(body, record.sys_flag)
+    return MessageExt(
+        record.topic,
+        bytes(body),
+        record.queue_id,
+        record.queue_offset,
+        broker_name,
+        record.reconsume_times,
+        record,
+        min_offset,
+        max_offset,
+    )
+
+
+def _unwrapped(record: Record, broker_name: str, min_offset: int, max_offset: int) -> list[MessageExt]:
+    """The messages of a batch stored as one record (5.x): consecutive queue offsets from the record's on."""
+    body = decompress(record.body, record.sys_flag)
+    return [
+        as_message(
+            msgspec.structs.replace(
+                record,
+                body=element.body,
+                properties=element.properties,
+                flag=element.flag,
+                sys_flag=record.sys_flag & ~(INNER_BATCH | NEED_UNWRAP | COMPRESSED),
+                queue_offset=record.queue_offset + index,
+            ),
+            broker_name,
+            min_offset,
+            max_offset,
+        )
+        for index, element in enumerate(decode_batch(body))
+    ]

@@ -1,0 +1,137 @@
+"""The drawings of the behaviour report: for each group who was a member, and who owned which queue. Pure.
+
+Input is what `job.py` found; output are pieces of HTML.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from ..report.page import (
+    PALETTE,
+    Bar,
+    Mark,
+    colours,
+    heading,
+    legend,
+    paragraph,
+    room_for,
+    timeline,
+)
+from .ownership import DoubleOwner, Gap, Run, merged
+
+LEAST_SECONDS = 1.0
+LABEL = 26
+"""Characters of a name that is longer: its end, where names of one host differ."""
+
+
+def draw(
+    runs: Sequence[Run],
+    doubles: Sequence[DoubleOwner],
+    idle: Sequence[Gap],
+    members: Sequence[Mapping[str, Any]],
+    side_of: Mapping[str, str] | None = None,
+) -> list[str]:
+    """A piece for each group of each journal, also of one that never pulled. `side_of` names journals where several
+    are compared."""
+    groups = {(run.journal, run.group) for run in runs} | {(one["journal"], one["group"]) for one in members}
+    if not groups:
+        return [paragraph("No consumer pulled, or said that it is there, while this was recorded.")]
+    pieces: list[str] = []
+    for journal, group in sorted(groups):
+        mine = [run for run in runs if (run.journal, run.group) == (journal, group)]
+        there = [one for one in members if (one["journal"], one["group"]) == (journal, group)]
+        side = (side_of or {}).get(journal)
+        pieces.append(heading(f"Group {group}" if side is None else f"Group {group} in {side}"))
+        pieces += _group(
+            journal,
+            mine,
+            [one for one in doubles if (one.journal, one.group) == (journal, group)],
+            [one for one in idle if (one.journal, one.group) == (journal, group)],
+            there,
+        )
+    return pieces
+
+
+def _group(
+    journal: str,
+    runs: Sequence[Run],
+    doubles: Sequence[DoubleOwner],
+    idle: Sequence[Gap],
+    members: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    begin = min([run.begin for run in runs] + [one["joined"].timestamp() for one in members])
+    end = max(
+        [run.end for run in runs] + [one["until"].timestamp() for one in members] + [begin + LEAST_SECONDS]
+    )
+    clients = {one["client"]: _kind(one) for one in sorted(members, key=lambda one: one["joined"])}
+    name_of = names(clients | {run.client: clients.get(run.client, "") for run in runs})
+    colour_of = colours(list(name_of.values()))
+    # More clients than colours: numbers tell those of one colour apart.
+    number_of = (
+        {} if len(colour_of) <= len(PALETTE) else {name: str(n) for n, name in enumerate(colour_of, 1)}
+    )
+    stays = [
+        Bar(
+            name_of[one["client"]],
+            one["joined"].timestamp(),
+            one["until"].timestamp(),
+            name_of[one["client"]],
+            f"{one['client']} ({_kind(one)}): {one['how']}",
+            number_of.get(name_of[one["client"]], ""),
+        )
+        for one in sorted(members, key=lambda one: one["joined"])
+    ]
+    tenures = [
+        Bar(
+            _row(run),
+            run.begin,
+            run.end,
+            name_of[run.client],
+            f"{run.client}: {run.pulls:,} pulls, {run.messages:,} messages, {run.end - run.begin:.1f} s",
+            number_of.get(name_of[run.client], ""),
+        )
+        for run in sorted(merged(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
+    ]
+    marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
+    marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
+    left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
+    return [
+        paragraph(
+            f"Broker {journal.partition('@')[0]}, clients: {len(colour_of)}. Time counts from {_moment(begin)}. "
+            "Circles mark findings; point at a bar or circle to read of it."
+        ),
+        paragraph("Colours come again; the number in a bar is the client's.")
+        if number_of
+        else legend(colour_of),
+        heading("Who was a member when", 3),
+        timeline(stays, [], begin, end, colour_of, left),
+        heading("Who read which queue when", 3),
+        timeline(tenures, marks, begin, end, colour_of, left),
+    ]
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _kind(member: Mapping[str, Any]) -> str:
+    """JAVA 4.9.8"""
+    return " ".join(str(member[name]) for name in ("language", "release") if member.get(name))
+
+
+def _row(one: Run | DoubleOwner | Gap) -> str:
+    """A queue beside its bars; the group's own retry topic has the group's name in it, which is said above."""
+    topic = "retry" if one.topic == f"%RETRY%{one.group}" else one.topic
+    return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {one.queue_id}"
+
+
+def names(clients: Mapping[str, str]) -> dict[str, str]:
+    """Client ids as they fit beside a drawing, with what kind they are: without what follows `#` where the rest tells
+    them apart."""
+    heads = [client.partition("#")[0] for client in clients]
+    short = heads if len(set(heads)) == len(heads) else list(clients)
+    return {
+        client: f"{head if len(head) <= LABEL else '...' + head[3 - LABEL :]} {kind}".rstrip()
+        for head, (client, kind) in zip(short, clients.items(), strict=True)
+    }

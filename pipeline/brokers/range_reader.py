@@ -1,0 +1,214 @@
+"""One range of a queue over the wire: several pulls in flight, replies joined, decoded some thousand records at once.
+
+    [lo ............................................ hi)      the range of a task
+    [ 32 ][ 32 ][ 32 ][ 32 ] ...                              parts, at most `pulls_in_flight` of them asked at once
+      |__ a short reply: the rest of the part is asked again
+
+Brokers cut a pull at 32 messages (8 from disk), whatever is asked; decoding 32 at a time costs three times as much as
+decoding 4096, and waiting for each reply several times that. Replies are taken in the order of their parts. With a
+filter a part is wider, and what a reply brings beyond its part is cut away, for the next part brings it again.
+
+A connection that ends is opened again and the part asked once more, until the time for retries is over. Bounds in
+memory: `pulls_in_flight` replies, and `BATCH_BYTES` of joined ones (one reply may exceed it).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.errors import RequestRefused, RouteNotFound
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
+from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..errors import DataLossError, PipelineError
+from ..planning.positions import Loss, Queue, Range
+from ..planning.topic_options import SourceOptions, tags_of
+from ..records.boundaries import walk
+from ..records.records import Records
+from .wire import Wire
+
+BATCH_BYTES: Final = 8 * 1024 * 1024
+FILTERED_PART: Final = 4096
+"""Offsets of a part where the broker filters: it looks at that many entries for one reply."""
+_ANSWERED: Final = (
+    ResponseCode.SUCCESS,
+    ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.PULL_RETRY_IMMEDIATELY,
+    ResponseCode.PULL_OFFSET_MOVED,
+)
+
+
+class _Reply(msgspec.Struct):
+    """What one pull brought: bytes of records, and where the next one begins."""
+
+    code: int
+    body: Any
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class RangeReader:
+    """Reads one range once. `losses` says afterwards what was missing and tolerated."""
+
+    def __init__(self, wire: Wire, one: Range, options: SourceOptions) -> None:
+        self._wire = wire
+        self._range = one
+        self._options = options
+        self.losses: list[Loss] = []
+        self.rows = 0
+        self._tags: frozenset[str] = frozenset()
+        if options.filter_type == "TAG":
+            self._tags = tags_of(options.expression)
+
+    def batches(self) -> Iterator[Records]:
+        """Records in the order of the queue, about `decode_rows` at a time. Runs the wire's loop between two of them.
+
+        `DataLossError` where messages are gone and that is not tolerated; `SourceUnreachable` after all retries.
+        """
+        parts = deque(self._parts())
+        flying: deque[tuple[Range, asyncio.Task[list[_Reply]]]] = deque()
+        bodies: list[Any] = []
+        count = size = 0
+        try:
+            while parts or flying:
+                self._wire.run(self._fill(parts, flying))
+                part, task = flying.popleft()
+                for reply in self._wire.run(_wait(task)):
+                    body = self._within(reply, part)
+                    if body is not None:
+                        bodies.append(body)
+                        size += len(body)
+                count += part.size
+                if count >= self._options.decode_rows or size >= BATCH_BYTES:
+                    yield from self._decoded(bodies)
+                    bodies, count, size = [], 0, 0
+            yield from self._decoded(bodies)
+        finally:
+            for _, task in flying:
+                task.cancel()
+            if flying:
+                self._wire.run(_settled([task for _, task in flying]))
+        self._check_count()
+
+    async def _fill(self, parts: Any, flying: Any) -> None:
+        while parts and len(flying) < self._options.pulls_in_flight:
+            part = parts.popleft()
+            flying.append((part, asyncio.get_running_loop().create_task(self._pull_part(part))))
+        await asyncio.sleep(0)
+
+    def _parts(self) -> Iterator[Range]:
+        options, one = self._options, self._range
+        step = max(FILTERED_PART, options.pull_batch_size) if options.is_filtered else options.pull_batch_size
+        for lo in range(one.lo, one.hi, step):
+            yield Range(one.queue, lo, min(lo + step, one.hi))
+
+    async def _pull_part(self, part: Range) -> list[_Reply]:
+        replies = []
+        offset = part.lo
+        while offset < part.hi:
+            reply = await self._pull(part.queue, offset, part.hi - offset)
+            at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
+            if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
+                offset = self._gone(part, offset, reply)
+                continue
+            if reply.next_offset <= offset:
+                raise PipelineError(f"{part.queue}: a pull at offset {offset} leads to {reply.next_offset}")
+            replies.append(reply)
+            offset = reply.next_offset
+        return replies
+
+    def _gone(self, part: Range, offset: int, reply: _Reply) -> int:
+        """The offset is not in the queue any more: where to go on, after saying what is lost."""
+        upto = min(max(reply.min_offset, offset), part.hi) if reply.min_offset > offset else part.hi
+        reason = f"the queue holds [{reply.min_offset}, {reply.max_offset})"
+        loss = Loss(part.queue, offset, upto, reason)
+        if self._options.fail_on_data_loss:
+            raise DataLossError(f"{loss}; with failOnDataLoss=false they are left out")
+        self.losses.append(loss)
+        return upto
+
+    async def _pull(self, queue: Queue, offset: int, count: int) -> _Reply:
+        options = self._options
+        request = PullMessage(
+            consumer_group=options.group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            queue_offset=offset,
+            max_msg_nums=min(count, options.pull_batch_size),
+            sys_flag=PULL_SUBSCRIPTION,
+            commit_offset=0,
+            suspend_timeout_millis=0,
+            subscription=options.expression,
+            sub_version=0,
+            expression_type=options.filter_type,
+            broker_name=queue.broker_name,
+        )
+
+        async def ask(fresh: bool) -> _Reply:
+            connection = await self._wire.broker(queue.topic, queue.broker_name, fresh=fresh)
+            command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
+            if (
+                command.code == ResponseCode.TOPIC_NOT_EXIST
+            ):  # a broker that is just starting, or a topic that is gone
+                raise RouteNotFound(command.remark or f"{queue} is not there")
+            if command.code not in _ANSWERED:
+                raise RequestRefused(command.code, command.remark or "", request.name)
+            reply: PullMessageReply = Connection.read_fields(request, command)
+            return _Reply(
+                command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
+            )
+
+        return await self._wire.patiently(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
+
+    # -- decoding
+
+    def _within(self, reply: _Reply, part: Range) -> Any:
+        """The reply's bytes, without what lies beyond the part."""
+        if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
+            return reply.body if reply.code == ResponseCode.SUCCESS else None
+        view = memoryview(reply.body)
+        records = Records(view, walk(view, 0, len(view)).starts)
+        beyond = np.flatnonzero(records.queue_offsets >= part.hi)
+        return view[: int(records.starts[beyond[0]])] if len(beyond) else view
+
+    def _decoded(self, bodies: list[Any]) -> Iterator[Records]:
+        if not bodies:
+            return
+        joined = memoryview(b"".join(bodies))
+        found = walk(joined, 0, len(joined))
+        if found.stop != len(joined):
+            raise PipelineError(
+                f"{self._range.queue}: a reply holds bytes that are no record: {found.reason}"
+            )
+        records = Records(joined, found.starts, broker_name=self._range.queue.broker_name)
+        if not self._options.decompresses:
+            records.keep_bodies_compressed()
+        if self._tags:  # two tags of one hash look alike to the broker
+            records = records.only(records.has_tag(self._tags))
+        self.rows += len(records)
+        if len(records):
+            yield records
+
+    def _check_count(self) -> None:
+        """Without a filter every offset is one message."""
+        if self._options.is_filtered or not self._options.fail_on_data_loss:
+            return
+        if self.rows != self._range.size:
+            raise DataLossError(
+                f"{self._range.queue}: {self.rows} messages where offsets [{self._range.lo}, {self._range.hi}) "
+                f"promise {self._range.size}; with failOnDataLoss=false that is taken as it is"
+            )
+
+
+async def _wait(task: "asyncio.Task[list[_Reply]]") -> list[_Reply]:
+    return await task
+
+
+async def _settled(tasks: list[Any]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,322 @@
+"""The wire for code without an event loop: routes, offsets and commits, over connections kept for the process.
+
+Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire_for(options)` gives each
+process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
+Questions are repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one.
+Pulling whole ranges is `range_reader.py`, sending `batch_sender.py`.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, TypeVar
+
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.connections.name_servers import MASTER_ID, Route, Routes
+from pocketmq.client.connections.pool import Connections
+from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
+from pocketmq.protocol.bodies.client import CheckClientRequestBody
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.routes import TopicList
+from pocketmq.protocol.bodies.subscription import build_subscription
+from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup
+from pocketmq.protocol.requests.membership import CheckClientConfig
+from pocketmq.protocol.requests.name_server import GetAllTopicListFromNameServer
+from pocketmq.protocol.requests.offset import (
+    GetMaxOffset,
+    GetMinOffset,
+    QueryConsumerOffset,
+    SearchOffsetByTimestamp,
+    UpdateConsumerOffset,
+)
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..access import OPEN, Access
+from ..errors import OptionError, PipelineError, SourceUnreachable
+from ..planning.positions import Offsets, Queue
+from ..planning.topic_options import SourceOptions
+
+FIRST_PAUSE_SECONDS: Final = 0.1
+LONGEST_PAUSE_SECONDS: Final = 2.0
+QUESTIONS_AT_ONCE: Final = 64
+BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY)
+"""Refusals after which the same question may be answered a moment later."""
+
+ResultT = TypeVar("ResultT")
+
+_wires: dict[tuple[int, str, Access], "Wire"] = {}
+
+
+def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
+    """The process's wire to these name servers; made at first use, also again after a fork."""
+    key = (os.getpid(), namesrv_addr, access)
+    found = _wires.get(key)
+    if found is None:
+        found = _wires[key] = Wire(namesrv_addr, access)
+    return found
+
+
+class Reaching(Protocol):
+    """Options of a source or sink, as far as they say who is asked and what is shown to them."""
+
+    @property
+    def namesrv_addr(self) -> str: ...
+
+    @property
+    def access(self) -> Access: ...
+
+
+def wire_for(options: Reaching) -> "Wire":
+    """The process's wire for these options."""
+    return wire(options.namesrv_addr, options.access)
+
+
+class Wire:
+    """Name servers and brokers, asked from ordinary functions. `retry_timeout_ms` bounds every question."""
+
+    def __init__(self, namesrv_addr: str, access: Access = OPEN) -> None:
+        self.namesrv_addr = namesrv_addr
+        self._access = access
+        self._loop = _new_loop()
+        self._connections: Connections | None = None
+        self._routes: Routes | None = None
+        self._known: dict[str, Route] = {}
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Run a coroutine to its end on this wire's loop."""
+        return self._loop.run_until_complete(work)
+
+    def close(self) -> None:
+        """End the connections. The next question opens them again."""
+        if self._connections is not None:
+            self._connections.close()
+            self._connections = self._routes = None
+            self.run(asyncio.sleep(0))
+
+    @contextmanager
+    def held(self) -> "Iterator[Wire]":
+        """For a wire of one's own: closed, with its loop, when the `with` ends."""
+        try:
+            yield self
+        finally:
+            self.close()
+            self._loop.close()
+
+    # -- for coroutines of this package
+
+    async def route(self, topic: str, *, fresh: bool = False) -> Route:
+        """The route of a topic, remembered unless `fresh`."""
+        route = None if fresh else self._known.get(topic)
+        if route is None:
+            if self._routes is None:
+                self._routes = Routes(self._open(), self.namesrv_addr)
+            route = self._known[topic] = await self._routes.find(topic)
+        return route
+
+    def remember(self, topic: str, route: Route) -> None:
+        """Use this route until a fresh one is asked for: a topic that a send will make has none yet."""
+        self._known[topic] = route
+
+    async def broker(self, topic: str, broker_name: str, *, fresh: bool = False) -> Connection:
+        """A connection to the broker's master, or to a slave where there is no master now."""
+        route = await self.route(topic, fresh=fresh)
+        addresses = route.addresses.get(broker_name)
+        if not addresses:
+            raise RouteNotFound(f"broker {broker_name} is not in the route of {topic}")
+        address = addresses.get(MASTER_ID) or addresses[min(addresses)]
+        return await self._open().get(address)
+
+    def _open(self) -> Connections:
+        if self._connections is None:
+            self._connections = Connections(hooks=self._access.hooks(), tls=self._access.tls())
+        return self._connections
+
+    async def patiently(
+        self,
+        what: str,
+        ask: Callable[[bool], Awaitable[ResultT]],
+        retry_timeout_ms: int,
+        *,
+        retries: int | None = None,
+    ) -> ResultT:
+        """`ask(fresh)` until it answers; `fresh` is true from the second time on, for the route may have changed.
+
+        `SourceUnreachable` when the time is over or it was asked `retries` times more, with the last reason. Refusals
+        that time will not change come out at once.
+        """
+        deadline = time.monotonic() + retry_timeout_ms / 1000
+        pause, asked = FIRST_PAUSE_SECONDS, 0
+        while True:
+            try:
+                return await ask(asked > 0)
+            except (NotReachable, RouteNotFound, RequestRefused) as error:
+                if isinstance(error, RequestRefused) and error.code not in BUSY:
+                    raise PipelineError(f"{what}: {error}") from error
+                if asked == retries:
+                    raise SourceUnreachable(f"{what}: {error}, given up after {retries} retries") from error
+                if time.monotonic() + pause > deadline:
+                    raise SourceUnreachable(
+                        f"{what}: {error}, given up after {retry_timeout_ms} ms"
+                    ) from error
+            except ClientError as error:
+                raise OptionError(f"{what}: {error}") from error
+            asked += 1
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    # -- questions
+
+    def topics(self, retry_timeout_ms: int) -> list[str]:
+        """All topics the name servers know."""
+
+        async def ask(fresh: bool) -> list[str]:
+            if self._routes is None:
+                self._routes = Routes(self._open(), self.namesrv_addr)
+            return TopicList.decode(await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
+
+        return self.run(self.patiently("list of topics", ask, retry_timeout_ms))
+
+    def queues(self, topic: str, retry_timeout_ms: int) -> list[Queue]:
+        """The readable queues of a topic, sorted. `OptionError` for a topic without a route."""
+
+        async def ask(fresh: bool) -> list[Queue]:
+            try:
+                route = await self.route(topic, fresh=True)
+            except RouteNotFound as error:
+                if fresh:  # a broker that is just starting has not told its topics yet: one more look
+                    raise OptionError(f"topic {topic}: no broker has it") from error
+                raise
+            return sorted(Queue(topic, one.broker_name, one.queue_id) for one in route.read_queues())
+
+        return self.run(self.patiently(f"route of {topic}", ask, retry_timeout_ms))
+
+    def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
+        """Let the brokers of these queues judge the expression (official checkClientInBroker). `OptionError` where one
+        cannot read it, or filters by tags alone."""
+
+        async def ask(queue: Queue, fresh: bool) -> None:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            subscription = build_subscription(
+                queue.topic, options.expression, options.filter_type, sub_version=0
+            )
+            body = CheckClientRequestBody(
+                client_id="spark", group=options.group, subscription_data=subscription
+            )
+            try:
+                await connection.call(CheckClientConfig(), body.encode())
+            except RequestRefused as refusal:
+                if refusal.code in BUSY:
+                    raise
+                raise OptionError(
+                    f"option subExpression: {queue.broker_name} cannot filter by {options.expression!r}: {refusal}"
+                ) from refusal
+
+        self._of_each("check of the expression", queues, ask, options.plan_timeout_ms)
+
+    def bounds(self, queues: Iterable[Queue], retry_timeout_ms: int) -> dict[Queue, tuple[int, int]]:
+        """(first offset, one past the last) of each queue."""
+
+        async def ask(queue: Queue, fresh: bool) -> tuple[int, int]:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            low = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+            high = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
+            lowest, highest = await asyncio.gather(connection.call(low), connection.call(high))
+            return max(lowest.offset, 0), max(highest.offset, lowest.offset, 0)
+
+        return self._of_each("bounds", queues, ask, retry_timeout_ms)
+
+    def offsets_at(self, moments: dict[Queue, int], retry_timeout_ms: int) -> Offsets:
+        """The first message stored at or after a time (epoch ms), the end where there is none."""
+
+        async def ask(queue: Queue, fresh: bool) -> int:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            request = SearchOffsetByTimestamp(
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                timestamp=moments[queue],
+                boundary_type="LOWER",
+                broker_name=queue.broker_name,
+            )
+            return (await connection.call(request)).offset
+
+        return self._of_each("search by time", moments, ask, retry_timeout_ms)
+
+    def committed(
+        self, group: str, queues: Iterable[Queue], retry_timeout_ms: int
+    ) -> dict[Queue, int | None]:
+        """The offsets stored for a group; None where there is none."""
+
+        async def ask(queue: Queue, fresh: bool) -> int | None:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            request = QueryConsumerOffset(
+                consumer_group=group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                set_zero_if_not_found=False,
+                broker_name=queue.broker_name,
+            )
+            try:
+                return (await connection.call(request)).offset
+            except RequestRefused as refusal:
+                if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+                    return None
+                raise
+
+        return self._of_each(f"offsets of {group}", queues, ask, retry_timeout_ms)
+
+    def commit(self, group: str, offsets: Offsets, retry_timeout_ms: int) -> None:
+        """Store a group's offsets: the next messages to read, as lag tools show them."""
+
+        async def ask(queue: Queue, fresh: bool) -> None:
+            connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
+            request = UpdateConsumerOffset(
+                consumer_group=group,
+                topic=queue.topic,
+                queue_id=queue.queue_id,
+                commit_offset=offsets[queue],
+                broker_name=queue.broker_name,
+            )
+            try:
+                await connection.call(request)
+            except RequestRefused as refusal:
+                if refusal.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
+                    raise
+                # 5.x brokers make a group when it first pulls, and store no offset of one they do not know.
+                config = SubscriptionGroupConfig(group_name=group)
+                await connection.call(UpdateAndCreateSubscriptionGroup(), config.encode())
+                await connection.call(request)
+
+        self._of_each(f"commit of {group}", offsets, ask, retry_timeout_ms)
+
+    def _of_each(
+        self,
+        what: str,
+        queues: Iterable[Queue],
+        ask: Callable[[Queue, bool], Awaitable[ResultT]],
+        retry_timeout_ms: int,
+    ) -> dict[Queue, ResultT]:
+        """One answer for each queue, some questions at once."""
+        asked = list(queues)
+        turn = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+
+        async def one(queue: Queue) -> ResultT:
+            async with turn:
+                return await self.patiently(
+                    f"{what}, {queue}", lambda fresh: ask(queue, fresh), retry_timeout_ms
+                )
+
+        async def all_of_them() -> list[ResultT]:
+            return await asyncio.gather(*map(one, asked))
+
+        return dict(zip(asked, self.run(all_of_them()), strict=True))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

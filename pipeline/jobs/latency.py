@@ -1,0 +1,129 @@
+"""From sent to consumed, out of message traces: `python -m pocketmq.pipeline.jobs.latency --store DIR`.
+
+Clients with traces on send bodies to RMQ_SYS_TRACE_TOPIC, records ended by 0x02, fields separated by 0x01:
+
+    Pub        time region group topic msgId tags keys storeHost bodyLength cost type offsetMsgId success clientHost
+    SubBefore  time region group requestId msgId retryTimes keys
+    SubAfter   requestId msgId cost success keys code [time group]
+
+Latency is SubBefore's time minus Pub's, of one message id; clocks are those of two machines, so it may be negative,
+which is counted. Minutes are those of the sending.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from ..report.output import Report, Section
+from .inputs import Place, given_place, messages, place_options
+from .run import output_options, run_job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+
+
+def build(spark: "SparkSession", place: Place) -> Report:
+    """The report over a trace topic."""
+    records = trace_records(messages(spark, traced_in(place), "topic string, body binary")).cache()
+    pubs, befores, afters = published(records), received(records), done(records)
+    deliveries = (
+        befores.join(pubs, ["msgId"], "left")
+        .join(afters, ["requestId", "msgId"], "left")
+        .selectExpr(
+            *(
+                "topic",
+                "`group`",
+                "producer",
+                "msgId",
+                "sentMs",
+                "receivedMs",
+                "receivedMs - sentMs as latencyMs",
+            ),
+            *("costMs", "success", "retryTimes"),
+        )
+        .cache()
+    )
+    minutes, groups = _summary(deliveries, with_minutes=True), _summary(deliveries, with_minutes=False)
+    unmatched = spark.createDataFrame(
+        [
+            ("sent, never received", pubs.join(befores, ["msgId"], "left_anti").count(), pubs.count()),
+            ("received, sending unknown", deliveries.where("sentMs is null").count(), befores.count()),
+            ("received, end unknown", deliveries.where("success is null").count(), befores.count()),
+            ("negative: clocks differ", deliveries.where("latencyMs < 0").count(), befores.count()),
+        ],
+        "what string, messages bigint, of bigint",
+    )
+    sections = [
+        Section("groups", "Latency by group", groups),
+        Section("minutes", "Latency by minute", minutes),
+        Section("unmatched", "What could not be matched", unmatched),
+    ]
+    return Report("End-to-end latency", f"From traces of {place.store or place.namesrv_addr}.", sections)
+
+
+def traced_in(place: Place) -> Place:
+    """The same place, of the trace topic unless another one is named."""
+    return place if place.topics else msgspec.structs.replace(place, topics=TRACE_TOPIC)
+
+
+def trace_records(rows: "DataFrame") -> "DataFrame":
+    """Each trace record as an array of its fields."""
+    return rows.selectExpr("explode(split(decode(body, 'UTF-8'), '\\u0002')) as record").selectExpr(
+        "split(record, '\\u0001') as f"
+    )
+
+
+def published(records: "DataFrame") -> "DataFrame":
+    return records.where("f[0] = 'Pub' and size(f) >= 12").selectExpr(
+        "f[5] as msgId", "f[4] as topic", "f[3] as producer", "try_cast(f[1] as bigint) as sentMs"
+    ).dropDuplicates(["msgId"])  # fmt: skip
+
+
+def received(records: "DataFrame") -> "DataFrame":
+    return records.where("f[0] = 'SubBefore' and size(f) >= 7").selectExpr(
+        *("f[5] as msgId", "f[4] as requestId", "f[3] as `group`", "try_cast(f[1] as bigint) as receivedMs"),
+        "try_cast(f[6] as int) as retryTimes",
+    )
+
+
+def done(records: "DataFrame") -> "DataFrame":
+    return records.where("f[0] = 'SubAfter' and size(f) >= 5").selectExpr(
+        "f[1] as requestId", "f[2] as msgId", "try_cast(f[3] as int) as costMs", "f[4] = 'true' as success"
+    )
+
+
+def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    keys = ["topic", "group"]
+    rows = deliveries.where("sentMs is not null")
+    if with_minutes:
+        rows = rows.withColumn("minute", F.expr("date_trunc('minute', timestamp_millis(sentMs))"))
+        keys.append("minute")
+    shares = [
+        F.percentile_approx("latencyMs", share).alias(f"p{share * 100:g}Ms") for share in (0.5, 0.95, 0.99)
+    ]
+    return rows.groupBy(*keys).agg(
+        F.count("*").alias("messages"),
+        *shares,
+        F.max("latencyMs").alias("mostMs"),
+        F.percentile_approx("costMs", 0.5).alias("costMsMedian"),
+        F.sum(F.expr("cast(not coalesce(success, true) as int)")).alias("failed"),
+    ).orderBy(*keys)  # fmt: skip
+
+
+@click.command("latency")
+@place_options
+@output_options
+def main(**given: Any) -> None:
+    """Latency from sent to consumed, from the trace topic (--topics names another one)."""
+    place, options = given_place(given)
+    traced = traced_in(place)
+    run_job("latency", lambda spark: build(spark, traced), check=traced.check, **options)
+
+
+if __name__ == "__main__":
+    main()

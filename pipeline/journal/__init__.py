@@ -1,0 +1,4 @@
+"""pocketmq.pipeline.journal
+
+rows.py  Journal files to columns
+"""

@@ -1,0 +1,168 @@
+"""Columns to the bytes of sends: whole arrays at a time, no Python loop over rows.
+
+    head 20 | body | properties length 2 | properties      one element, as `pocketmq.protocol.message.batch` draws it
+
+Elements of one array stand back to back in one Arrow buffer, so a batch of rows [i, j) is a slice of it, sent as it is.
+Each row gets an id that depends on nothing but who writes it: 24 digits from a text naming the write, the batch and
+the partition, 8 from the row's number. A task that runs again over the same rows makes the same ids. No Spark, no
+sockets.
+"""
+
+import hashlib
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import MAX_PROPERTIES_BYTES
+
+from ..errors import OptionError
+
+RESERVED: Final = frozenset(
+    value
+    for name, value in vars(names).items()
+    if name.isupper() and isinstance(value, str) and len(value) > 1
+)
+"""Property names the protocol gives a meaning to: columns or options set them, the map may not."""
+_HEAD: Final = np.dtype(
+    [("total", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body", ">i4")]
+)
+assert _HEAD.itemsize == 20
+_ID_ROWS: Final = 1 << 32
+
+COLUMNS: Final = {
+    "body": ("binary", "string"),
+    "topic": ("string",),
+    "keys": ("string", "array<string>"),
+    "tags": ("string",),
+    "properties": ("map<string,string>",),
+    "queueId": ("int",),
+    "shardingKey": ("string",),
+    "flag": ("int",),
+    "delayTimeLevel": ("int",),
+    "deliverTimestamp": ("timestamp",),
+}
+"""Columns of the sink and the Spark types each may have; only `body` is required, and `topic` without the option."""
+
+
+def row_ids(writer: str, first: int, count: int) -> Any:
+    """The UNIQ_KEYs of rows [first, first + count) of one writer, 32 hexadecimal digits each."""
+    if first + count > _ID_ROWS:
+        raise OptionError(f"more than {_ID_ROWS} rows in one partition: repartition the data")
+    prefix = hashlib.blake2b(writer.encode(), digest_size=12).hexdigest().upper()
+    numbers = pa.array([f"{number:08X}" for number in range(first, first + count)], type=pa.string())
+    return pc.binary_join_element_wise(prefix, numbers, "")
+
+
+def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None) -> Any:
+    """The property text of each row, from the columns the batch has; `extra` are further names with their columns.
+
+    `OptionError` for a reserved name in the map, or a separator byte in a name or value.
+    """
+    present = batch.schema.names
+    pieces = []
+    if "properties" in present:
+        pieces.append(_map_texts(batch.column("properties")))
+    if "keys" in present:
+        keys = batch.column("keys")
+        if pa.types.is_list(keys.type):
+            keys = _joined_keys(keys)
+        pieces.append(_pair(names.KEYS, keys))
+    if "tags" in present:
+        pieces.append(_pair(names.TAGS, batch.column("tags")))
+    if "shardingKey" in present:
+        pieces.append(_pair(names.SHARDING_KEY, batch.column("shardingKey")))
+    for name, column in (extra or {}).items():
+        pieces.append(_pair(name, column))
+    pieces.append(_pair(names.WAIT, pa.repeat("true", batch.num_rows)))
+    pieces.append(_pair(names.UNIQ_KEY, ids))
+    texts = pc.binary_join_element_wise(*pieces, "")
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest > MAX_PROPERTIES_BYTES:
+        raise OptionError(
+            f"properties of {longest} bytes in one row; at most {MAX_PROPERTIES_BYTES} fit a message"
+        )
+    return texts
+
+
+def _joined_keys(lists: Any) -> Any:
+    """The keys of each row with blanks between them. A null among them is no key, and takes no others along."""
+    keys = lists.flatten().cast(pa.string())
+    is_key = pc.fill_null(pc.greater(pc.binary_length(keys), 0), False)
+    rows = np.asarray(pc.list_parent_indices(lists).filter(is_key))
+    edges = np.searchsorted(rows, np.arange(len(lists) + 1)).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(edges), keys.filter(is_key)), " ")
+
+
+def _pair(name: str, values: Any) -> Any:
+    """`name 0x01 value 0x02`, nothing where the value is null or empty."""
+    _refuse_separators(name, values)
+    text = pc.binary_join_element_wise(f"{name}\x01", values, "\x02", "")
+    is_there = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
+    return pc.if_else(is_there, text, "")
+
+
+def _map_texts(maps: Any) -> Any:
+    keys, items = maps.keys, maps.items
+    wrong = pc.unique(keys.filter(pc.is_in(keys, value_set=pa.array(sorted(RESERVED)))))
+    if len(wrong):
+        raise OptionError(
+            f"column properties: {wrong[0].as_py()} is reserved; keys, tags and the like have columns of their own"
+        )
+    if pc.any(pc.equal(pc.binary_length(keys), 0)).as_py():
+        raise OptionError("column properties: a name is empty")
+    _refuse_separators("properties", keys)
+    _refuse_separators("properties", items)
+    pairs = pc.binary_join_element_wise(keys, "\x01", pc.fill_null(items, ""), "\x02", "")
+    pairs = pc.if_else(pc.greater(pc.binary_length(pc.fill_null(items, "")), 0), pairs, "")
+    lengths = np.diff(np.asarray(maps.offsets))
+    edges = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(edges), pairs)
+    return pc.fill_null(pc.binary_join(lists, ""), "")
+
+
+def _refuse_separators(what: str, texts: Any) -> None:
+    for separator in ("\x01", "\x02"):
+        if pc.any(pc.match_substring(texts, separator)).as_py():
+            raise OptionError(f"{what}: a value holds the byte {ord(separator)}, which separates properties")
+
+
+def bodies_of(batch: Any) -> Any:
+    """The body column as binary. `OptionError` for a null."""
+    body = batch.column("body")
+    if body.null_count:
+        raise OptionError("column body: is null in a row; a message needs a body")
+    return body.cast(pa.binary())
+
+
+def elements(bodies: Any, texts: Any, flags: Any = None) -> Any:
+    """The element of each row, back to back in one buffer."""
+    count = len(bodies)
+    texts = texts.cast(pa.binary())
+    heads = np.zeros(count, dtype=_HEAD)
+    body_sizes = np.asarray(pc.binary_length(bodies))
+    text_sizes = np.asarray(pc.binary_length(texts))
+    heads["total"] = 22 + body_sizes + text_sizes
+    heads["body"] = body_sizes
+    if flags is not None:
+        heads["flag"] = np.asarray(pc.fill_null(flags, 0))
+    head = pa.Array.from_buffers(pa.binary(20), count, [None, pa.py_buffer(heads)]).cast(pa.binary())
+    lengths = text_sizes.astype(">i2")
+    width = pa.Array.from_buffers(pa.binary(2), count, [None, pa.py_buffer(lengths)]).cast(pa.binary())
+    return pc.binary_join_element_wise(head, bodies, width, texts, b"")
+
+
+def cut_batches(sizes: npt.NDArray[np.int64], max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
+    """Rows [i, j) of each batch: as many as both limits allow, at least one."""
+    ends = np.cumsum(sizes)
+    cuts = []
+    row, count = 0, len(sizes)
+    while row < count:
+        before = int(ends[row - 1]) if row else 0
+        last = int(np.searchsorted(ends, before + max_bytes, side="right"))
+        stop = max(row + 1, min(last, row + max_rows, count))
+        cuts.append((row, stop))
+        row = stop
+    return cuts

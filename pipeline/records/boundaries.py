@@ -1,0 +1,115 @@
+"""Where records begin in bytes of a commit log or of pull replies, and where a file may be cut.
+
+    split 0              split 1              split 2
+    |-------.------.-----|---.-----.----.-----|--.-----...
+            ^ records             ^ the first record that begins at or after a cut belongs to the split behind it
+
+A commit log file can be cut at any byte: from there on the first place is looked for that carries a record's magic,
+whose stored physical offset is its own position in the log, and whose lengths agree. A record that begins before a
+cut belongs to the split before it, however far it reaches. Positions are bytes from the start of the buffer. Next:
+`records.py`. The record is drawn in `pocketmq.protocol.message.record`.
+"""
+
+import struct
+import sys
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from pocketmq.protocol.message.record import (
+    BLANK,
+    BLANK_MAGIC,
+    MAGIC_V1,
+    MAGIC_V2,
+    MIN_RECORD_BYTES,
+    measure_record,
+)
+
+Positions = npt.NDArray[np.int64]
+
+MAGICS: Final = (MAGIC_V1.to_bytes(4, "big", signed=True), MAGIC_V2.to_bytes(4, "big", signed=True))
+_MAGIC_PREFIX: Final = MAGICS[0][:3]
+assert MAGICS[1][:3] == _MAGIC_PREFIX
+_SIZE_MAGIC: Final = struct.Struct(">ii")
+_LONG: Final = struct.Struct(">q")
+
+AT_END: Final = "end"
+"""Nothing but the end: of the bytes, of the file (its filler), or of what was written (zeros)."""
+CUT_OFF: Final = "cut off"
+"""A record begins here and reaches beyond the bytes."""
+BAD_MAGIC: Final = "bad magic"
+BAD_SIZE: Final = "bad size"
+
+
+class Walk:
+    """The records found one behind the other: `starts`, where it stopped, and why."""
+
+    __slots__ = ("reason", "starts", "stop")
+
+    def __init__(self, starts: list[int], stop: int, reason: str) -> None:
+        self.starts = starts
+        self.stop = stop
+        self.reason = reason
+
+
+def walk(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> Walk:
+    """Records that begin in [position, end), at most `limit`; they may reach beyond `end`.
+
+    Looks at size and magic alone; the lengths inside are checked by `codec.lengths_agree`. Never raises.
+    """
+    starts: list[int] = []
+    append, unpack = starts.append, _SIZE_MAGIC.unpack_from
+    last = min(end, len(data) - 7)
+    for _ in range(limit):
+        if position >= last:
+            break
+        size, magic = unpack(data, position)
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES:
+            return Walk(starts, position, _what_stands(size, magic))
+        append(position)
+        position += size
+    if starts and position > len(data):  # behind it nothing was looked at
+        stop = starts.pop()
+        return Walk(starts, stop, CUT_OFF)
+    return Walk(starts, position, AT_END)
+
+
+def _what_stands(size: int, magic: int) -> str:
+    if magic in (MAGIC_V1, MAGIC_V2):
+        return BAD_SIZE
+    if magic == BLANK_MAGIC or (size == 0 and magic == 0):
+        return AT_END
+    return BAD_MAGIC
+
+
+def next_record(data: memoryview, position: int, end: int, base: int) -> int:
+    """Where the first whole record begins in [position, end), or `end`. `base` is the log position of byte 0."""
+    raw = data.obj if isinstance(data.obj, bytes | bytearray) else data
+    while position < end:
+        magic_at = _find(raw, data, position + 4, min(end + 7, len(data)))
+        if magic_at < 0 or magic_at - 4 >= end:
+            return end
+        start = magic_at - 4
+        if bytes(data[magic_at : magic_at + 4]) in MAGICS and _is_record(data, start, base):
+            return start
+        position = start + 1
+    return end
+
+
+def _is_record(data: memoryview, start: int, base: int) -> bool:
+    if start + 36 > len(data) or _LONG.unpack_from(data, start + 28)[0] != base + start:
+        return False
+    return measure_record(data, start, len(data), check_crc=False) > BLANK
+
+
+def _find(raw: object, data: memoryview, start: int, end: int) -> int:
+    """The magic's first three bytes in [start, end) of the buffer, or -1."""
+    find = getattr(raw, "find", None)
+    if find is not None:
+        return int(find(_MAGIC_PREFIX, start, end))
+    step = 1 << 20
+    for piece in range(start, end, step):
+        found = bytes(data[piece : min(piece + step + 2, end)]).find(_MAGIC_PREFIX)
+        if found >= 0:
+            return piece + found
+    return -1

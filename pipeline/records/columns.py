@@ -1,0 +1,90 @@
+"""The columns of a message: name, Spark type and Arrow type, in their fixed order.
+
+A user schema may name any subset in any order; what is not named is not decoded. Times are milliseconds on the wire
+and become UTC timestamps. No Spark here.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ..errors import OptionError
+
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+STRING_MAP: Final = pa.map_(pa.string(), pa.string())
+
+MESSAGE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "topic": ("string", pa.string()),
+    "brokerName": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "queueOffset": ("bigint", pa.int64()),
+    "keys": ("string", pa.string()),
+    "tags": ("string", pa.string()),
+    "body": ("binary", pa.binary()),
+    "properties": ("map<string,string>", STRING_MAP),
+    "flag": ("int", pa.int32()),
+    "sysFlag": ("int", pa.int32()),
+    "bornTimestamp": ("timestamp", TIMESTAMP),
+    "storeTimestamp": ("timestamp", TIMESTAMP),
+    "bornHost": ("string", pa.string()),
+    "storeHost": ("string", pa.string()),
+    "reconsumeTimes": ("int", pa.int32()),
+    "msgId": ("string", pa.string()),
+    "offsetMsgId": ("string", pa.string()),
+    "bodyCRC": ("int", pa.int32()),
+    "physicalOffset": ("bigint", pa.int64()),
+    "storeSize": ("int", pa.int32()),
+    "preparedTransactionOffset": ("bigint", pa.int64()),
+    "transactionId": ("string", pa.string()),
+}
+"""Column -> (Spark type, Arrow type). `msgId` is UNIQ_KEY, else the offset message id; `transactionId` is UNIQ_KEY
+of a message that was sent in a transaction."""
+
+STORE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    **MESSAGE_COLUMNS,
+    "file": ("string", pa.string()),
+    "status": ("string", pa.string()),
+}
+"""What `rocketmq-store` adds: the file, and `ok`, `bad magic`, `bad size` or `bad crc`."""
+
+CONSUME_QUEUE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "queueOffset": ("bigint", pa.int64()),
+    "physicalOffset": ("bigint", pa.int64()),
+    "size": ("int", pa.int32()),
+    "tagsCode": ("bigint", pa.int64()),
+}
+"""One entry of a consume queue."""
+
+CONSUMER_OFFSET_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "group": ("string", pa.string()),
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "offset": ("bigint", pa.int64()),
+}
+"""One row of a consumer offset table."""
+
+
+def ddl(columns: dict[str, tuple[str, Any]]) -> str:
+    """The Spark schema text of a set of columns."""
+    return ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+
+
+def arrow_schema(columns: dict[str, tuple[str, Any]], names: Sequence[str]) -> Any:
+    """The Arrow schema of the named columns, in that order."""
+    return pa.schema([(name, columns[name][1]) for name in names])
+
+
+def check_names(columns: dict[str, tuple[str, Any]], fields: Iterable[tuple[str, str]]) -> list[str]:
+    """The names of a user schema, given as (name, Spark type); `OptionError` for a column or type there is not."""
+    names = []
+    for name, kind in fields:
+        known = columns.get(name)
+        if known is None:
+            raise OptionError(f"column {name}: there is none; the columns are {', '.join(columns)}")
+        if known[0] != kind:
+            raise OptionError(f"column {name}: is {known[0]}, not {kind}")
+        names.append(name)
+    return names

@@ -1,0 +1,38 @@
+"""Arrow arrays of texts and bytes without a Python loop over them: pieces of one buffer, or one text again and again.
+
+bytes   | head | body one | ... | head | body two | ...
+edges          0          1            2          3       offsets of one long array: every other element is a piece
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+
+
+def cut(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
+    """`raw[begin:end]` of each pair, as an array of `kind`: binary, or string where the bytes are known to be UTF-8.
+
+    `OverflowError` where the pieces lie more than 2 GiB apart.
+    """
+    count = len(begin)
+    if not count:
+        return pa.array([], type=kind)
+    first = int(begin[0])
+    edges = np.empty(2 * count, dtype=np.int64)
+    edges[0::2] = begin
+    edges[1::2] = end
+    edges -= first
+    if edges[-1] >= 1 << 31:
+        raise OverflowError(f"{edges[-1]} bytes of records in one batch; at most 2 GiB")
+    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(raw[first : int(end[-1])])]
+    whole = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
+    return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
+
+
+def same(text: str | None, count: int) -> Any:
+    """One text, `count` times. Its type is said, for finding it out makes pyarrow look for modules each time."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)

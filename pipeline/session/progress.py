@@ -1,0 +1,125 @@
+"""Progress of streaming queries where people look for it: as offsets of a group, and as a line.
+
+The engine commits a batch to its source when it plans the next one, and so never the last; the listener here commits
+what each progress event says was read, the last batch's too. Lag tools then see the query as they see any consumer.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ..access import NAMES, OPEN, Access, read_access
+from ..brokers.wire import Wire
+from ..errors import CheckpointError, PipelineError
+from ..planning.positions import StreamPosition
+from ..planning.topic_options import Values, canonical
+
+_log = logging.getLogger("pocketmq.pipeline")
+
+COMMIT_TIMEOUT_MS: Final = 3000
+Line = Callable[[str], None]
+
+
+class ProgressListener(StreamingQueryListener):
+    """Commits positions to a group (where there is one) and tells a line for each batch (where somebody listens)."""
+
+    def __init__(
+        self,
+        namesrv_addr: str | None = None,
+        group: str | None = None,
+        say: Line | None = None,
+        access: Access = OPEN,
+    ) -> None:
+        self._namesrv_addr = namesrv_addr
+        self._group = group
+        self._say = say
+        self._access = access
+        self._wire: Wire | None = None
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing is read yet."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing new."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = json.loads(event.progress.json)
+        if self._say is not None:
+            self._say(progress_line(progress))
+        if self._group is None or self._namesrv_addr is None:
+            return
+        for source in progress.get("sources", []):
+            self._commit(source.get("endOffset"))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Its last batch was told as progress."""
+
+    def _commit(self, end: Any) -> None:
+        try:
+            position = StreamPosition.of_json(end if isinstance(end, dict) else json.loads(end or "{}"))
+        except (CheckpointError, ValueError):
+            return  # another kind of source
+        assert self._group is not None
+        assert self._namesrv_addr is not None
+        # Events come on one thread of the gateway: a wire of its own, as those of the process have other owners.
+        self._wire = self._wire or Wire(self._namesrv_addr, self._access)
+        try:
+            self._wire.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
+        except PipelineError as error:
+            _log.warning("progress of group %s is not stored: %s", self._group, error)
+
+
+def progress_line(progress: dict[str, Any]) -> str:
+    """One line of a progress event: batch, rows, speed, and what still waits."""
+    waiting = 0
+    for source in progress.get("sources", []):
+        waiting += _lag(source)
+    rows = progress.get("numInputRows", 0)
+    speed = progress.get("processedRowsPerSecond", 0.0) or 0.0
+    took_ms = progress.get("durationMs", {}).get("triggerExecution", 0)
+    return f"batch {progress.get('batchId')}: {rows} rows in {took_ms} ms ({speed:,.0f}/s), {waiting} waiting"
+
+
+def _lag(source: dict[str, Any]) -> int:
+    try:
+        ends, latest = (_position(source.get(name)) for name in ("endOffset", "latestOffset"))
+    except (CheckpointError, ValueError):
+        return 0
+    return sum(max(0, offset - ends.offsets.get(queue, offset)) for queue, offset in latest.offsets.items())
+
+
+def _position(value: Any) -> StreamPosition:
+    return StreamPosition.of_json(value if isinstance(value, dict) else json.loads(value or "{}"))
+
+
+@contextmanager
+def commit_progress(
+    spark: SparkSession,
+    namesrv_addr: str | None = None,
+    group: str | None = None,
+    say: Line | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Iterator[ProgressListener]:
+    """While it lasts, the queries of a session commit to `group` and `say` hears a line for each batch.
+
+    `options` are keys and TLS under the names the sources have for them, such as `rocketmq.accessKey`; `OptionError`
+    for any other.
+    """
+    access = read_access(Values(canonical(options or {}, NAMES, {})))
+    listener = ProgressListener(namesrv_addr, group, say, access)
+    spark.streams.addListener(listener)
+    try:
+        yield listener
+    finally:
+        spark.streams.removeListener(listener)

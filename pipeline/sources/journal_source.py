@@ -1,0 +1,52 @@
+"""The data source `pocketmq-journal`: what a broker was asked and answered, recorded with `--journal DIR`.
+
+    spark.read.format("pocketmq-journal").load("/path/to/journal")
+
+One task for each file. Columns and files: `journal/rows.py`; a torn end is left out with a warning, a newer form is
+refused. What can be made of it: `behaviour/job.py`.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..journal.rows import JOURNAL_COLUMNS, column, journal_files, read_journal
+from ..planning.topic_options import Values, as_dict, canonical
+from ..records.columns import ddl
+from .topic_source import Layout
+
+_NAMES: Final = ("path",)
+
+
+class JournalSource(DataSource):
+    """Format `pocketmq-journal`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pocketmq-journal"
+
+    def schema(self) -> str:
+        return ddl(JOURNAL_COLUMNS)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        values = Values(canonical(as_dict(self.options), _NAMES, {}))
+        return JournalReader(values.required("path", "/path/to/journal"), schema)
+
+
+class JournalReader(DataSourceReader):
+    """Reads the files there are when it is planned."""
+
+    def __init__(self, path: str, schema: StructType) -> None:
+        self._path = path
+        self._layout = Layout(schema, JOURNAL_COLUMNS)
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        for rows in read_journal(Path(partition.value)):
+            if rows:
+                yield self._layout.batch([column(rows, name) for name in self._layout.names])

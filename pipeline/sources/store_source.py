@@ -1,0 +1,242 @@
+"""The data source `rocketmq-store`: store directories, ours or of the official broker, scanned in parallel.
+
+    spark.read.format("rocketmq-store").load("/path/to/store")
+
+Tables (`table`): `messages` (the default), `consumequeue`, `consumerOffsets`. Messages are read along the commit log,
+cut anywhere into splits (`driver=commitlog`), or along the queues, in their order (`driver=consumequeue`), which reads
+nothing of other topics. No broker is needed, and none is disturbed: files are only read. Options: `_NAMES` below; the
+scan: `stores/scan.py`, the files: `stores/log_files.py`.
+"""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..errors import CorruptStoreError, OptionError
+from ..planning.topic_options import Values, as_dict, canonical
+from ..records.columns import (
+    CONSUME_QUEUE_COLUMNS,
+    CONSUMER_OFFSET_COLUMNS,
+    MESSAGE_COLUMNS,
+    STORE_COLUMNS,
+    ddl,
+)
+from ..records.slices import same
+from ..stores.log_files import (
+    PRE_BLANK,
+    LogFile,
+    LogSplit,
+    QueueSplit,
+    consumer_offsets,
+    entries,
+    known_log_end,
+    log_files,
+    log_holes,
+    log_splits,
+    queue_splits,
+)
+from ..stores.scan import (
+    FAIL,
+    OK,
+    REPORT,
+    SKIP,
+    Found,
+    ScanOptions,
+    scan_log,
+    scan_queue,
+)
+from .topic_source import Layout
+
+_log = logging.getLogger("pocketmq.pipeline")
+
+MESSAGES, CONSUME_QUEUE, CONSUMER_OFFSETS = "messages", "consumequeue", "consumerOffsets"
+TABLES: Final = {
+    MESSAGES: STORE_COLUMNS,
+    CONSUME_QUEUE: CONSUME_QUEUE_COLUMNS,
+    CONSUMER_OFFSETS: CONSUMER_OFFSET_COLUMNS,
+}
+MISSING: Final = "missing"
+"""The status of a hole between two files of the log."""
+ENTRY_ROWS: Final = 4_000_000
+"""Entries of a queue that one task reads: 80 MB."""
+_NAMES: Final = (
+    *("path", "commitLogPath", "table", "topics", "splitBytes", "driver", "onCorrupt"),
+    *("verifyCrc", "decompress", "decodeRows", "brokerName", "minPartitions"),
+)
+
+
+class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a store reader needs; picklable."""
+
+    root: str
+    log_folder: str
+    table: str
+    split_bytes: int
+    driver: str
+    min_partitions: int
+    scan: ScanOptions
+
+
+def read_store_options(options: dict[str, str]) -> StoreOptions:
+    """`OptionError` with one clear line for anything wrong."""
+    values = Values(canonical(options, _NAMES, {}))
+    root = values.required("path", "/path/to/store")
+    on_corrupt = values.choice("onCorrupt", FAIL, (FAIL, SKIP, REPORT))
+    topics = (part.strip() for part in (values.text("topics") or "").split(","))
+    scan = ScanOptions(
+        topics=frozenset(topic for topic in topics if topic),
+        on_corrupt=on_corrupt,
+        verifies_crc=values.flag("verifyCrc", on_corrupt == REPORT),
+        decompresses=values.flag("decompress", True),
+        decode_rows=values.whole("decodeRows", 4096, most=1 << 20),
+        broker_name=values.text("brokerName"),
+    )
+    return StoreOptions(
+        root=root,
+        log_folder=values.text("commitLogPath") or str(Path(root) / "commitlog"),
+        table=values.choice("table", MESSAGES, tuple(TABLES)),
+        split_bytes=values.whole("splitBytes", 128 * 1024 * 1024),
+        driver=values.choice("driver", "commitlog", ("commitlog", CONSUME_QUEUE)),
+        min_partitions=values.whole("minPartitions", 0, least=0),
+        scan=scan,
+    )
+
+
+class StoreSource(DataSource):
+    """Format `rocketmq-store`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq-store"
+
+    def schema(self) -> str:
+        return ddl(TABLES[read_store_options(as_dict(self.options)).table])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return StoreReader(read_store_options(as_dict(self.options)), schema)
+
+
+class SplitPartition(InputPartition):
+    """One task. `files` is what a queue's entries may point into; without a split, a file that has a hole behind it."""
+
+    def __init__(self, split: LogSplit | QueueSplit | None, files: list[LogFile]) -> None:
+        self.value = split
+        self.files = files
+
+
+class StoreReader(DataSourceReader):
+    """Reads one table of a store."""
+
+    def __init__(self, options: StoreOptions, schema: StructType) -> None:
+        self._options = options
+        self._layout = Layout(schema, TABLES[options.table])
+        context = SparkContext._active_spark_context
+        self._cores = context.defaultParallelism if context is not None else 1
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        if options.table == CONSUMER_OFFSETS:
+            return [SplitPartition(None, [])]
+        files = log_files(Path(options.log_folder))
+        queues_root = Path(options.root) / "consumequeue"
+        if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
+            raise OptionError(f"option path: {queues_root} is no folder; driver=commitlog reads without it")
+        if options.table == CONSUME_QUEUE:
+            return [
+                SplitPartition(one, []) for one in queue_splits(queues_root, options.scan.topics, ENTRY_ROWS)
+            ]
+        holes = self._holes(files)
+        if options.driver == CONSUME_QUEUE:
+            queues = queue_splits(queues_root, options.scan.topics)
+            return [*holes, *(SplitPartition(one, files) for one in queues)]
+        end = known_log_end(queue_splits(queues_root, frozenset()))
+        least = options.min_partitions or self._cores
+        splits = log_splits(files, options.split_bytes, least, end)
+        return [*holes, *(SplitPartition(one, []) for one in splits)]
+
+    def _holes(self, files: list[LogFile]) -> list[SplitPartition]:
+        """Bytes between two files that no scan of either would miss. `CorruptStoreError` where damage is one."""
+        told = []
+        for file, size in log_holes(files):
+            where = f"{file.path}: {size} bytes of the log are missing behind it"
+            if self._options.scan.on_corrupt == FAIL:
+                raise CorruptStoreError(f"{where}; onCorrupt=skip goes on, report makes a row of it")
+            if self._options.scan.on_corrupt == SKIP:
+                _log.warning("left out: %s", where)
+            else:
+                told.append(SplitPartition(None, [file]))
+        return told
+
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        if not isinstance(
+            partition, SplitPartition
+        ):  # planning found nothing: the engine makes a task of its own
+            return
+        split = partition.value
+        if self._options.table == CONSUMER_OFFSETS:
+            yield from self._consumer_offsets()
+        elif split is None:
+            (file,) = partition.files
+            yield self._batch(Found(file, None, None, file.size, MISSING))
+        elif isinstance(split, LogSplit):
+            yield from map(self._batch, scan_log(split, self._options.scan))
+        elif self._options.table == CONSUME_QUEUE:
+            yield from self._entries(split)
+        else:
+            yield from map(self._batch, scan_queue(split, partition.files, self._options.scan))
+
+    # -- rows
+
+    def _batch(self, found: Found) -> Any:
+        return self._layout.batch([self._column(found, name) for name in self._layout.names])
+
+    def _column(self, found: Found, name: str) -> Any:
+        if found.records is None:
+            value = {
+                "file": found.file.path,
+                "status": found.bad_status,
+                "physicalOffset": found.file.base + found.bad_position,
+            }.get(name)
+            return pa.array([value], type=STORE_COLUMNS[name][1])
+        count = len(found.records)
+        if name == "file":
+            return same(found.file.path, count)
+        if name == "status":
+            return same(OK, count) if found.statuses is None else found.statuses
+        assert name in MESSAGE_COLUMNS
+        return found.records.column(name)
+
+    def _entries(self, split: QueueSplit) -> Iterator[Any]:
+        rows = 1 << 16
+        for first in range(split.lo, split.hi, rows):
+            some = entries(split.folder, first, min(first + rows, split.hi))
+            offsets = np.arange(first, first + len(some), dtype=np.int64)
+            written = (some["size"] > 0) & (some["size"] < PRE_BLANK)
+            some, offsets = some[written], offsets[written]
+            columns = {
+                "topic": same(split.topic, len(some)),
+                "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(some)),
+                "queueOffset": pa.array(offsets),
+                "physicalOffset": pa.array(some["position"].astype(np.int64)),
+                "size": pa.array(some["size"].astype(np.int32)),
+                "tagsCode": pa.array(some["tags_code"].astype(np.int64)),
+            }
+            yield self._layout.batch([columns[name] for name in self._layout.names])
+
+    def _consumer_offsets(self) -> Iterator[Any]:
+        rows = consumer_offsets(Path(self._options.root) / "config" / "consumerOffset.json")
+        if not rows:
+            return
+        groups, topics, queue_ids, offsets = zip(*rows, strict=True)
+        columns = {"group": groups, "topic": topics, "queueId": queue_ids, "offset": offsets}
+        yield self._layout.batch(
+            [pa.array(columns[name], type=CONSUMER_OFFSET_COLUMNS[name][1]) for name in self._layout.names]
+        )

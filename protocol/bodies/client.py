@@ -1,0 +1,217 @@
+"""Bodies between clients and brokers: heartbeat, group members, queue locks, assignments.
+
+What a broker reports about clients to administrators stands in `client_state.py`, the next to read.
+"""
+
+from enum import StrEnum
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import field
+
+from ..errors import BodyError
+from ..message.message_queue import MessageQueue
+from ..message.tags import java_hash
+from ..text import fastjson
+from .body import Body
+
+TAG = "TAG"
+SQL92 = "SQL92"
+SUBSCRIBE_ALL = "*"
+
+
+class ConsumeType(StrEnum):
+    CONSUME_ACTIVELY = "CONSUME_ACTIVELY"
+    CONSUME_PASSIVELY = "CONSUME_PASSIVELY"
+    CONSUME_POP = "CONSUME_POP"
+
+
+class MessageModel(StrEnum):
+    BROADCASTING = "BROADCASTING"
+    CLUSTERING = "CLUSTERING"
+    LITE_SELECTIVE = "LITE_SELECTIVE"
+
+
+class ConsumeFromWhere(StrEnum):
+    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
+    CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = (
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
+    )
+    CONSUME_FROM_MIN_OFFSET = "CONSUME_FROM_MIN_OFFSET"
+    CONSUME_FROM_MAX_OFFSET = "CONSUME_FROM_MAX_OFFSET"
+    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
+    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
+
+
+class SubscriptionData(Body, frozen=True):
+    """What a group wants of one topic. `tags_set` and `code_set` (Java hashes of the tags) are empty for `*`
+    and for SQL92. `sub_version`: time in ms at which the client made it; the newest wins. Built in
+    `subscription.py`."""
+
+    topic: str | None = None
+    sub_string: str | None = None
+    expression_type: str = TAG
+    tags_set: frozenset[str] = frozenset()
+    code_set: frozenset[int] = frozenset()
+    sub_version: int = 0
+    class_filter_mode: bool = False
+
+    @property
+    def wants_all(self) -> bool:
+        return self.sub_string == SUBSCRIBE_ALL
+
+
+class ProducerData(Body, frozen=True):
+    group_name: str | None = None
+
+
+class ConsumerData(Body, frozen=True):
+    """One consumer group of a client. The three enum texts are those of `ConsumeType`, `MessageModel` and
+    `ConsumeFromWhere`; a text this version does not know is kept as it is."""
+
+    group_name: str | None = None
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+    subscription_data_set: list[SubscriptionData] = field(default_factory=list)
+    unit_mode: bool = False
+
+
+class HeartbeatData(Body, frozen=True):
+    """Body of 34. `heartbeat_fingerprint` 0 is the old heartbeat, in full each time; `without_sub` leaves out
+    subscriptions the broker knows by their fingerprint."""
+
+    client_id: str | None = field(name="clientID", default=None)
+    producer_data_set: list[ProducerData] = field(default_factory=list)
+    consumer_data_set: list[ConsumerData] = field(default_factory=list)
+    heartbeat_fingerprint: int = 0
+    without_sub: bool = False
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
+        """As any body; C++ clients give the three enums of a consumer by their ordinals, which fastjson takes."""
+        try:
+            return super().decode(data)
+        except BodyError:
+            if not data:
+                raise
+            tree = fastjson.loads(data)
+            if not isinstance(tree, dict) or not _name_enums(tree.get("consumerDataSet")):
+                raise
+        return super().decode(fastjson.dumps(tree))
+
+    def fingerprint(self) -> int:
+        """Java hash over everything but client id and subscription versions (official
+        computeHeartbeatFingerprint). Only the client that made it compares it; set elements are sorted so
+        that it does not change by itself."""
+        consumers = [
+            msgspec.structs.replace(
+                consumer,
+                subscription_data_set=sorted(
+                    (msgspec.structs.replace(data, sub_version=0) for data in consumer.subscription_data_set),
+                    key=lambda data: data.topic or "",
+                ),
+            )
+            for consumer in sorted(self.consumer_data_set, key=lambda consumer: consumer.group_name or "")
+        ]
+        neutral = HeartbeatData(
+            client_id="",
+            producer_data_set=sorted(self.producer_data_set, key=lambda producer: producer.group_name or ""),
+            consumer_data_set=consumers,
+        )
+        return java_hash(neutral.encode().decode())
+
+
+_ENUMS: Final = {
+    "consumeType": tuple(ConsumeType),
+    "messageModel": tuple(MessageModel),
+    "consumeFromWhere": tuple(ConsumeFromWhere),
+}
+"""In the order of the official declarations, for their ordinals."""
+
+
+def _name_enums(consumers: Any) -> bool:
+    """Put names in place of ordinals; False where there was none."""
+    named = False
+    for consumer in consumers if isinstance(consumers, list) else ():
+        for member, values in _ENUMS.items() if isinstance(consumer, dict) else ():
+            ordinal = consumer.get(member)
+            if isinstance(ordinal, int) and 0 <= ordinal < len(values):
+                consumer[member] = str(values[ordinal])
+                named = True
+    return named
+
+
+class GetConsumerListByGroupResponseBody(Body, frozen=True):
+    """Answer to 38: client ids, in no particular order."""
+
+    consumer_id_list: list[str] = field(default_factory=list)
+
+
+class LockBatchRequestBody(Body, frozen=True):
+    """Body of 41. `only_this_broker` (5.x): a broker that locks in a quorum does not ask the others."""
+
+    consumer_group: str | None = None
+    client_id: str | None = None
+    only_this_broker: bool = False
+    mq_set: list[MessageQueue] = field(default_factory=list)
+
+
+class UnlockBatchRequestBody(LockBatchRequestBody, frozen=True):
+    """Body of 42."""
+
+
+class LockBatchResponseBody(Body, frozen=True):
+    """Answer to 41: the queues the client holds now."""
+
+    lock_ok_mq_set: list[MessageQueue] = field(name="lockOKMQSet", default_factory=list)
+
+
+class CheckClientRequestBody(Body, frozen=True):
+    """Body of 46."""
+
+    client_id: str | None = None
+    group: str | None = None
+    subscription_data: SubscriptionData | None = None
+    namespace: str | None = None
+
+
+class QueryAssignmentRequestBody(Body, frozen=True):
+    """Body of 400."""
+
+    topic: str | None = None
+    consumer_group: str | None = None
+    client_id: str | None = None
+    strategy_name: str | None = None
+    message_model: str | None = None
+
+
+class MessageQueueAssignment(Body, frozen=True):
+    """A queue and how to read it: `mode` PULL or POP."""
+
+    message_queue: MessageQueue | None = None
+    mode: str = "PULL"
+    attachments: dict[str, str] | None = None
+
+
+class QueryAssignmentResponseBody(Body, frozen=True):
+    """Answer to 400. None: nothing is known, the client keeps what it has; empty: it gives up everything."""
+
+    message_queue_assignments: list[MessageQueueAssignment] | None = None
+
+
+class SetMessageRequestModeRequestBody(Body, frozen=True):
+    """Body of 401."""
+
+    topic: str | None = None
+    consumer_group: str | None = None
+    mode: str = "PULL"
+    pop_share_queue_num: int = 0
+
+
+class MessageRequestModeSerializeWrapper(Body, frozen=True):
+    """Answer to 402 and messageRequestMode.json: topic to group to mode."""
+
+    message_request_mode_map: dict[str, dict[str, SetMessageRequestModeRequestBody]] = field(
+        default_factory=dict
+    )

@@ -1,0 +1,189 @@
+"""Bodies of pop consumption: batches of acks, and the lite topics of 5.5.
+
+The receipts themselves are texts in headers and properties.
+
+    {"acks":[{"b":"AQI=","c":"group","it":60000,"pt":...,"q":0,"r":"0","rq":1,"so":100,"t":"topic"}],"brokerName":"b"}
+
+`b` is a bit set: bit i stands for offset `so + i`, the lowest bit of the first byte first.
+"""
+
+from base64 import b64decode
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import field
+
+from ..errors import BodyError
+from ..text import fastjson
+from .body import Body
+from .offsets import OffsetWrapper, TopicOffset
+
+_LONG_NAMES: Final = {
+    "consumerGroup": "c",
+    "topic": "t",
+    "retry": "r",
+    "startOffset": "so",
+    "queueId": "q",
+    "reviveQueueId": "rq",
+    "popTime": "pt",
+    "invisibleTime": "it",
+    "bitSet": "b",
+}
+
+
+class BatchAck(Body, frozen=True):
+    """Acks of messages of one pop of one queue. `retry` "0", "1" or "2" says from which topic they came."""
+
+    consumer_group: str | None = field(name="c", default=None)
+    topic: str | None = field(name="t", default=None)
+    retry: str | None = field(name="r", default=None)
+    start_offset: int = field(name="so", default=0)
+    queue_id: int = field(name="q", default=0)
+    revive_queue_id: int = field(name="rq", default=0)
+    pop_time: int = field(name="pt", default=0)
+    invisible_time: int = field(name="it", default=0)
+    bit_set: bytes | None = field(name="b", default=None)
+
+    def offsets(self) -> list[int]:
+        """The offsets acknowledged."""
+        bits = int.from_bytes(self.bit_set or b"", "little")
+        return [self.start_offset + position for position in range(bits.bit_length()) if bits >> position & 1]
+
+
+def bit_set_of(positions: Iterable[int]) -> bytes:
+    """Java's BitSet.toByteArray."""
+    bits = 0
+    for position in positions:
+        bits |= 1 << position
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+class BatchAckMessageRequestBody(Body, frozen=True):
+    """Body of 200151."""
+
+    broker_name: str | None = None
+    acks: list[BatchAck] | None = None
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
+        """Reads long member names too, and a bit set as numbers, as the official readers up to 5.3 do."""
+        if not data:
+            raise BodyError(f"{cls.__name__}: the body is missing")
+        members = fastjson.loads(data)
+        acks = members.get("acks") if isinstance(members, dict) else None
+        if isinstance(acks, list):
+            members["acks"] = [_with_short_names(ack) for ack in acks if isinstance(ack, dict)]
+        try:
+            return msgspec.convert(members, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise BodyError(f"{cls.__name__}: {error}") from error
+
+
+def _with_short_names(ack: dict[Any, Any]) -> dict[Any, Any]:
+    short = {_LONG_NAMES.get(name, name): value for name, value in ack.items() if value is not None}
+    bits = short.get("b")
+    try:
+        if isinstance(bits, list):
+            short["b"] = bytes(number & 0xFF for number in bits)  # Java bytes are signed
+        elif isinstance(bits, str):
+            short["b"] = b64decode(bits, validate=True)
+    except (TypeError, ValueError) as error:
+        raise BodyError(f"BatchAck: bit set {str(bits)[:40]!r}") from error
+    return short
+
+
+class OffsetOption(Body, frozen=True):
+    """Where a lite subscription starts: type POLICY (value 1 min, 2 max), OFFSET, TAIL_N or TIMESTAMP."""
+
+    type: str | None = None
+    value: int = 0
+
+
+class LiteSubscriptionDTO(Body, frozen=True):
+    """`action` is PARTIAL_ADD, PARTIAL_REMOVE, COMPLETE_ADD or COMPLETE_REMOVE."""
+
+    action: str | None = None
+    client_id: str | None = None
+    group: str | None = None
+    topic: str | None = None
+    lite_topic_set: list[str] | None = None
+    offset_option: OffsetOption | None = None
+    version: int = 0
+
+
+class LiteSubscriptionCtlRequestBody(Body, frozen=True):
+    """Body of 200071."""
+
+    subscription_set: list[LiteSubscriptionDTO] | None = None
+
+
+class GetBrokerLiteInfoResponseBody(Body, frozen=True):
+    """Answer to 200074."""
+
+    store_type: str | None = None
+    max_lmq_num: int = 0
+    current_lmq_num: int = 0
+    lite_subscription_count: int = 0
+    order_info_count: int = 0
+    cq_table_size: int = 0
+    offset_table_size: int = 0
+    event_map_size: int = 0
+    topic_meta: dict[str, int] | None = None
+    group_meta: dict[str, list[str]] | None = None
+
+
+class GetParentTopicInfoResponseBody(Body, frozen=True):
+    """Answer to 200075. `ttl` in minutes."""
+
+    topic: str | None = None
+    ttl: int = 0
+    groups: list[str] | None = None
+    lmq_num: int = 0
+    lite_topic_count: int = 0
+
+
+class ClientGroup(Body, frozen=True):
+    client_id: str | None = None
+    group: str | None = None
+
+
+class GetLiteTopicInfoResponseBody(Body, frozen=True):
+    """Answer to 200076."""
+
+    parent_topic: str | None = None
+    lite_topic: str | None = None
+    subscriber: list[ClientGroup] | None = None
+    topic_offset: TopicOffset | None = None
+    sharding_to_broker: bool = False
+
+
+class GetLiteClientInfoResponseBody(Body, frozen=True):
+    """Answer to 200077; times in ms."""
+
+    parent_topic: str | None = None
+    group: str | None = None
+    client_id: str | None = None
+    last_access_time: int = 0
+    last_consume_time: int = 0
+    lite_topic_count: int = 0
+    lite_topic_set: list[str] | None = None
+
+
+class LiteLagInfo(Body, frozen=True):
+    lite_topic: str | None = None
+    lag_count: int = 0
+    earliest_unconsumed_timestamp: int = 0
+
+
+class GetLiteGroupInfoResponseBody(Body, frozen=True):
+    """Answer to 200078."""
+
+    group: str | None = None
+    parent_topic: str | None = None
+    lite_topic: str | None = None
+    earliest_unconsumed_timestamp: int = -1
+    total_lag_count: int = 0
+    lite_topic_offset_wrapper: OffsetWrapper | None = None
+    lag_count_top_k: list[LiteLagInfo] | None = None
+    lag_timestamp_top_k: list[LiteLagInfo] | None = None

@@ -1,0 +1,161 @@
+"""RegisterBrokerBody: what a broker tells a name server about itself (103), in its two forms.
+
+Plain JSON (5.x always, 4.x by default), or with `compressed=true` one zlib stream of
+
+    int32 length + DataVersion JSON
+    int32 count, count x (int32 length + topic record)                see topic_config.py
+    int32 length + JSON list of filter servers
+    int32 count, count x (int32 length + TopicQueueMappingInfo JSON)  5.x writes it, 4.x ends before
+
+What the name server makes of it is `pocketmq.broker.name_server.route_table`.
+"""
+
+import struct
+import zlib
+from typing import Final
+
+from msgspec import field
+
+from ..errors import BodyError
+from ..text import fastjson
+from .body import Body
+from .data_version import DataVersion
+from .routes import TopicQueueMappingInfo
+from .topic_config import TopicConfig, from_text, to_text
+
+V5_0_0: Final = 413
+"""First version that writes the mapping section of the compressed form."""
+MAX_REGISTRATION_BYTES: Final = 64 * 1024 * 1024
+"""Longest content of a compressed registration: half a million topics."""
+_COMPRESSION_LEVEL: Final = 9
+_INT: Final = struct.Struct(">i")
+
+
+class LogicQueueMappingItem(Body, frozen=True):
+    """One generation of a logical queue: from `logic_offset` on it is `queue_id` of broker `bname` (5.x)."""
+
+    gen: int = 0
+    queue_id: int = 0
+    bname: str | None = None
+    logic_offset: int = 0
+    start_offset: int = 0
+    end_offset: int = -1
+    time_of_start: int = -1
+    time_of_end: int = -1
+
+
+class TopicQueueMappingDetail(TopicQueueMappingInfo, frozen=True):
+    """The whole mapping of a static topic on one broker (5.x); also body of 513."""
+
+    hosted_queues: dict[int, list[LogicQueueMappingItem]] | None = field(default_factory=dict)
+
+
+class TopicConfigAndQueueMapping(TopicConfig, frozen=True, kw_only=True):
+    """Answer to 351: a topic config, with its mapping when it is static and that was asked for."""
+
+    mapping_detail: TopicQueueMappingDetail | None = None
+
+
+class TopicConfigAndMappingSerializeWrapper(Body, frozen=True):
+    """Answer of a 5.x broker to 21, and the larger part of a registration."""
+
+    topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+    topic_queue_mapping_info_map: dict[str, TopicQueueMappingInfo] = field(default_factory=dict)
+    topic_queue_mapping_detail_map: dict[str, TopicQueueMappingDetail] = field(default_factory=dict)
+    mapping_data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class TopicQueueMappingSerializeWrapper(Body, frozen=True):
+    """topicQueueMapping.json: static topics (5.x)."""
+
+    topic_queue_mapping_info_map: dict[str, TopicQueueMappingDetail] | None = None
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class RegisterBrokerBody(Body, frozen=True):
+    """Official RegisterBrokerBody. Below V3_0_11 brokers send the wrapper alone."""
+
+    topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = field(
+        default_factory=TopicConfigAndMappingSerializeWrapper
+    )
+    filter_server_list: list[str] = field(default_factory=list)
+
+    def encode_compressed(self, *, emulate: int = 5) -> bytes:
+        """The form of that line; a 4.x name server cannot read that of 5.x."""
+        wrapper = self.topic_config_serialize_wrapper
+        parts = [_sized(fastjson.dumps(wrapper.data_version)), _INT.pack(len(wrapper.topic_config_table))]
+        parts += [
+            _sized(to_text(config, emulate=emulate).encode())
+            for config in wrapper.topic_config_table.values()
+        ]
+        parts.append(_sized(fastjson.dumps(self.filter_server_list)))
+        if emulate >= 5:
+            parts.append(_INT.pack(len(wrapper.topic_queue_mapping_info_map)))
+            parts += [_sized(info.encode()) for info in wrapper.topic_queue_mapping_info_map.values()]
+        return zlib.compress(b"".join(parts), _COMPRESSION_LEVEL)
+
+
+def decode_compressed_registration(data: bytes | memoryview, version: int) -> RegisterBrokerBody:
+    """The compressed form; `version` (ordinal) of the request says whether the mapping section follows."""
+    reader = _Reader(_inflated(data))
+    data_version = fastjson.decode(reader.sized(), DataVersion)
+    configs = (from_text(reader.sized().decode("utf-8", "replace")) for _ in range(reader.integer()))
+    table = {config.name: config for config in configs}
+    filter_servers = fastjson.decode(reader.sized(), list[str])
+    mapping: dict[str, TopicQueueMappingInfo] = {}
+    if version >= V5_0_0:
+        for _ in range(reader.integer()):
+            info = TopicQueueMappingInfo.decode(reader.sized())
+            mapping[info.topic or ""] = info
+    return RegisterBrokerBody(
+        topic_config_serialize_wrapper=TopicConfigAndMappingSerializeWrapper(
+            topic_config_table=table, data_version=data_version, topic_queue_mapping_info_map=mapping
+        ),
+        filter_server_list=filter_servers,
+    )
+
+
+def body_crc32(data: bytes | memoryview) -> int:
+    """Header field `bodyCrc32` of 103: over the body as sent, sign bit cleared (official UtilAll.crc32)."""
+    return zlib.crc32(data) & 0x7FFFFFFF
+
+
+def _sized(content: bytes) -> bytes:
+    return _INT.pack(len(content)) + content
+
+
+def _inflated(data: bytes | memoryview) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        content = inflater.decompress(data, MAX_REGISTRATION_BYTES + 1)
+    except zlib.error as error:
+        raise BodyError(f"RegisterBrokerBody: {error}") from error
+    if len(content) > MAX_REGISTRATION_BYTES:
+        raise BodyError(f"RegisterBrokerBody: more than {MAX_REGISTRATION_BYTES} bytes when inflated")
+    return content
+
+
+class _Reader:
+    """Takes the sections off one after the other."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._position = 0
+
+    def integer(self) -> int:
+        value: int = _INT.unpack(self._bytes(_INT.size))[0]
+        if value < 0:
+            raise BodyError(
+                f"RegisterBrokerBody: count or length {value} at byte {self._position - _INT.size}"
+            )
+        return value
+
+    def sized(self) -> bytes:
+        return self._bytes(self.integer())
+
+    def _bytes(self, length: int) -> bytes:
+        start, self._position = self._position, self._position + length
+        if self._position > len(self._content):
+            raise BodyError(f"RegisterBrokerBody: ends inside a section of {length} bytes at byte {start}")
+        return self._content[start : self._position]

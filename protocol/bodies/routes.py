@@ -1,0 +1,102 @@
+"""Bodies of the name server: routes, clusters, lists of topics, key-value tables.
+
+The route of a topic is written in two dialects (below); everything else has one form. Registrations stand in
+`registration.py`, the next to read.
+
+    default     {"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},...
+    standard    {"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.1:10911"},...
+"""
+
+from typing import Final
+
+from msgspec import field
+
+from ..text import fastjson
+from .body import Body
+
+V4_9_4: Final = 401
+"""First client version that is answered in standard JSON unasked."""
+
+
+class BrokerData(Body, frozen=True):
+    """Addresses of one broker group. `broker_addrs`: id 0 is the master; None in neither line's answers.
+
+    4.x has no `enable_acting_master`: None leaves it out."""
+
+    cluster: str | None = None
+    broker_name: str | None = None
+    broker_addrs: dict[int, str] | None = None
+    zone_name: str | None = None
+    enable_acting_master: bool | None = False
+
+
+class QueueData(Body, frozen=True):
+    """Queues of a topic on one broker group."""
+
+    broker_name: str | None = None
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+    perm: int = 0
+    topic_sys_flag: int = 0
+
+
+class TopicQueueMappingInfo(Body, frozen=True):
+    """Which logical queues of a static topic (5.x) a broker holds: `curr_id_map` logical to physical id."""
+
+    topic: str | None = None
+    scope: str | None = "__global__"
+    total_queues: int = 0
+    bname: str | None = None
+    epoch: int = 0
+    dirty: bool = False
+    curr_id_map: dict[int, int] | None = field(default_factory=dict)
+
+
+class TopicRouteData(Body, frozen=True):
+    """Answer to 105: where the queues of a topic are."""
+
+    order_topic_conf: str | None = None
+    queue_datas: list[QueueData] = field(default_factory=list)
+    broker_datas: list[BrokerData] = field(default_factory=list)
+    filter_server_table: dict[str, list[str]] = field(default_factory=dict)
+    topic_queue_mapping_by_broker: dict[str, TopicQueueMappingInfo] | None = None
+
+    def encode_for(self, version: int, *, accept_standard_json_only: bool = False, emulate: int = 5) -> bytes:
+        """In the dialect for a client of that version (ordinal). 4.x also escapes what is not ASCII."""
+        if version < V4_9_4 and not accept_standard_json_only:
+            return self.encode()
+        return fastjson.dumps(self, quote_integer_keys=True, browser_compatible=emulate < 5)
+
+
+class ClusterInfo(Body, frozen=True):
+    """Answer to 106: broker groups by name, and the names in each cluster."""
+
+    broker_addr_table: dict[str, BrokerData] | None = None
+    cluster_addr_table: dict[str, list[str]] | None = None
+
+
+class TopicList(Body, frozen=True):
+    """Answer to 206, 224, 304, 305, 311-313, 343."""
+
+    topic_list: list[str] = field(default_factory=list)
+    broker_addr: str | None = None
+
+
+class KVTable(Body, frozen=True):
+    """Answer to 28, 103 and 219."""
+
+    table: dict[str, str] = field(default_factory=dict)
+
+
+class BrokerMemberGroup(Body, frozen=True):
+    """The members of a broker group by id (5.x)."""
+
+    cluster: str | None = None
+    broker_name: str | None = None
+    broker_addrs: dict[int, str] = field(default_factory=dict)
+
+
+class GetBrokerMemberGroupResponseBody(Body, frozen=True):
+    """Answer to 901."""
+
+    broker_member_group: BrokerMemberGroup | None = None

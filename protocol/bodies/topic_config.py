@@ -1,0 +1,90 @@
+"""TopicConfig: what a broker promises about one topic (queues, permissions, attributes).
+
+The value, its JSON and the one-line text of compressed registrations. The table of them, with the rules of
+creation, is `pocketmq.store.tables.topic_table`.
+
+    topicName readQueueNums writeQueueNums perm topicFilterType [attributes JSON]      separated by one space
+
+The text has no order flag and no topicSysFlag: the official writer drops them too.
+"""
+
+from typing import Final
+
+from msgspec import field
+
+from ..errors import BodyError
+from ..text import fastjson
+from .body import Body
+from .data_version import DataVersion
+
+DEFAULT_QUEUE_NUMS: Final = 16
+SINGLE_TAG: Final = "SINGLE_TAG"
+MULTI_TAG: Final = "MULTI_TAG"
+
+
+class TopicConfig(Body, frozen=True, kw_only=True):
+    """Official TopicConfig. `perm`: 4 read, 2 write, 1 inherit. `attributes` are unknown to 4.x."""
+
+    topic_name: str | None = None
+    read_queue_nums: int = DEFAULT_QUEUE_NUMS
+    write_queue_nums: int = DEFAULT_QUEUE_NUMS
+    perm: int = 6
+    topic_filter_type: str = SINGLE_TAG
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """`topic_name` of a config that stands in a table."""
+        return self.topic_name or ""
+
+    @property
+    def message_type(self) -> str:
+        """`NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`, `MIXED`, `PRIORITY`, `LITE` or `UNSPECIFIED`."""
+        return self.attributes.get("message.type", "NORMAL")
+
+
+class TopicConfigSerializeWrapper(Body, frozen=True, kw_only=True):
+    """Official TopicConfigSerializeWrapper: topics.json, and the answer of a 4.x broker to 21."""
+
+    topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
+    data_version: DataVersion = field(default_factory=DataVersion)
+
+
+class CreateTopicListRequestBody(Body, frozen=True):
+    """Body of 18; attribute keys are prefixed with `+` or `-`."""
+
+    topic_config_list: list[TopicConfig] | None = None
+
+
+def to_text(config: TopicConfig, *, emulate: int = 5) -> str:
+    """Official TopicConfig.encode. A 4.x reader refuses more than five fields."""
+    numbers = f"{config.read_queue_nums} {config.write_queue_nums} {config.perm}"
+    text = f"{config.topic_name} {numbers} {config.topic_filter_type}"
+    return text if emulate < 5 else f"{text} {fastjson.dumps(config.attributes).decode()}"
+
+
+def from_text(text: str) -> TopicConfig:
+    """Official TopicConfig.decode: 5 fields, in 5.x a sixth; attributes that do not parse are dropped."""
+    parts = text.split(" ")
+    if len(parts) < 5:
+        raise BodyError(f"topic record of {len(parts)} fields: {text[:80]!r}")
+    try:
+        read_queue_nums, write_queue_nums, perm = map(int, parts[1:4])
+    except ValueError as error:
+        raise BodyError(f"topic record: {text[:80]!r}") from error
+    attributes: dict[str, str] = {}
+    if len(parts) > 5 and parts[5]:
+        try:
+            attributes = fastjson.decode(parts[5], dict[str, str])
+        except BodyError:
+            pass  # as the official reader does: the topic counts more than its attributes
+    return TopicConfig(
+        topic_name=parts[0],
+        read_queue_nums=read_queue_nums,
+        write_queue_nums=write_queue_nums,
+        perm=perm,
+        topic_filter_type=parts[4],
+        attributes=attributes,
+    )

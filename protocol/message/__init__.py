@@ -1,0 +1,14 @@
+"""pocketmq.protocol.message
+
+batch.py          The body of a batch send (code 320)
+compression.py    Compressed message bodies
+flags.py          Bit fields of the protocol
+message_queue.py  MessageQueue
+offset_id.py      The broker's message id ("offset message id")
+pop_receipt.py    The texts of pop
+properties.py     Message properties
+record.py         The stored message ("record")
+tags.py           Java's `String.hashCode`, and the tag code that consumers filter by
+topics.py         Topic and group names
+unique_id.py      The client's message id, property UNIQ_KEY
+"""

@@ -1,0 +1,60 @@
+"""The broker's message id ("offset message id"): where a record was stored, as upper-case hexadecimal text.
+
+    +-----------------+----------+---------------------+
+    | IP  4 or 16     | port  4  | physical offset  8  |      32 or 56 characters
+    +-----------------+----------+---------------------+
+
+Not the id a client makes up for its message: that is `unique_id.py`. Official class: MessageDecoder. Hosts travel
+packed (IP, then port as int32) exactly as they stand in records; `pack_host` and `unpack_host` convert.
+"""
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+import msgspec
+
+from ..errors import BodyError
+
+
+class MessageId(msgspec.Struct, frozen=True):
+    """A decoded offset message id."""
+
+    host: bytes
+    """IP (4 or 16 bytes) then port (int32), as in records."""
+    physical_offset: int
+
+
+def encode_message_id(store_host: bytes, physical_offset: int) -> str:
+    """`store_host` is the packed 8 or 20 bytes of the record."""
+    return (store_host + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
+
+
+def encode_message_ids(store_host: bytes, physical_offsets: Iterable[int]) -> str:
+    """The ids of a batch, joined by commas."""
+    host = store_host.hex().upper()
+    return ",".join([f"{host}{offset:016X}" for offset in physical_offsets])
+
+
+def decode_message_id(text: str) -> MessageId:
+    """Raises BodyError when `text` is not 32 or 56 hexadecimal characters."""
+    if len(text) not in (32, 56):
+        raise BodyError(f"not an offset message id (32 or 56 hexadecimal characters): {text!r}")
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError as error:
+        raise BodyError(f"not an offset message id (not hexadecimal): {text!r}") from error
+    if len(raw) * 2 != len(text):
+        raise BodyError(f"not an offset message id (blanks inside): {text!r}")
+    return MessageId(raw[:-8], int.from_bytes(raw[-8:], "big", signed=True))
+
+
+def pack_host(address: str, port: int) -> bytes:
+    """`("10.0.0.8", 50123)` to the 8 bytes (IPv6: 20) of a record. Raises ValueError for a name."""
+    return ip_address(address).packed + port.to_bytes(4, "big")
+
+
+def unpack_host(host: bytes | memoryview) -> tuple[str, int]:
+    """The address text and the port of a packed host."""
+    address = bytes(host[:-4])
+    text = str(IPv4Address(address)) if len(address) == 4 else str(IPv6Address(address))
+    return text, int.from_bytes(host[-4:], "big")

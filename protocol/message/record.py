@@ -1,0 +1,272 @@
+"""The stored message ("record"): the bytes of the commit log, of pull replies and of every "view message" reply.
+
+    byte  field                         bytes
+       0  totalSize                     4        the whole record
+       4  magic                         4        V1 0xDAA320A7, V2 0xDAA320AB
+       8  bodyCRC                       4        CRC-32 of the stored body, & 0x7FFFFFFF; 0 without a body
+      12  queueId                       4
+      16  flag                          4        the user's number
+      20  queueOffset                   8        index in the queue
+      28  physicalOffset                8        position of this record in the commit log
+      36  sysFlag                       4        flags.py; bits 0x10 and 0x20 widen the hosts below by 12 bytes
+      40  bornTimestamp                 8        producer's clock, ms
+      48  bornHost                      8 | 20   IP, then port (4)
+      56  storeTimestamp                8        broker's clock, ms
+      64  storeHost                     8 | 20
+      72  reconsumeTimes                4
+      76  preparedTransactionOffset     8
+      84  bodyLength, body              4 + n
+      88  topicLength, topic            1 + n    V2: 2 + n
+          propertiesLength, properties  2 + n    signed: at most 32767
+
+Big-endian throughout; the byte column is for two IPv4 hosts and an empty body. At the end of a log file stands
+the filler: int32 bytes left, int32 magic 0xCBD43194. Offsets and lengths are checked here, meanings are not.
+Official classes: MessageDecoder, MessageExtEncoder, CommitLog.checkMessageAndReturnSize.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+import msgspec
+
+from ..errors import BodyError
+from .flags import BORN_HOST_IPV6, STORE_HOST_IPV6
+
+MAGIC_V1 = -626843481
+MAGIC_V2 = -626843477
+BLANK_MAGIC = -875286124
+
+BLANK = 0
+"""`measure_record`: the end-of-file filler stands here, go on at the next file."""
+INVALID = -1
+"""`measure_record`: no record stands here."""
+
+HEADS = (
+    struct.Struct(">iiiiiqqiq8sq8siqi"),
+    struct.Struct(">iiiiiqqiq20sq8siqi"),
+    struct.Struct(">iiiiiqqiq8sq20siqi"),
+    struct.Struct(">iiiiiqqiq20sq20siqi"),
+)
+"""Everything up to and with bodyLength; pick with `(sys_flag >> 4) & 3`."""
+assert [head.size for head in HEADS] == [88, 100, 100, 112]
+
+FILLER = struct.Struct(">ii")
+MIN_RECORD_BYTES = 91
+MAX_TOPIC_BYTES_V1 = 127
+MAX_PROPERTIES_BYTES = 32767
+CRC_PROPERTY_BYTES = 20
+
+_SIZE_MAGIC = struct.Struct(">ii")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_LONG = struct.Struct(">q")
+
+
+class RecordError(BodyError):
+    """The bytes are not a record: cut off, of an unknown version, or with lengths that contradict each other."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A decoded record. `body` and `properties` are views of the bytes it was decoded from."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    body: bytes | memoryview
+    properties: bytes | memoryview
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = bytes(8)
+    store_timestamp: int = 0
+    store_host: bytes = bytes(8)
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+    body_crc: int = 0
+    size: int = 0
+    magic: int = MAGIC_V1
+
+
+def body_crc(body: bytes | memoryview) -> int:
+    """CRC-32 without its top bit, as records carry it."""
+    return zlib.crc32(body) & 0x7FFFFFFF
+
+
+def measure_record(data: memoryview, position: int, end: int, *, check_crc: bool = True) -> int:
+    """Size of the record at `position`, or BLANK, or INVALID; never raises for any bytes.
+
+    `end` is where readable bytes stop: a record that reaches beyond it is INVALID.
+    """
+    left = end - position
+    if left < 8:
+        return INVALID
+    size: int
+    size, magic = _SIZE_MAGIC.unpack_from(data, position)
+    if magic == BLANK_MAGIC:
+        return BLANK
+    if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES or size > left:
+        return INVALID
+    record_end = position + size
+    body_start = position + HEADS[(data[position + 39] >> 4) & 3].size
+    if body_start + 3 > record_end:
+        return INVALID
+    (body_length,) = _INT.unpack_from(data, body_start - 4)
+    topic_start = body_start + body_length + (1 if magic == MAGIC_V1 else 2)
+    if body_length < 0 or topic_start + 2 > record_end:
+        return INVALID
+    if magic == MAGIC_V1:
+        # The length is a signed byte: official readers fail above 127.
+        topic_length = data[topic_start - 1]
+        if topic_length > MAX_TOPIC_BYTES_V1:
+            return INVALID
+    else:
+        (topic_length,) = _SHORT.unpack_from(data, topic_start - 2)
+    properties_start = topic_start + topic_length + 2
+    if topic_length < 0 or properties_start > record_end:
+        return INVALID
+    if properties_start + _SHORT.unpack_from(data, properties_start - 2)[0] != record_end:
+        return INVALID
+    if check_crc and body_length:
+        stored = _INT.unpack_from(data, position + 8)[0]
+        if zlib.crc32(data[body_start : body_start + body_length]) & 0x7FFFFFFF != stored:
+            return INVALID
+    return size
+
+
+def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
+    """The record at `position`; what follows it is not looked at. Raises RecordError.
+
+    The CRC is not checked, as nowhere on the official read path: `body_crc(record.body)` does.
+    """
+    view = memoryview(data)
+    size = measure_record(view, position, len(view), check_crc=False)
+    if size <= 0:
+        raise RecordError(
+            f"no record at byte {position} of {len(view)}: {bytes(view[position : position + 8]).hex()}"
+        )
+    head = HEADS[(view[position + 39] >> 4) & 3]
+    (
+        *_,
+        magic,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
+        sys_flag,
+        born_timestamp,
+        born_host,
+        store_timestamp,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+        body_length,
+    ) = head.unpack_from(view, position)
+    body_start = position + head.size
+    topic_start = body_start + body_length + (1 if magic == MAGIC_V1 else 2)
+    width = view[topic_start - 1] if magic == MAGIC_V1 else _SHORT.unpack_from(view, topic_start - 2)[0]
+    topic_end = topic_start + width
+    return Record(
+        str(view[topic_start:topic_end], "utf-8", "replace"),
+        queue_id,
+        queue_offset,
+        physical_offset,
+        view[body_start : body_start + body_length],
+        view[topic_end + 2 : position + size],
+        flag,
+        sys_flag,
+        born_timestamp,
+        born_host,
+        store_timestamp,
+        store_host,
+        reconsume_times,
+        prepared_transaction_offset,
+        crc,
+        size,
+        magic,
+    )
+
+
+def decode_records(data: bytes | memoryview) -> Iterator[Record]:
+    """The records of a pull reply, which stand back to back. Raises RecordError at the first that is none."""
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
+        record = decode_record(view, position)
+        yield record
+        position += record.size
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes of `record`; `size` and `body_crc` are computed, the host bits of `sys_flag` follow the hosts.
+
+    V2 is written when the topic needs it, whatever `magic` says. Raises RecordError for what no record can hold.
+    """
+    topic = record.topic.encode()
+    properties = record.properties
+    if len(topic) > MAX_PROPERTIES_BYTES or len(properties) > MAX_PROPERTIES_BYTES:
+        raise RecordError(
+            f"topic of {len(topic)} or properties of {len(properties)} bytes; the limit is 32767"
+        )
+    version_2 = record.magic == MAGIC_V2 or len(topic) > MAX_TOPIC_BYTES_V1
+    sys_flag = sys_flag_for_hosts(record.sys_flag, record.born_host, record.store_host)
+    head = HEADS[(sys_flag >> 4) & 3]
+    topic_head = _SHORT.pack(len(topic)) if version_2 else bytes((len(topic),))
+    size = head.size + len(record.body) + len(topic_head) + len(topic) + 2 + len(properties)
+    packed = head.pack(
+        size,
+        MAGIC_V2 if version_2 else MAGIC_V1,
+        body_crc(record.body),
+        record.queue_id,
+        record.flag,
+        record.queue_offset,
+        record.physical_offset,
+        sys_flag,
+        record.born_timestamp,
+        record.born_host,
+        record.store_timestamp,
+        record.store_host,
+        record.reconsume_times,
+        record.prepared_transaction_offset,
+        len(record.body),
+    )
+    return b"".join((packed, record.body, topic_head, topic, _SHORT.pack(len(properties)), properties))
+
+
+def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> int:
+    """`sys_flag` with the two IPv6 bits as the packed hosts demand. Raises RecordError for any other length."""
+    if len(born_host) not in (8, 20) or len(store_host) not in (8, 20):
+        raise RecordError(f"a packed host is 8 or 20 bytes, not {len(born_host)} and {len(store_host)}")
+    flag = sys_flag & ~(BORN_HOST_IPV6 | STORE_HOST_IPV6)
+    if len(born_host) == 20:
+        flag |= BORN_HOST_IPV6
+    if len(store_host) == 20:
+        flag |= STORE_HOST_IPV6
+    return flag
+
+
+def queue_offset_of(record: memoryview) -> int:
+    """queueOffset of a whole record."""
+    return int.from_bytes(record[20:28], "big", signed=True)
+
+
+def store_timestamp_of(record: memoryview) -> int:
+    """storeTimestamp of the record that starts at byte 0, in ms."""
+    position = 68 if record[39] & BORN_HOST_IPV6 else 56
+    timestamp: int = _LONG.unpack_from(record, position)[0]
+    return timestamp
+
+
+def crc_property(record: bytes | memoryview) -> bytes:
+    """The 20-byte property that ends a record under `enabledAppendPropCRC`, covering all bytes before it.
+
+    Ten decimal digits, least significant first: official brokers compute it in place without reversing.
+    """
+    return b"__CRC32#\x01" + f"{body_crc(record):010d}"[::-1].encode() + b"\x02"
+
+
+def has_valid_crc_property(record: memoryview) -> bool:
+    """True if `record` (exactly one, whole) ends in the property that `crc_property` gives for the rest of it."""
+    return record[-CRC_PROPERTY_BYTES:] == crc_property(record[:-CRC_PROPERTY_BYTES])

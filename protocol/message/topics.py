@@ -1,0 +1,154 @@
+"""Topic and group names: how they are built, which are reserved, which are refused.
+
+The texts of refusals are the official ones, since clients show them. Which topics a broker holds is the topic
+table's business (`pocketmq.store.tables.topic_table`)."""
+
+import re
+from typing import Final
+
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+LMQ_PREFIX: Final = "%LMQ%"
+SYSTEM_PREFIX: Final = "rmq_sys_"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+ROCKSDB_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
+ROCKSDB_OP_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
+CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
+TIMER_TOPIC: Final = "rmq_sys_wheel_timer"
+
+SYSTEM_TOPICS_OF_5: Final = frozenset({CHECKPOINT_TOPIC, ROCKSDB_HALF_TOPIC, ROCKSDB_OP_HALF_TOPIC})
+"""Reserved names that the 4.9 line does not know."""
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+        TRACE_TOPIC,
+        HALF_TOPIC,
+        OP_HALF_TOPIC,
+        CHECK_MAX_TIME_TOPIC,
+    }
+    | SYSTEM_TOPICS_OF_5
+)
+"""Names no administrator may create or delete; each broker adds the topics named after itself and its
+cluster."""
+UNSENDABLE_TOPICS: Final = SYSTEM_TOPICS - {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, CHECKPOINT_TOPIC}
+
+MAX_TOPIC_LENGTH: Final = 127
+MAX_RETRY_TOPIC_LENGTH: Final = 255
+MAX_GROUP_LENGTH: Final = 120
+
+_LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
+_LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+
+
+def retry_topic(group: str) -> str:
+    """Where messages of a group wait for their next try (official MixAll.getRetryTopic)."""
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    """Where messages of a group end after the last try (official MixAll.getDLQTopic)."""
+    return DLQ_PREFIX + group
+
+
+def reply_topic(cluster_name: str) -> str:
+    """Topic of the replies of request/reply (official MixAll.getReplyTopic)."""
+    return f"{cluster_name}_REPLY_TOPIC"
+
+
+def revive_topic(cluster_name: str) -> str:
+    """Topic of the pop check points and acks (official PopAckConstants.buildClusterReviveTopic)."""
+    return f"{SYSTEM_PREFIX}REVIVE_LOG_{cluster_name}"
+
+
+def sync_member_topic(broker_name: str) -> str:
+    """Registered by every broker of a group so that its members find each other."""
+    return f"{SYSTEM_PREFIX}SYNC_BROKER_MEMBER_{broker_name}"
+
+
+def pop_retry_topic(topic: str, group: str, *, v2: bool = False) -> str:
+    """Retry topic of pop consumption (official KeyBuilder). `v2` separates with `+`, a character no name may
+    hold."""
+    return f"{RETRY_PREFIX}{group}{'+' if v2 else '_'}{topic}"
+
+
+def is_retry_topic(topic: str) -> bool:
+    return topic.startswith(RETRY_PREFIX)
+
+
+def is_dlq_topic(topic: str) -> bool:
+    return topic.startswith(DLQ_PREFIX)
+
+
+def is_lmq(name: str) -> bool:
+    """Light queues and the groups on them; they stand in no table."""
+    return name.startswith(LMQ_PREFIX)
+
+
+def is_system_group(group: str) -> bool:
+    return group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def group_of_retry_topic(topic: str) -> str:
+    """`%RETRY%g` and `%DLQ%g` to `g`; any other name unchanged."""
+    return topic.removeprefix(RETRY_PREFIX) if is_retry_topic(topic) else topic.removeprefix(DLQ_PREFIX)
+
+
+def topic_refusal(topic: str, *, emulate: int = 5) -> str | None:
+    """Why a topic name is refused, in the official words of that line, or None (official
+    TopicValidator.validateTopic).
+
+    The broker answers it with INVALID_PARAMETER, in 4.x with SYSTEM_ERROR.
+    """
+    if not topic or topic.isspace():
+        return "The specified topic is blank."
+    if _LEGAL.fullmatch(topic) is None:
+        return (
+            f"The specified topic: {topic}, {_LEGAL_TEXT}"
+            if emulate >= 5
+            else f"The specified topic {_LEGAL_TEXT}"
+        )
+    if emulate < 5:
+        return (
+            "The specified topic is longer than topic max length." if len(topic) > MAX_TOPIC_LENGTH else None
+        )
+    if is_retry_topic(topic) or is_dlq_topic(topic):
+        if len(topic) <= MAX_RETRY_TOPIC_LENGTH:
+            return None
+        return (
+            f"The specified topic is DLQ or Retry topic: {topic}, and it's longer than topic max length: "
+            f"{MAX_RETRY_TOPIC_LENGTH}"
+        )
+    if len(topic) > MAX_TOPIC_LENGTH:
+        return f"The specified topic: {topic}, is longer than topic max length: {MAX_TOPIC_LENGTH}"
+    return None
+
+
+def group_refusal(group: str) -> str | None:
+    """Why a group name is refused, or None (official TopicValidator.validateGroup; 4.x checks no group
+    name)."""
+    if not group or group.isspace():
+        return "The specified group is blank."
+    if _LEGAL.fullmatch(group) is None:
+        return f"The specified group: {group}, {_LEGAL_TEXT}"
+    if len(group) > MAX_GROUP_LENGTH:
+        return f"The specified group: {group}, is longer than group max length: {MAX_GROUP_LENGTH}"
+    return None
+
+
+def is_unsendable_topic(topic: str) -> bool:
+    """Sending to it is answered NO_PERMISSION `Sending message to topic[T] is forbidden.`"""
+    return topic in UNSENDABLE_TOPICS

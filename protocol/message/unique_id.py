@@ -1,0 +1,90 @@
+"""The client's message id, property UNIQ_KEY: made by the producer, the `msgId` a Java program sees.
+
+    +------------+---------+--------------+------------------------+-----------+
+    | IP 4 or 16 | pid  2  | process  4   | ms since the month  4  | counter 2 |     32 or 56 hexadecimal characters
+    +------------+---------+--------------+------------------------+-----------+
+
+"Since the month" counts from local midnight of the first of the current month, so the year and month are not in the
+id: a reader guesses the latest month that is not in the future. Official class: MessageClientIDSetter.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from ..errors import BodyError
+
+
+class UniqueId(msgspec.Struct, frozen=True):
+    """A decoded UNIQ_KEY."""
+
+    ip: bytes
+    process_id: int
+    process_hash: int
+    created_ms: int
+    counter: int
+
+
+class UniqueIdMaker:
+    """Makes ids for one process. Not for threads: the owner is the task that sends.
+
+    `ip` is 4 or 16 bytes, `process_id` is cut to 16 bits, `process_hash` to 32 (Java uses the class loader's hash).
+    """
+
+    def __init__(self, ip: bytes, process_id: int, process_hash: int, now_ms: Callable[[], int]) -> None:
+        fixed = ip + (process_id & 0xFFFF).to_bytes(2, "big") + (process_hash & 0xFFFFFFFF).to_bytes(4, "big")
+        self._prefix = fixed.hex().upper()
+        self._now_ms = now_ms
+        self._month_start_ms = self._month_end_ms = 0
+        self._counter = 0
+        self._last_ms = -1
+        self._head = ""
+
+    def next(self) -> str:
+        """The next id; ids of one maker differ as long as fewer than 65536 are made in a millisecond."""
+        now_ms = self._now_ms()
+        if now_ms != self._last_ms:
+            self._last_ms = now_ms
+            self._head = self._prefix + self._moment(now_ms)
+        counter = self._counter
+        self._counter = (counter + 1) & 0xFFFF
+        return f"{self._head}{counter:04X}"
+
+    def _moment(self, now_ms: int) -> str:
+        if now_ms >= self._month_end_ms:
+            self._month_start_ms, self._month_end_ms = month_around(now_ms)
+        # A clock set back over the turn of the month counts as the month's first moment, as in Java.
+        elapsed_ms = max(now_ms - self._month_start_ms, 0)
+        return f"{elapsed_ms & 0xFFFFFFFF:08X}"
+
+
+def decode_unique_id(text: str, now_ms: int) -> UniqueId:
+    """`now_ms` settles the month. Raises BodyError unless `text` is 32 or 56 hexadecimal characters."""
+    if len(text) not in (32, 56):
+        raise BodyError(f"not a unique message id (32 or 56 hexadecimal characters): {text!r}")
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError as error:
+        raise BodyError(f"not a unique message id (not hexadecimal): {text!r}") from error
+    if len(raw) * 2 != len(text):
+        raise BodyError(f"not a unique message id (blanks inside): {text!r}")
+    elapsed_ms = int.from_bytes(raw[-6:-2], "big")
+    month_start_ms, _ = month_around(now_ms)
+    if month_start_ms + elapsed_ms >= now_ms:
+        month_start_ms, _ = month_around(month_start_ms - 1)
+    return UniqueId(
+        ip=raw[:-12],
+        process_id=int.from_bytes(raw[-12:-10], "big"),
+        process_hash=int.from_bytes(raw[-10:-6], "big"),
+        created_ms=month_start_ms + elapsed_ms,
+        counter=int.from_bytes(raw[-2:], "big"),
+    )
+
+
+def month_around(moment_ms: int) -> tuple[int, int]:
+    """First and end (exclusive) of the local month that holds `moment_ms`, in epoch milliseconds."""
+    start = datetime.fromtimestamp(moment_ms / 1000).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    year, month = (start.year + 1, 1) if start.month == 12 else (start.year, start.month + 1)
+    end = start.replace(year=year, month=month)
+    return int(start.timestamp() * 1000), int(end.timestamp() * 1000)

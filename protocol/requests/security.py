@@ -1,0 +1,124 @@
+"""Users and their rights: access keys of 4.9 (50-53), users and policies of 5.x (3001-3010).
+
+Not here: how a request is signed.
+"""
+
+from ..wire.schema import NoReply, Reply, Request, request
+
+
+@request(50)
+class UpdateAndCreateAclConfig(Request[NoReply], frozen=True, kw_only=True):
+    """Make an access key or change it, 4.9 only. `CreateAccessConfigRequestHeader`; lists joined by commas."""
+
+    access_key: str
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: bool = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: str | None = None
+    group_perms: str | None = None
+
+
+@request(51)
+class DeleteAclConfig(Request[NoReply], frozen=True, kw_only=True):
+    """Remove an access key, 4.9 only. `DeleteAccessConfigRequestHeader`."""
+
+    access_key: str
+
+
+class GetBrokerClusterAclInfoReply(Reply, frozen=True, kw_only=True):
+    """Versions of the access files, as JSON text. `GetBrokerAclConfigResponseHeader`."""
+
+    version: str
+    all_acl_file_version: str | None = None
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+
+
+@request(52)
+class GetBrokerClusterAclInfo(Request[GetBrokerClusterAclInfoReply], frozen=True, kw_only=True):
+    """Which access files a broker has, 4.9 only."""
+
+
+@request(53)
+class UpdateGlobalWhiteAddrsConfig(Request[NoReply], frozen=True, kw_only=True):
+    """Addresses that need no key, 4.9 only, joined by commas. `UpdateGlobalWhiteAddrsConfigRequestHeader`."""
+
+    global_white_addrs: str
+    acl_file_full_path: str | None = None
+    """Marked mandatory, but mqadmin leaves it away; then plain_acl.yml is meant."""
+
+
+@request(3001)
+class AuthCreateUser(Request[NoReply], frozen=True, kw_only=True):
+    """Make a user. `CreateUserRequestHeader`; body UserInfo."""
+
+    username: str | None = None
+
+
+@request(3002)
+class AuthUpdateUser(Request[NoReply], frozen=True, kw_only=True):
+    """Change a user. `UpdateUserRequestHeader`; body UserInfo."""
+
+    username: str | None = None
+
+
+@request(3003)
+class AuthDeleteUser(Request[NoReply], frozen=True, kw_only=True):
+    """Remove a user. `DeleteUserRequestHeader`."""
+
+    username: str | None = None
+
+
+@request(3004)
+class AuthGetUser(Request[NoReply], frozen=True, kw_only=True):
+    """One user. `GetUserRequestHeader`; the reply's body is UserInfo, or none."""
+
+    username: str | None = None
+
+
+@request(3005)
+class AuthListUser(Request[NoReply], frozen=True, kw_only=True):
+    """Users whose name holds the filter. `ListUsersRequestHeader`; the reply's body is a list of UserInfo."""
+
+    filter: str | None = None
+
+
+@request(3006)
+class AuthCreateAcl(Request[NoReply], frozen=True, kw_only=True):
+    """Give rights to a subject, `User:name`. `CreateAclRequestHeader`; body AclInfo."""
+
+    subject: str | None = None
+
+
+@request(3007)
+class AuthUpdateAcl(Request[NoReply], frozen=True, kw_only=True):
+    """Change the rights of a subject. `UpdateAclRequestHeader`; body AclInfo."""
+
+    subject: str | None = None
+
+
+@request(3008)
+class AuthDeleteAcl(Request[NoReply], frozen=True, kw_only=True):
+    """Take rights away, of one policy type or resource if named. `DeleteAclRequestHeader`."""
+
+    subject: str | None = None
+    policy_type: str | None = None
+    resource: str | None = None
+
+
+@request(3009)
+class AuthGetAcl(Request[NoReply], frozen=True, kw_only=True):
+    """The rights of a subject. `GetAclRequestHeader`; the reply's body is AclInfo, or none."""
+
+    subject: str | None = None
+
+
+@request(3010)
+class AuthListAcl(Request[NoReply], frozen=True, kw_only=True):
+    """Rights by subject and resource. `ListAclsRequestHeader`; the reply's body is a list of AclInfo."""
+
+    subject_filter: str | None = None
+    resource_filter: str | None = None

@@ -1,0 +1,122 @@
+"""Requests that put messages into the broker: send, batch, reply, send back, recall.
+
+Every send exists in two spellings: the long one (10, 324) and V2 (310, 320, 325), whose fields are single letters
+on the wire. Both have the same attribute names here, so a handler does not care which came (`AnySend`).
+Not here: the property text (`message/properties.py`), the batch body (`message/record.py`).
+"""
+
+from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
+
+
+class SendMessageReply(Reply, frozen=True, kw_only=True):
+    """Where a message was stored; the reply to all five sends. `SendMessageResponseHeader`.
+
+    `msg_id` is the offset message id (a comma list for a batch), `queue_offset` the first of a batch.
+    `batch_uniq_id` only for a batch the broker itself keeps together, absent otherwise. `msg_region` and
+    `trace_on` are put beside the official header. Clients read these fields unchecked: they must be there.
+    """
+
+    msg_id: str
+    queue_id: Int
+    queue_offset: Long
+    transaction_id: str | None = None
+    batch_uniq_id: str | None = None
+    recall_handle: str | None = None
+    msg_region: str | None = field(name="MSG_REGION", default=None)
+    trace_on: bool | None = field(name="TRACE_ON", default=None)
+
+
+@request(10)
+class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
+    """Store the body as one message. `SendMessageRequestHeader`.
+
+    `default_topic` is the template of a topic yet to be made, `queue_id` -1 lets the broker pick,
+    `born_timestamp` is in ms, `properties` the property text, `max_reconsume_times` counts only for `%RETRY%`.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    properties: str | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool = False
+    batch: bool = False
+    max_reconsume_times: Int | None = None
+    broker_name: str | None = field(name="bname", default=None)
+
+
+@request(310)
+class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
+    """`SendMessage` in letters, what clients send by default. `SendMessageRequestHeaderV2`."""
+
+    producer_group: str = field(name="a")
+    topic: str = field(name="b")
+    default_topic: str = field(name="c")
+    default_topic_queue_nums: Int = field(name="d")
+    queue_id: Int = field(name="e")
+    sys_flag: Int = field(name="f")
+    born_timestamp: Long = field(name="g")
+    flag: Int = field(name="h")
+    properties: str | None = field(name="i", default=None)
+    reconsume_times: Int | None = field(name="j", default=None)
+    unit_mode: bool = field(name="k", default=False)
+    max_reconsume_times: Int | None = field(name="l", default=None)
+    batch: bool = field(name="m", default=False)
+    broker_name: str | None = field(name="n", default=None)
+
+
+@request(320)
+class SendBatchMessage(SendMessageV2, frozen=True, kw_only=True):
+    """Several messages for one queue, back to back in the body; `batch` is true."""
+
+
+@request(324)
+class SendReplyMessage(SendMessage, frozen=True, kw_only=True):
+    """A consumer's answer to a requester, pushed on as `PushReplyMessageToClient`. Stored only if so configured."""
+
+
+@request(325)
+class SendReplyMessageV2(SendMessageV2, frozen=True, kw_only=True):
+    """`SendReplyMessage` in letters, what clients send by default."""
+
+
+AnySend = SendMessage | SendMessageV2
+"""Any of the five sends: the subclasses are one of these two."""
+
+
+@request(36)
+class ConsumerSendMsgBack(Request[NoReply], frozen=True, kw_only=True):
+    """A message the consumer could not handle, to come again later. `ConsumerSendMsgBackRequestHeader`.
+
+    `offset` is its commit-log position. `delay_level` 0: the broker decides, -1: dead letter, n: that level.
+    """
+
+    offset: Long
+    group: str
+    delay_level: Int
+    origin_msg_id: str | None = None
+    origin_topic: str | None = None
+    unit_mode: bool = False
+    max_reconsume_times: Int | None = None
+    broker_name: str | None = field(name="bname", default=None)
+
+
+class RecallMessageReply(Reply, frozen=True, kw_only=True):
+    """The unique id of the message taken back. `RecallMessageResponseHeader`."""
+
+    msg_id: str
+
+
+@request(370)
+class RecallMessage(Request[RecallMessageReply], frozen=True, kw_only=True):
+    """Take back a timed message before its time, by the handle its send gave. `RecallMessageRequestHeader`."""
+
+    producer_group: str | None = None
+    topic: str
+    recall_handle: str
+    broker_name: str | None = field(name="bname", default=None)

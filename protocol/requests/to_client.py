@@ -1,0 +1,110 @@
+"""Requests a broker sends to a client, on the connection the client opened.
+
+307 and 309 are also what a tool sends to the broker, which passes them on to the client named. Not here: the
+transaction check (`transaction.py`).
+"""
+
+from ..wire.schema import Int, Long, NoReply, Request, request
+
+
+@request(40)
+class NotifyConsumerIdsChanged(Request[NoReply], frozen=True, kw_only=True):
+    """One-way: the members of a group changed, rebalance. `NotifyConsumerIdsChangedRequestHeader`."""
+
+    consumer_group: str
+
+
+@request(220)
+class ResetConsumerClientOffset(Request[NoReply], frozen=True, kw_only=True):
+    """One-way: go on from the offsets in the body. `ResetOffsetRequestHeader`.
+
+    Body ResetOffsetBody, for C++ clients ResetOffsetBodyForC.
+    """
+
+    topic: str
+    group: str
+    timestamp: Long = 0
+    is_force: bool = False
+    queue_id: Int = -1
+    offset: Long | None = None
+
+
+@request(221)
+class GetConsumerStatusFromClient(Request[NoReply], frozen=True, kw_only=True):
+    """Where do you stand? The answer's body is GetConsumerStatusBody. `GetConsumerStatusRequestHeader`."""
+
+    topic: str
+    group: str
+    client_addr: str | None = None
+
+
+@request(307)
+class GetConsumerRunningInfo(Request[NoReply], frozen=True, kw_only=True):
+    """A consumer's inner state; the answer's body is ConsumerRunningInfo.
+
+    `GetConsumerRunningInfoRequestHeader`.
+    """
+
+    consumer_group: str
+    client_id: str
+    jstack_enable: bool = False
+
+
+@request(309)
+class ConsumeMessageDirectly(Request[NoReply], frozen=True, kw_only=True):
+    """Let a consumer handle one message now. `ConsumeMessageDirectlyResultRequestHeader`.
+
+    To the broker `msg_id` names it by its offset message id; to the client it is the body, as stored. The
+    answer's body is ConsumeMessageDirectlyResult.
+    """
+
+    consumer_group: str
+    client_id: str | None = None
+    msg_id: str | None = None
+    broker_name: str | None = None
+    topic: str | None = None
+    topic_sys_flag: Int | None = None
+    group_sys_flag: Int | None = None
+
+
+@request(326)
+class PushReplyMessageToClient(Request[NoReply], frozen=True, kw_only=True):
+    """The answer to a requester's message, as body. `ReplyMessageRequestHeader`.
+
+    The fields of a send, and where the answer came from: hosts as `ip:port`, times in ms.
+    """
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_topic_queue_nums: Int
+    queue_id: Int
+    sys_flag: Int
+    born_timestamp: Long
+    flag: Int
+    properties: str | None = None
+    reconsume_times: Int | None = None
+    unit_mode: bool = False
+    born_host: str
+    store_host: str
+    store_timestamp: Long = 0
+
+
+@request(209)
+class SuspendConsumer(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+
+
+@request(210)
+class ResumeConsumer(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+
+
+@request(213)
+class AdjustConsumerThreadPool(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+
+
+@request(214)
+class WhoConsumeTheMessage(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""

@@ -1,0 +1,142 @@
+"""Topics as the broker keeps them: settings, contents, clean-up.
+
+Not here: topics as the name server knows them (`name_server.py`).
+"""
+
+from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
+
+
+@request(17)
+class UpdateAndCreateTopic(Request[NoReply], frozen=True, kw_only=True):
+    """Make a topic or change it. `CreateTopicRequestHeader`.
+
+    `perm`: 4 read, 2 write, 1 inherit. `topic_filter_type` is SINGLE_TAG or MULTI_TAG. `attributes` is
+    `+key=value,-key`.
+    """
+
+    topic: str
+    default_topic: str
+    read_queue_nums: Int
+    write_queue_nums: Int
+    perm: Int
+    topic_filter_type: str
+    topic_sys_flag: Int | None = None
+    order: bool = False
+    attributes: str | None = None
+    force: bool = False
+
+
+@request(18)
+class UpdateAndCreateTopicList(Request[NoReply], frozen=True, kw_only=True):
+    """Several topics at once. `CreateTopicListRequestHeader`; body CreateTopicListRequestBody."""
+
+
+@request(513)
+class UpdateAndCreateStaticTopic(UpdateAndCreateTopic, frozen=True, kw_only=True):
+    """A topic whose queues are numbered across brokers. Body TopicQueueMappingDetail."""
+
+
+@request(215)
+class DeleteTopicInBroker(Request[NoReply], frozen=True, kw_only=True):
+    """Remove a topic from this broker. `DeleteTopicRequestHeader`."""
+
+    topic: str
+
+
+class GetAllTopicConfigReply(Reply, frozen=True, kw_only=True):
+    """How many topics there are; absent means that everything was sent. `GetAllTopicConfigResponseHeader`."""
+
+    total_topic_num: Int | None = None
+
+
+@request(21)
+class GetAllTopicConfig(Request[GetAllTopicConfigReply], frozen=True, kw_only=True):
+    """The topic table, by pages or whole. `GetAllTopicConfigRequestHeader`.
+
+    Older callers send no field at all and get the whole table. `data_version` is JSON; a different one starts
+    over. The reply's body is TopicConfigAndMappingSerializeWrapper.
+    """
+
+    topic_seq: Int | None = None
+    data_version: str | None = None
+    max_topic_num: Int | None = None
+
+
+@request(22)
+class GetTopicConfigList(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+
+
+@request(23)
+class GetTopicNameList(Request[NoReply], frozen=True, kw_only=True):
+    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+
+
+@request(351)
+class GetTopicConfig(Request[NoReply], frozen=True, kw_only=True):
+    """One topic's settings; the reply's body is TopicConfigAndQueueMapping. `GetTopicConfigRequestHeader`.
+
+    With `logical` a static topic's mapping comes along.
+    """
+
+    topic: str
+    logical: bool | None = field(name="lo", default=None)
+
+
+@request(202)
+class GetTopicStatsInfo(Request[NoReply], frozen=True, kw_only=True):
+    """Offsets and last times of a topic's queues; the reply's body is TopicStatsTable.
+
+    `GetTopicStatsInfoRequestHeader`.
+    """
+
+    topic: str
+
+
+@request(300)
+class QueryTopicConsumeByWho(Request[NoReply], frozen=True, kw_only=True):
+    """Groups that read a topic; the reply's body is GroupList. `QueryTopicConsumeByWhoRequestHeader`."""
+
+    topic: str
+
+
+@request(303)
+class QueryConsumeTimeSpan(Request[NoReply], frozen=True, kw_only=True):
+    """Store times of a group's place in each queue; the reply's body is QueryConsumeTimeSpanBody.
+
+    `QueryConsumeTimeSpanRequestHeader`.
+    """
+
+    topic: str
+    group: str
+
+
+@request(305)
+class GetSystemTopicListFromBroker(Request[NoReply], frozen=True, kw_only=True):
+    """Topics the broker made for itself; the reply's body is TopicList."""
+
+
+@request(306, "CLEAN_EXPIRED_CONSUMEQUEUE")
+class CleanExpiredConsumeQueue(Request[NoReply], frozen=True, kw_only=True):
+    """Remove queue files that point before the log's start."""
+
+
+@request(316)
+class CleanUnusedTopic(Request[NoReply], frozen=True, kw_only=True):
+    """Remove queue files of topics that no longer exist."""
+
+
+@request(329, "DELETE_EXPIRED_COMMITLOG")
+class DeleteExpiredCommitLog(Request[NoReply], frozen=True, kw_only=True):
+    """Delete commit-log files that are past their time, now."""
+
+
+@request(354)
+class CheckRocksdbCqWriteProgress(Request[NoReply], frozen=True, kw_only=True):
+    """Does a second queue store hold the same? The reply's body is CheckRocksdbCqWriteResult.
+
+    `CheckRocksdbCqWriteProgressRequestHeader`; `check_store_time` in ms.
+    """
+
+    topic: str
+    check_store_time: Long = 0

@@ -1,0 +1,10 @@
+"""pocketmq.protocol.wire
+
+binary_header.py   The binary form of the command header (serialize type 1, `RocketMQSerializable
+command.py         One remoting command
+frame.py           Frames on a byte stream
+ha_stream.py       The HA port's own protocol
+json_header.py     The JSON form of the command header (serialize type 0)
+response_codes.py  Codes of replies
+schema.py          Declare a request or reply once, and turn it into header fields and back
+"""

@@ -1,0 +1,22 @@
+"""Which packages there are: each top-level folder with a `py.typed`, as `pocketmq.<folder>`, and the rooms inside it.
+
+Everything else about the project is in pyproject.toml. This file exists because setuptools names packages after their
+folders, and ours carry the prefix `pocketmq.` only once they are installed.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+
+
+def packages() -> list[str]:
+    """The dotted names of all packages, as they are imported."""
+    top = sorted(marker.parent for marker in ROOT.glob("*/py.typed"))
+    folders = [init.parent for folder in top for init in sorted(folder.rglob("__init__.py"))]
+    return [".".join(("pocketmq", *folder.relative_to(ROOT).parts)) for folder in folders]
+
+
+if __name__ == "__main__":
+    from setuptools import setup
+
+    setup(packages=packages())

@@ -1,0 +1,153 @@
+"""A store that nobody has open, read without changing a byte: no lock file, no new file, nothing cut.
+
+`Segments` is a directory of files named after their first position, as the log and every queue are; the file size is
+that of the first file, so no setting is needed. For programs that look (`check.py`); the server's own reading is in
+`files/mapped_files.py`.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ..config import QUEUE_UNIT_BYTES
+from ..errors import StoreError, StoreLockedError, refused_by_system
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """One file: where it lies in the space of positions, and its bytes."""
+
+    path: Path
+    base: int
+    view: memoryview
+
+    @property
+    def end(self) -> int:
+        return self.base + len(self.view)
+
+
+class Segments:
+    """`problems` are (path, what is wrong) of files that cannot belong here; those are not among `files`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.files: list[Segment] = []
+        self.problems: list[tuple[Path, str]] = []
+        self.file_bytes = 0
+        for path in _files_in(directory):
+            self._add(path)
+
+    def _add(self, path: Path) -> None:
+        if not path.name.isdecimal():
+            self.problems.append((path, "only files named by 20 digits belong here"))
+            return
+        view = map_file(path)
+        if not view:
+            self.problems.append((path, "is empty"))
+            return
+        self.file_bytes = self.file_bytes or len(view)
+        if len(view) != self.file_bytes:
+            self.problems.append((path, f"is {len(view)} bytes long, its neighbours {self.file_bytes}"))
+            return
+        segment = Segment(path, int(path.name), view)
+        if self.files and self.files[-1].end != segment.base:
+            self.problems.append((directory_entry(self, self.files[-1].end), "is missing"))
+        self.files.append(segment)
+
+    def at(self, position: int) -> Segment | None:
+        """The file that holds a position."""
+        if not self.files:
+            return None
+        guess = (position - self.files[0].base) // self.file_bytes
+        if 0 <= guess < len(self.files) and self.files[guess].base <= position < self.files[guess].end:
+            return self.files[guess]
+        return next((file for file in self.files if file.base <= position < file.end), None)
+
+    @property
+    def start(self) -> int:
+        return self.files[0].base if self.files else 0
+
+
+def directory_entry(segments: Segments, base: int) -> Path:
+    """The path a file with this base has, or would have."""
+    return segments.directory / f"{base:020d}"
+
+
+def queue_directories(root: Path) -> Iterator[tuple[str, int, Path]]:
+    """(topic, queue id, directory) of every queue."""
+    for topic in _folders_in(root / "consumequeue"):
+        for queue in _folders_in(topic):
+            if queue.name.isdecimal():
+                yield topic.name, int(queue.name), queue
+
+
+def count_units(segment: Segment) -> int:
+    """How many units from the start of a queue file are units: the first without position or size ends them."""
+    low, high = 0, len(segment.view) // QUEUE_UNIT_BYTES
+    while low < high:
+        at = (low + high) // 2 * QUEUE_UNIT_BYTES
+        position = int.from_bytes(segment.view[at : at + 8], "big", signed=True)
+        size = int.from_bytes(segment.view[at + 8 : at + 12], "big", signed=True)
+        if position >= 0 and size > 0:
+            low = at // QUEUE_UNIT_BYTES + 1
+        else:
+            high = at // QUEUE_UNIT_BYTES
+    return low
+
+
+def map_file(path: Path) -> memoryview:
+    """The bytes of a file, read when they are looked at; empty for an empty file. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise refused_by_system("read", path, error) from error
+
+
+def refuse_open_store(root: Path) -> None:
+    """Raises StoreError where there is no store, StoreLockedError where somebody has it open: it changes underneath."""
+    if not root.is_dir():
+        raise StoreError(f"{root} is not a directory" if root.exists() else f"there is no {root}")
+    if not any((root / name).exists() for name in ("commitlog", "checkpoint", "config")):
+        raise StoreError(f"{root} is no store: it holds neither commitlog nor checkpoint nor config")
+    if fcntl is None:
+        return
+    try:
+        descriptor = os.open(root / "lock", os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise refused_by_system("read", root / "lock", error) from error
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
+    except OSError as error:
+        raise StoreLockedError(f"store {root} is in use by another process: stop it first") from error
+    finally:
+        os.close(descriptor)
+
+
+def _files_in(directory: Path) -> list[Path]:
+    return _entries(directory, folders=False)
+
+
+def _folders_in(directory: Path) -> list[Path]:
+    return _entries(directory, folders=True)
+
+
+def _entries(directory: Path, *, folders: bool) -> list[Path]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir() == folders)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise refused_by_system("read", directory, error) from error

@@ -1,0 +1,94 @@
+"""The checkpoint file: up to where the other files are known to be on disk.
+
+     0  physicMsgTimestamp    8   store time of the newest record when the log was last forced whole
+     8  logicsMsgTimestamp    8   store time of the newest record in the queues when they were last forced whole
+    16  indexMsgTimestamp     8   no index entry up to this time is missing on disk
+    24  masterFlushedOffset   8   replication
+    32  confirmPhyOffset      8   start of the last valid record that recovery found
+    40  logicsPhysicalOffset  8   log position of the newest record in the queues when they were last forced (5.5)
+    48  zeros up to 4096
+
+Recovery after an unclean stop starts at these marks, so each is written only after what it vouches for. A field
+that this program does not know keeps its bytes. Official class: StoreCheckpoint. Written by the flusher.
+"""
+
+import os
+import struct
+from pathlib import Path
+
+from ..errors import DiskFailedError, StoreError
+from ..files.mapped_file import sync_descriptor
+
+CHECKPOINT_BYTES = 4096
+FIELDS = struct.Struct(">qqqqqq")
+assert FIELDS.size == 48
+
+
+class Checkpoint:
+    """The fields in memory; `flush` writes them out if one has changed."""
+
+    physic_msg_timestamp: int
+    logics_msg_timestamp: int
+    index_msg_timestamp: int
+    master_flushed_offset: int
+    confirm_physical_offset: int
+    logics_physical_offset: int
+
+    def __init__(self, path: Path) -> None:
+        """Read the file, or make it. A short file counts as followed by zeros, as officially."""
+        self._path = path
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+            try:
+                data = os.read(descriptor, FIELDS.size)
+                if os.fstat(descriptor).st_size != CHECKPOINT_BYTES:
+                    os.ftruncate(descriptor, CHECKPOINT_BYTES)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
+        (
+            self.physic_msg_timestamp,
+            self.logics_msg_timestamp,
+            self.index_msg_timestamp,
+            self.master_flushed_offset,
+            self.confirm_physical_offset,
+            self.logics_physical_offset,
+        ) = FIELDS.unpack(data.ljust(FIELDS.size, b"\0"))
+        self._written = self._fields()
+
+    @property
+    def min_timestamp(self) -> int:
+        """The time up to which both log and queues are on disk, with the official margin of 3 s."""
+        return max(min(self.physic_msg_timestamp, self.logics_msg_timestamp) - 3000, 0)
+
+    def lower(self, physical_offset: int) -> None:
+        """Recovery has cut the log: no mark may stand behind its end."""
+        self.logics_physical_offset = min(self.logics_physical_offset, physical_offset)
+        self.confirm_physical_offset = min(self.confirm_physical_offset, physical_offset)
+
+    def flush(self) -> None:
+        """Write and force the fields if one has changed since the last time. Raises OSError, DiskFailedError."""
+        fields = self._fields()
+        if fields == self._written:
+            return
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        try:
+            os.write(descriptor, fields)
+            try:
+                sync_descriptor(descriptor)
+            except OSError as error:
+                raise DiskFailedError.of("force", self._path, error) from error
+        finally:
+            os.close(descriptor)
+        self._written = fields
+
+    def _fields(self) -> bytes:
+        return FIELDS.pack(
+            self.physic_msg_timestamp,
+            self.logics_msg_timestamp,
+            self.index_msg_timestamp,
+            self.master_flushed_offset,
+            self.confirm_physical_offset,
+            self.logics_physical_offset,
+        )

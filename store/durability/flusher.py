@@ -1,0 +1,262 @@
+"""The one thread of the store: forces files to disk, and tells those who wait for it.
+
+The log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (all of them,
+and the index, every minute), the checkpoint every second; under SYNC_FLUSH the log at once, one pass for all that
+wait. Nothing is written here but the checkpoint: the event-loop thread writes through the maps, this thread calls
+fdatasync, which gives up the interpreter lock while it waits for the disk. The next log file is made here too, when
+the last is half full. Callbacks run in this thread.
+
+Once the disk has refused to force something, the system counts the lost pages as written and a second try would
+succeed: so there is none, those who wait are told, and the store takes no more messages (`on_disk_failure`).
+Official classes: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService.
+"""
+
+import logging
+import mmap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ..clock import Clock
+from ..config import StoreConfig
+from ..errors import DiskFailedError, StoreError
+from ..log.commit_log import CommitLog
+from ..lookup.dispatch import Dispatcher
+from ..lookup.key_index import KeyIndex
+from ..lookup.queue_table import QueueTable
+from .checkpoint import Checkpoint
+
+logger = logging.getLogger(__name__)
+
+OnFlushed = Callable[[bool], None]
+
+_CHECKPOINT_INTERVAL_MS = 1000
+_LONGEST_SLEEP_SECONDS = 0.5
+_QUEUES_IN_A_TURN = 512
+_TURN_SECONDS = 0.0001
+"""The interpreter gives the lock to who waits for it only after 5 ms, and 10,000 topics of queues take longer to look
+through than messages should wait: a short sleep every so many queues lets the event loop have it."""
+
+
+class Flusher:
+    """`start` and `stop` are called by the event-loop thread; `run_pass` alone does the work."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        clock: Clock,
+        log: CommitLog,
+        queues: QueueTable,
+        index: KeyIndex,
+        dispatcher: Dispatcher,
+        checkpoint: Checkpoint,
+        on_progress: Callable[[], None],
+        on_disk_failure: Callable[[DiskFailedError], None],
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._dispatcher = dispatcher
+        self._checkpoint = checkpoint
+        self._on_progress = on_progress
+        self._on_disk_failure = on_disk_failure
+        self.disk_failure: DiskFailedError | None = None
+        """Set once the disk has refused to force something: nothing is forced or vouched for after that."""
+        self._sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._condition = threading.Condition()
+        self._wanted = False
+        self._stopping = False
+        self._waiters: list[tuple[int, OnFlushed]] = []
+        self._thread: threading.Thread | None = None
+        self._to_let_go: list[mmap.mmap] = []
+        now_ms = clock.monotonic_ms()
+        self._next_log_ms = now_ms + config.flush_interval_commit_log
+        self._next_log_thorough_ms = now_ms + config.flush_commit_log_thorough_interval
+        self._next_queues_ms = now_ms + config.flush_interval_consume_queue
+        self._next_queues_thorough_ms = now_ms + config.flush_consume_queue_thorough_interval
+        self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        self.failures = 0
+        """Passes that the system answered with an error."""
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="pocketmq-flusher", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, force the log and answer whoever waited. Raises OSError or DiskFailedError when the disk
+        refuses, or has refused before."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        try:
+            with self._noting_failure():
+                self._flush_log(least_pages=0)
+        finally:
+            self._answer(self._take_waiters())
+            self._to_let_go.clear()
+
+    def flush_queues(self) -> None:
+        """After `stop`: force queues, index and checkpoint. Raises OSError or DiskFailedError."""
+        with self._noting_failure():
+            self._flush_queues(thorough=True)
+
+    def wake(self) -> None:
+        """Flush the log soon, without anyone waiting for it."""
+        if not self._wanted:
+            with self._condition:
+                self._wanted = True
+                self._condition.notify()
+
+    def let_go_later(self, memory: mmap.mmap) -> None:
+        """Drop the map of a large deleted file, which takes long, together with its blocks; one in a pass."""
+        self._to_let_go.append(memory)
+
+    def when_flushed(self, physical_end: int, callback: OnFlushed) -> None:
+        """Call back once the log is on disk up to `physical_end` (True), or could not be forced (False).
+
+        Called at once, in the caller's thread, if it is there already; else from the flusher's thread. There is no
+        time limit here: the caller puts syncFlushTimeout around its own wait.
+        """
+        if physical_end <= self._log.files.flushed:
+            callback(True)
+            return
+        with self._condition:
+            if not self._stopping:
+                self._waiters.append((physical_end, callback))
+                self._wanted = True
+                self._condition.notify()
+                return
+        callback(False)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if not self._wanted and not self._stopping:
+                    self._condition.wait(self._sleep_seconds())
+                if self._stopping:
+                    return
+            try:
+                self.run_pass()
+            except DiskFailedError:
+                with self._condition:
+                    if not self._stopping and not self._waiters:
+                        self._condition.wait(_LONGEST_SLEEP_SECONDS)
+            except Exception:
+                self.failures += 1
+                logger.exception("the flusher's pass failed; the next one tries again")
+                with self._condition:
+                    if not self._stopping:
+                        self._condition.wait(_LONGEST_SLEEP_SECONDS)
+
+    def _sleep_seconds(self) -> float:
+        due_ms = min(self._next_log_ms, self._next_queues_ms, self._next_checkpoint_ms)
+        return min(max((due_ms - self._clock.monotonic_ms()) / 1000, 0.001), _LONGEST_SLEEP_SECONDS)
+
+    def run_pass(self) -> None:
+        """Do what is due at this moment. Raises OSError, which the next pass may mend, and DiskFailedError, after
+        which every pass raises it again. Whoever waited has then been told."""
+        try:
+            with self._noting_failure():
+                self._do_what_is_due()
+        except DiskFailedError:
+            self._answer(self._take_waiters())
+            raise
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        if self.disk_failure is not None:
+            raise self.disk_failure
+        try:
+            yield
+        except DiskFailedError as error:
+            self.disk_failure = error
+            self._on_disk_failure(error)
+            raise
+
+    def _do_what_is_due(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        with self._condition:
+            self._wanted = False
+        config = self._config
+        if self._waiters or self._sync or now_ms >= self._next_log_ms:
+            self._next_log_ms = now_ms + config.flush_interval_commit_log
+            thorough = bool(self._waiters) or self._sync or now_ms >= self._next_log_thorough_ms
+            if thorough:
+                self._next_log_thorough_ms = now_ms + config.flush_commit_log_thorough_interval
+            self._serve_log(0 if thorough else config.flush_commit_log_least_pages)
+        if now_ms >= self._next_queues_ms:
+            self._next_queues_ms = now_ms + config.flush_interval_consume_queue
+            thorough = now_ms >= self._next_queues_thorough_ms
+            if thorough:
+                self._next_queues_thorough_ms = now_ms + config.flush_consume_queue_thorough_interval
+            self._flush_queues(thorough=thorough)
+        if now_ms >= self._next_checkpoint_ms:
+            self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+            self._checkpoint.flush()
+        if self._to_let_go:
+            self._to_let_go.pop()
+        self._prepare_next_file()
+
+    def _prepare_next_file(self) -> None:
+        try:
+            self._log.files.prepare_next()
+        except StoreError as error:
+            logger.debug("the next log file is not made ahead of time: %s", error)
+
+    def _serve_log(self, least_pages: int) -> None:
+        waiters = self._take_waiters()
+        try:
+            self._flush_log(least_pages)
+        finally:
+            self._answer(waiters)
+            self._on_progress()
+
+    def _flush_log(self, least_pages: int) -> None:
+        newest_timestamp = self._log.newest_store_timestamp
+        flushed = self._log.files.flush(least_pages)
+        if flushed and least_pages == 0 and newest_timestamp:
+            self._checkpoint.physic_msg_timestamp = newest_timestamp
+
+    def _take_waiters(self) -> list[tuple[int, OnFlushed]]:
+        with self._condition:
+            waiters, self._waiters = self._waiters, []
+        return waiters
+
+    def _answer(self, waiters: list[tuple[int, OnFlushed]]) -> None:
+        flushed = self._log.files.flushed
+        for physical_end, callback in waiters:
+            try:
+                callback(physical_end <= flushed)
+            except Exception:
+                logger.exception("a callback waiting for log position %d failed", physical_end)
+
+    def _flush_queues(self, *, thorough: bool) -> None:
+        """The marks are read before the files are forced: what comes in between is not vouched for. The log goes
+        first, because recovery believes it, too, before the place that the marks name."""
+        timestamp, physical_offset = (
+            self._dispatcher.newest_timestamp,
+            self._dispatcher.newest_physical_offset,
+        )
+        if thorough:
+            self._serve_log(least_pages=0)
+        for number, queue in enumerate(self._queues.walk(), 1):
+            queue.files.flush(0 if thorough else self._config.flush_consume_queue_least_pages)
+            if not number % _QUEUES_IN_A_TURN:
+                time.sleep(_TURN_SECONDS)
+            if self._waiters:
+                self._serve_log(least_pages=0)
+        if not thorough:
+            return
+        if timestamp:
+            self._checkpoint.logics_msg_timestamp = timestamp
+            self._checkpoint.logics_physical_offset = physical_offset
+        index_timestamp = self._index.flush()
+        if index_timestamp > 0:
+            self._checkpoint.index_msg_timestamp = index_timestamp
+        self._checkpoint.flush()

@@ -1,0 +1,272 @@
+"""Bringing log, queues and index to one state after a stop of any kind.
+
+    queues      end at their first impossible unit; the newest record any of them knows ends at M
+    start       the newest log file from which reading on finds everything the queues or the index may lack
+    scan        record by record with CRC, dispatching; the first position X that holds no record is the end
+    cut         log, queues and index lose what lies at or behind X; bytes behind the ends are zeroed
+    counters    each queue goes on behind its last unit; min offsets move to the log's start
+
+After a clean stop the start is the newest file whose first record lies at or before M; after a crash also at or
+before the checkpoint's logicsPhysicalOffset (5.5), or, where an older broker left that 0, not newer than its
+timestamps. Where the official broker would leave gaps (a deleted index, a record that begins exactly at M, more than
+ten files of lag) this one goes back further. Official methods: recoverNormally, recoverAbnormally. Owner: the caller
+of `MessageStore.open()`.
+"""
+
+import logging
+import time
+
+import msgspec
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.message.record import (
+    BLANK,
+    INVALID,
+    has_valid_crc_property,
+    measure_record,
+    store_timestamp_of,
+)
+
+from ..config import StoreConfig
+from ..files.mapped_file import MappedFile, sync_directory
+from ..log.commit_log import CommitLog
+from ..log.record_scan import LoggedRecord, scan_records
+from ..lookup.bulk_dispatch import BulkDispatch
+from ..lookup.consume_queue import ConsumeQueue
+from ..lookup.dispatch import Dispatcher
+from ..lookup.key_index import KeyIndex
+from ..lookup.queue_table import QueueTable
+from .checkpoint import Checkpoint
+
+logger = logging.getLogger(__name__)
+
+_CLEAN_SCAN_BYTES = 64 << 20
+"""How much of the log's end is looked at after a clean stop, when all of it had been forced."""
+_RECORDS_BETWEEN_LOOKS = 0x1FFF
+_SECONDS_BETWEEN_LINES = 1.0
+
+
+class RecoveryReport(msgspec.Struct, frozen=True):
+    """What recovery did, for the log line at start and for tests."""
+
+    clean: bool
+    scanned_from: int
+    end: int
+    scanned_records: int
+    dispatched_records: int
+    cut_bytes: int
+    """Bytes that looked written behind the last valid record of its file; 0 for an undamaged log."""
+
+
+class Recovery:
+    """One run over one store, before anything is appended."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        queues: QueueTable,
+        index: KeyIndex,
+        checkpoint: Checkpoint,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self._config = config
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._checkpoint = checkpoint
+        self._dispatcher = dispatcher
+        self._bulk = BulkDispatch(config, dispatcher, queues, index)
+        self._check_crc = config.check_crc_on_recover
+        self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
+        self._light_queues = config.enable_lmq and config.enable_multi_dispatch
+        self._indexed_to = -1
+        self._queues_by_topic: dict[bytes, dict[int, ConsumeQueue]] = {}
+        self._scanned = 0
+        self._next_line_at = 0.0
+        self._dispatched = 0
+
+    def run(self, *, clean: bool, intact: bool, marks_are_ours: bool) -> RecoveryReport:
+        """Files are loaded, nothing else has happened. Raises StoreError when a queue file cannot be made.
+
+        `intact` says that every page written is there, though the stop may have been unclean; `marks_are_ours` that
+        the checkpoint was written by this program, which moves byte 40 only once log and queues are forced up to it.
+        """
+        rebuild_index_from = self._index.load(
+            intact=intact, flushed_timestamp=self._checkpoint.index_msg_timestamp
+        )
+        if not self._index.enabled:
+            self._indexed_to = self._log.files.max_offset
+        elif rebuild_index_from is None and self._index.files:
+            self._indexed_to = self._index.last_update()[1]
+        if not self._log.files.files:
+            # Queues without a log would promise messages that cannot be read.
+            self._queues.delete_all()
+            self._index.truncate(0)
+            self._log.settle()
+            self._log.prepare_first()
+            return RecoveryReport(clean, 0, 0, 0, 0, 0)
+        rebuild_queues_from = self._queues.recover(self._log.min_offset)
+        rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
+        queues_end = self._queues.max_physical_end()
+        dispatch_from = queues_end if clean else self._log.min_offset
+        if rebuild_from is not None:
+            dispatch_from = min(dispatch_from, rebuild_from)
+        start = self._start_file(queues_end, rebuild_from, clean=clean)
+        self._lower_marks(rebuild_index_from, rebuild_queues_from)
+        if not intact:
+            forced = max(start.base, self._checkpoint.logics_physical_offset if marks_are_ours else 0)
+            self._queues.distrust_from(forced, self._log)
+            dispatch_from = forced if rebuild_from is None else min(forced, rebuild_from)
+        begin = start.base
+        if clean and rebuild_from is None:
+            begin = max(begin, self._queues.record_near(queues_end - _CLEAN_SCAN_BYTES))
+        end, last_valid = self._scan(start, begin, dispatch_from)
+        cut_bytes = self._cut(end)
+        if not clean:
+            # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
+            for file in self._log.files.files[self._log.files.files.index(start) :]:
+                file.sync()
+            sync_directory(self._log.files.directory)  # files behind the cut must not come back
+        self._log.files.flushed = end
+        self._checkpoint.confirm_physical_offset = last_valid
+        self._queues.settle_counters(self._log.min_offset)
+        if not clean:
+            # Queues the same, but by the flusher: before the checkpoint vouches for anything new.
+            for queue in self._queues:
+                queue.files.flushed = max(queue.files.min_offset, 0)
+        self._dispatcher.position = end
+        return RecoveryReport(clean, begin, end, self._scanned, self._dispatched, cut_bytes)
+
+    def _start_file(self, queues_end: int, rebuild_from: int | None, *, clean: bool) -> MappedFile:
+        """The newest file that is old enough, never further back than commitLogRecoverMaxNum if that is set."""
+        files = self._log.files.files
+        tries = self._config.commit_log_recover_max_num or len(files)
+        for file in reversed(files[1:]):
+            tries -= 1
+            if tries <= 0 or self._is_old_enough(file, queues_end, rebuild_from, clean=clean):
+                return file
+        return files[0]
+
+    def _is_old_enough(
+        self, file: MappedFile, queues_end: int, rebuild_from: int | None, *, clean: bool
+    ) -> bool:
+        if self._measure(file, 0) <= 0:
+            return False
+        store_timestamp = store_timestamp_of(file.view)
+        if store_timestamp == 0 or file.base > queues_end:
+            return False
+        if rebuild_from is not None and file.base > rebuild_from:
+            return False
+        checkpoint = self._checkpoint
+        if (
+            self._config.message_index_enable
+            and self._config.message_index_safe
+            and store_timestamp > checkpoint.index_msg_timestamp
+        ):
+            return False
+        if clean:
+            return True
+        if checkpoint.logics_physical_offset > 0:
+            return file.base <= checkpoint.logics_physical_offset
+        return store_timestamp <= checkpoint.min_timestamp
+
+    def _lower_marks(self, rebuild_index_from: int | None, rebuild_queues_from: int | None) -> None:
+        """What is filled again is not on disk until the flusher forces it: nothing may vouch for it meanwhile."""
+        checkpoint = self._checkpoint
+        if rebuild_index_from is not None:
+            checkpoint.index_msg_timestamp = min(checkpoint.index_msg_timestamp, self._index.last_update()[0])
+        if rebuild_queues_from is not None:
+            checkpoint.lower(rebuild_queues_from)
+            checkpoint.logics_msg_timestamp = 0
+        checkpoint.flush()
+
+    def _measure(self, file: MappedFile, at: int) -> int:
+        size = measure_record(file.view, at, file.size, check_crc=self._check_crc)
+        if size > 0 and self._verify_prop_crc:
+            return size if has_valid_crc_property(file.view[at : at + size]) else INVALID
+        return size
+
+    def _scan(self, start: MappedFile, begin: int, dispatch_from: int) -> tuple[int, int]:
+        """Walk from a record in a file on; returns (end of valid data, start of the last valid record)."""
+        files = self._log.files.files
+        last_valid = begin
+        indexed_to, add = self._indexed_to, self._bulk.add
+        self._queues_by_topic = {topic.encode(): queues for topic, queues in self._queues.topics.items()}
+        for file in files[files.index(start) :]:
+            at = max(begin - file.base, 0)
+            file.read_in_order(begins=True)
+            for record in scan_records(file.view, at, file.size, check_crc=self._check_crc):
+                at, size = record[0], record[1]
+                if self._verify_prop_crc and not has_valid_crc_property(file.view[at : at + size]):
+                    break
+                last_valid = file.base + at
+                if last_valid >= dispatch_from and (
+                    last_valid > indexed_to or not self._is_dispatched(record, last_valid)
+                ):
+                    add(record, last_valid)
+                    self._dispatched += 1
+                self._scanned += 1
+                at += size
+                if not self._scanned & _RECORDS_BETWEEN_LOOKS:
+                    self._tell_progress(begin, last_valid)
+            file.read_in_order(begins=False)
+            self._bulk.flush()
+            if self._measure(file, at) != BLANK:
+                return file.base + at, last_valid
+        # The newest file is closed by its filler: the next record opens a new one.
+        return file.base + file.size, last_valid
+
+    def _tell_progress(self, start: int, position: int) -> None:
+        """One line now and then: a store after a crash may take longer than its owner's patience."""
+        now = time.monotonic()
+        if now < self._next_line_at:
+            return
+        if self._next_line_at:
+            logger.info(
+                "recovery has read %d of at most %d MiB of the log",
+                (position - start) >> 20,
+                (self._log.files.max_offset - start) >> 20,
+            )
+        self._next_line_at = now + _SECONDS_BETWEEN_LINES
+
+    def _is_dispatched(self, record: LoggedRecord, physical_offset: int) -> bool:
+        """Whether a record that the index has, if it is indexed at all, is in its queue already.
+
+        After a crash most records are where they belong; dispatching them all again would take twice as long.
+        """
+        if self._light_queues:
+            return False
+        _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
+        if sys_flag & TRANSACTION_MASK not in (0, TRANSACTION_COMMIT):
+            return True
+        queue = self._queues_by_topic.get(topic, {}).get(queue_id)
+        unit = queue.unit(queue_offset) if queue is not None else None
+        return unit is not None and unit[0] == physical_offset
+
+    def _cut(self, end: int) -> int:
+        """Take everything at or behind `end` out of log, queues and index; returns the bytes lost, roughly."""
+        files = self._log.files
+        lost = sum(file.size for file in files.files if file.base > end and any(file.read(0, 8)))
+        file = files.file_at(end)
+        if file is not None and any(file.view[end - file.base : end - file.base + 8]):
+            lost += file.size - (end - file.base)
+        if lost:
+            logger.warning("log cut at position %d: no valid record there, up to %d bytes dropped", end, lost)
+        self._checkpoint.lower(end)
+        self._checkpoint.flush()
+        self._queues.truncate(end)
+        files.truncate(end)
+        self._log.settle()
+        rebuild_index_from = self._index.truncate(end)
+        if rebuild_index_from is not None and self._index.enabled:
+            self._lower_marks(rebuild_index_from, None)
+            self._dispatcher.position = max(rebuild_index_from, self._log.min_offset)
+            self._dispatcher.run(end)
+        return lost
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    """The lower of two positions, either of which may be missing."""
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)

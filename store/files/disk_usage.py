@@ -1,0 +1,28 @@
+"""How full the disks below a store are: one object, so that a test can fill them.
+
+Mirrors `UtilAll.getDiskPartitionSpaceUsedPercent`.
+"""
+
+import math
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+
+class DiskUsage(Protocol):
+    """What retention asks."""
+
+    def used_ratio(self, path: Path) -> float:
+        """Share of the disk below a folder that is used, in whole per cent rounded up (0.13); -1.0 if unknown."""
+
+
+class SystemDisk:
+    """Asks the system. Space that only root may use counts as not there, as for the JVM."""
+
+    def used_ratio(self, path: Path) -> float:
+        try:
+            disk = shutil.disk_usage(path)
+        except OSError:
+            return -1.0
+        reachable = disk.used + disk.free
+        return math.ceil(disk.used * 100 / reachable) / 100 if reachable else -1.0

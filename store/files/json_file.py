@@ -1,0 +1,114 @@
+"""JsonFile: one configuration file with its `.bak`, safe against a kill at any moment.
+
+Saving X: write X.tmp and force it to disk, give the former X the second name X.bak, rename X.tmp to X, force
+the folder. So X exists and is whole at every moment once the first save is done, for readers beside us too
+(where a file cannot have two names, X is absent for the moment between two renames). The official 5.5.0 renames
+first and then writes X in place; its half-written files are read here as well.
+
+    X                       X.bak            loaded
+    good                    any              X
+    absent, empty or torn   good             X.bak
+    absent or empty         absent or empty  nothing: the table starts with its built-in content
+    torn                    absent or empty  refused
+    absent, empty or torn   torn             refused
+
+What stands in the file is the business of the tables.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pocketmq.protocol.errors import BodyError
+
+from ..errors import StoreDamagedError, StoreError
+
+MAX_FILE_BYTES: Final = 1 << 30
+
+_Content = TypeVar("_Content")
+_log = logging.getLogger(__name__)
+
+
+class JsonFile:
+    """Path X and what is done with it. Mirrors the file side of the official ConfigManager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.backup_path = path.with_name(path.name + ".bak")
+
+    def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
+        """Content of X, or of X.bak where X does not serve; None when there is neither. `decode` raises
+        BodyError on text it cannot read. Raises StoreDamagedError when what is needed makes no sense, StoreError when
+        the system does not let us read it."""
+        fault: BodyError | None = None
+        try:
+            content = _read(self.path)
+            if content:
+                return decode(content)
+        except BodyError as error:
+            fault = error
+        backup = _read(self.backup_path)
+        if not backup:
+            if fault is None:
+                return None
+            raise StoreDamagedError(f"{self.path} is damaged and has no backup: {fault}") from fault
+        try:
+            result = decode(backup)
+        except BodyError as error:
+            state = "is damaged" if fault else "is missing or empty"
+            raise StoreDamagedError(f"{self.path} {state} and its backup is damaged: {error}") from error
+        if fault:
+            # The next save makes X the backup; a torn X must not replace the good one.
+            _log.warning("%s is damaged (%s), using %s", self.path, fault, self.backup_path.name)
+            os.replace(self.path, self.path.with_name(self.path.name + ".damaged"))
+        return result
+
+    def save(self, content: bytes) -> None:
+        """Replaces X; returns when it is on disk. May run in any thread, one call at a time. Raises OSError,
+        and X or X.bak then still holds the former content."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(self.path.name + ".tmp")
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            # An empty X (a torn first write of another program) must not push out a good backup.
+            if self.path.stat().st_size:
+                self._keep_as_backup()
+        except FileNotFoundError:
+            pass
+        os.replace(temporary, self.path)
+        _force_folder(self.path.parent)
+
+    def _keep_as_backup(self) -> None:
+        second_name = self.path.with_name(self.path.name + ".bak.tmp")
+        try:
+            second_name.unlink(missing_ok=True)
+            os.link(self.path, second_name)
+        except OSError:
+            os.replace(self.path, self.backup_path)  # a file system without links
+        else:
+            os.replace(second_name, self.backup_path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _force_folder(folder: Path) -> None:
+    """Makes the renames themselves durable."""
+    if os.name == "nt":
+        return  # Windows opens no folders; its renames are journaled
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,308 @@
+"""One file of fixed size, mapped into memory: a segment of the commit log, a queue or the index.
+
+A file is created at its full size, filled with zeros. It takes space on disk in steps, a little ahead of what is
+written: whoever writes sees to it that his bytes lie below `reserved`. A write through a map into a hole of the file
+would end the process (SIGBUS) once the disk is full; `reserve` says so as an error instead. Where the system cannot
+reserve (macOS, some network disks) the file counts as reserved, and a full disk is what it is.
+
+A file is mapped when `map` or `view` is first asked for, and may be unmapped again (`open_maps.py`). Reads hand out
+memoryviews of the map. Nothing here closes a map: a view keeps its map alive, and the last view to go releases it,
+so a file can be unmapped or deleted while a reply still holds bytes of it.
+
+Owner: the event-loop thread, except `sync`, which the flusher calls. Official class: DefaultMappedFile.
+"""
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from ..errors import (
+    DiskFailedError,
+    FileSizeError,
+    StoreError,
+    refused_by_system,
+)
+from .open_maps import OpenMaps
+
+PAGE_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
+_READ_AHEAD_BYTES = 1 << 20
+_ZEROS = bytes(_CHUNK_BYTES)
+
+sync_descriptor = getattr(os, "fdatasync", os.fsync)
+"""fdatasync where there is one; on Linux it also writes what was changed through the map."""
+
+reserve_blocks = getattr(os, "posix_fallocate", None)
+"""Takes a descriptor, a start and a length. Some microseconds for a step of any size: disks only note it down."""
+_CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
+
+
+class MappedFile:
+    """`base` is the position of the file's first byte in the space its neighbours share; `wrote` counts from there."""
+
+    __slots__ = (
+        "_ahead_from",
+        "_ahead_to",
+        "_directory",
+        "_entry_synced",
+        "_maps",
+        "_name",
+        "_step_bytes",
+        "_view",
+        "base",
+        "memory",
+        "reserved",
+        "size",
+        "wrote",
+    )
+
+    memory: mmap.mmap
+    """The map, for writers below `reserved`: there it is always made. Others ask for `map`."""
+    _view: memoryview
+
+    def __init__(
+        self,
+        directory: Path,
+        name: str,
+        base: int,
+        size: int,
+        step_bytes: int,
+        maps: OpenMaps | None = None,
+        *,
+        exists: bool = False,
+    ) -> None:
+        """Open the file, or create it. Raises FileSizeError for an existing file of another length.
+
+        With `exists` the caller has looked: nothing is opened before the first byte is wanted.
+        """
+        self._directory = directory
+        self._name = name
+        self.base = base
+        self.size = size
+        self.wrote = 0
+        self.reserved = 0
+        """Bytes from the start that have their place on disk; 0 for a file just opened."""
+        self._step_bytes = step_bytes
+        self._maps = maps
+        self._entry_synced = False
+        self._ahead_from = self._ahead_to = -1
+        if not exists:
+            self._open_map()
+
+    @property
+    def map(self) -> mmap.mmap:
+        try:
+            return self.memory
+        except AttributeError:
+            self._open_map()
+            return self.memory
+
+    @property
+    def view(self) -> memoryview:
+        try:
+            return self._view
+        except AttributeError:
+            self._open_map()
+            return self._view
+
+    def _open_map(self) -> None:
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+            try:
+                length = os.fstat(descriptor).st_size
+                if length == 0:
+                    os.ftruncate(descriptor, self.size)
+                elif length != self.size:
+                    raise FileSizeError(
+                        f"{self.path} is {length} bytes long; the configured size is {self.size}"
+                    )
+                self.memory = mmap.mmap(descriptor, self.size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise refused_by_system("open", self.path, error) from error
+        _advise(self.memory, "MADV_RANDOM")
+        self._view = memoryview(self.memory)
+        if self._maps is not None:
+            self._maps.opened(self)
+
+    @property
+    def is_mapped(self) -> bool:
+        return hasattr(self, "memory")
+
+    def unmap(self) -> None:
+        """Let go of the map; it is made again when bytes are wanted, and place on disk asked for anew."""
+        self.reserved = 0
+        if self._maps is not None:
+            self._maps.closed(self)
+        if self.is_mapped:
+            del self._view, self.memory
+
+    def read_in_order(self, *, begins: bool) -> None:
+        """The file is about to be read from one end to the other, or that is over."""
+        _advise(self.map, "MADV_SEQUENTIAL" if begins else "MADV_RANDOM")
+
+    def read_ahead(self, start: int) -> None:
+        """Have the system fetch what stands from `start` on, unless it was asked to already; does not wait."""
+        if self._ahead_from <= start <= self._ahead_to - _READ_AHEAD_BYTES // 2:
+            return
+        first = start // PAGE_BYTES * PAGE_BYTES
+        length = min(_READ_AHEAD_BYTES, self.size - first)
+        if length > 0:
+            _advise(self.map, "MADV_WILLNEED", first, length)
+        self._ahead_from, self._ahead_to = start, first + _READ_AHEAD_BYTES
+
+    def read(self, start: int, end: int) -> bytes:
+        """A copy of some bytes, without mapping the file for them. Raises StoreError where it cannot be read."""
+        if self.is_mapped:
+            return bytes(self.view[start:end])
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+            try:
+                return os.pread(descriptor, end - start, start)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise refused_by_system("read", self.path, error) from error
+
+    @property
+    def path(self) -> Path:
+        """Put together when asked for: there may be many thousand files."""
+        return self._directory / self._name
+
+    @property
+    def end(self) -> int:
+        """Position behind the last written byte."""
+        return self.base + self.wrote
+
+    def reserve(self, end: int) -> None:
+        """Take place on disk for all bytes before `end` (counted in the file) and some more, so that this is rare.
+
+        The file is mapped then. Raises DiskFullError, and StoreError for other refusals of the system; nothing has
+        changed then.
+        """
+        if end <= self.reserved:
+            return
+        if not self.is_mapped:
+            self._open_map()
+        start = max(self.reserved, self.wrote)
+        stop = min(-(-end // self._step_bytes) * self._step_bytes, self.size)
+        if reserve_blocks is None:
+            stop = self.size
+        elif stop > start:
+            try:
+                descriptor = os.open(self.path, os.O_RDWR)
+                try:
+                    reserve_blocks(descriptor, start, stop - start)
+                finally:
+                    os.close(descriptor)
+            except OSError as error:
+                if error.errno not in _CANNOT_RESERVE:
+                    raise refused_by_system("make room in", self.path, error) from error
+                stop = self.size
+        self.reserved = stop
+
+    def sync(self) -> None:
+        """Force written bytes to disk, and once the file's directory entry; a deleted file is fine.
+
+        Raises DiskFailedError when the disk did not take them: the system then counts them as written, so a second
+        try would succeed and mean nothing. Other OSErrors (no descriptor left) may be tried again.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            return
+        try:
+            sync_descriptor(descriptor)
+        except OSError as error:
+            raise DiskFailedError.of("force", self.path, error) from error
+        finally:
+            os.close(descriptor)
+        if not self._entry_synced:
+            sync_directory(self._directory)
+            self._entry_synced = True
+
+    def clear_from(self, position: int) -> None:
+        """Zero everything behind `position` (counted in the file), without touching the holes of a sparse file.
+
+        Without this, bytes cut off by recovery would look like records or units again once the file has grown past
+        the cut, which is what official brokers risk.
+        """
+        page_end = min(-(-position // PAGE_BYTES) * PAGE_BYTES, self.size)
+        self._clear(position, page_end)
+        for start, end in self.written_ranges(page_end):
+            self._clear(start, end)
+
+    def _clear(self, start: int, end: int) -> None:
+        for at in range(start, end, _CHUNK_BYTES):
+            stop = min(at + _CHUNK_BYTES, end)
+            zeros = _ZEROS[: stop - at]
+            if self.read(at, stop) != zeros:
+                self.map[at:stop] = zeros
+
+    def written_ranges(self, start: int) -> list[tuple[int, int]]:
+        """The parts at or behind `start` that hold data, as far as the file system tells; all of it otherwise."""
+        if start >= self.size:
+            return []
+        if not hasattr(os, "SEEK_DATA"):
+            return [(start, self.size)]
+        ranges = []
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            while start < self.size:
+                start = os.lseek(descriptor, start, os.SEEK_DATA)
+                end = os.lseek(descriptor, start, os.SEEK_HOLE)
+                ranges.append((start, end))
+                start = end
+        except OSError:
+            # ENXIO: no data behind this point. Any other error would repeat at the first write.
+            pass
+        finally:
+            os.close(descriptor)
+        return ranges
+
+    def delete(self) -> None:
+        """Remove the file from its directory; views that are still held stay readable."""
+        self.path.unlink(missing_ok=True)
+        self.unmap()
+
+    def delete_keeping_map(self) -> mmap.mmap | None:
+        """As `delete`, but map and blocks stay until the map returned is let go of; None if the file was gone.
+
+        Unmapping a GiB takes the processor tens of milliseconds, giving up its blocks the disk half a second and
+        more: neither is for the owner's thread.
+        """
+        try:
+            memory = self.map
+        except StoreError:
+            memory = None
+        self.delete()
+        return memory
+
+
+def _advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:
+    """madvise where the system has it: a map that is read at random must not fetch megabytes at each touch, which
+    would cost whoever touches it milliseconds; also where a file grows into space reserved for it."""
+    option = getattr(mmap, advice, None)
+    if option is None:
+        return
+    try:
+        memory.madvise(option, start, len(memory) - start if length is None else length)
+    except OSError:
+        pass  # it was only advice
+
+
+def sync_directory(path: Path) -> None:
+    """Force the entries of a directory to disk, where the system knows how."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (PermissionError, FileNotFoundError):
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

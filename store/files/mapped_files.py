@@ -1,0 +1,229 @@
+"""Mapped files of one size that together form one space of positions: the commit log, or one consume queue.
+
+    00000000000000000000      00000000000000000300      00000000000000000600
+    +-----------------------+ +-----------------------+ +-----------------------+
+    | base 0, full          | | base 300, full        | | base 600, written to  |
+    +-----------------------+ +-----------------------+ +-----------------------+
+
+A file is named after its base, in 20 digits. The first need not be 0. Official class: MappedFileQueue.
+Owner: the event-loop thread; the flusher calls `flush` and `prepare_next` only.
+"""
+
+import logging
+import mmap
+import os
+import threading
+from pathlib import Path
+
+from ..errors import (
+    FileSizeError,
+    StoreDamagedError,
+    StoreError,
+    refused_by_system,
+)
+from .mapped_file import PAGE_BYTES, MappedFile
+from .open_maps import OpenMaps
+
+logger = logging.getLogger(__name__)
+
+_making = threading.Lock()
+"""Held while a file is made: the owner must not use one that the flusher is about to take back, or the reverse."""
+
+
+class MappedFiles:
+    """`files` is in order of position; only the last one is written to."""
+
+    __slots__ = ("_maps", "_prepared", "_step_bytes", "directory", "file_bytes", "files", "flushed")
+
+    def __init__(
+        self, directory: Path, file_bytes: int, step_bytes: int, maps: OpenMaps | None = None
+    ) -> None:
+        """Files of `file_bytes` each, which take place on disk in steps of `step_bytes`."""
+        self.directory = directory
+        self.file_bytes = file_bytes
+        self._step_bytes = step_bytes
+        self._maps = maps
+        self.files: list[MappedFile] = []
+        self.flushed = 0
+        """Everything before this position is on disk."""
+        self._prepared: MappedFile | None = None
+        """The file that will follow the last one, made ahead of time."""
+
+    def load(self, *, may_lack_files: bool = True) -> None:
+        """Know what the directory holds, each file taken as full; recovery then sets the end.
+
+        Raises FileSizeError or StoreDamagedError where an official broker refuses to start, and for a file missing
+        between two others unless that may be.
+        """
+        try:
+            with os.scandir(self.directory) as entries:
+                found = sorted((entry.name, entry) for entry in entries if not entry.is_dir())
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise StoreDamagedError(f"{self.directory} is not a directory") from None
+        for name, entry in found:
+            if not name.isdecimal():
+                raise StoreDamagedError(
+                    f"{self.directory / name} does not belong here: only files named by 20 digits do"
+                )
+            length = entry.stat().st_size
+            if length == 0 and name == found[-1][0]:
+                # Made by a process that died before it could set the length: nothing was ever in it.
+                (self.directory / name).unlink()
+                continue
+            if length != self.file_bytes:
+                raise FileSizeError(
+                    f"{self.directory / name} is {length} bytes long; the configured size is {self.file_bytes}"
+                )
+            self._add_loaded(
+                MappedFile(
+                    self.directory,
+                    name,
+                    int(name),
+                    self.file_bytes,
+                    self._step_bytes,
+                    self._maps,
+                    exists=True,
+                ),
+                may_lack_files=may_lack_files,
+            )
+
+    def _add_loaded(self, file: MappedFile, *, may_lack_files: bool) -> None:
+        file.wrote = self.file_bytes
+        following = self.files[-1].base + self.file_bytes if self.files else file.base
+        if file.base % self.file_bytes or following != file.base:
+            missing = self.directory / f"{following:020d}"
+            if not may_lack_files:
+                raise StoreDamagedError(
+                    f"{missing} is missing: put it back, or move {file.path} and later files away"
+                )
+            logger.warning("a file is missing between %s and %s", missing, file.path)
+        self.files.append(file)
+
+    @property
+    def min_offset(self) -> int:
+        """Base of the first file; -1 without files."""
+        return self.files[0].base if self.files else -1
+
+    @property
+    def max_offset(self) -> int:
+        """Position behind the last written byte; 0 without files."""
+        return self.files[-1].end if self.files else 0
+
+    def file_at(self, offset: int) -> MappedFile | None:
+        """The file whose range holds `offset`, written or not."""
+        files = self.files
+        if not files:
+            return None
+        index = (offset - files[0].base) // self.file_bytes
+        if 0 <= index < len(files):
+            file = files[index]
+            if 0 <= offset - file.base < self.file_bytes:
+                return file
+        # Only a directory with a gap gets here with an offset inside the space.
+        return next((file for file in files if 0 <= offset - file.base < self.file_bytes), None)
+
+    def add_file(self, base: int, room_bytes: int) -> MappedFile:
+        """Create the next file with room for its first `room_bytes`. Raises StoreError when the system refuses (disk
+        full, too many open files); there is no new file then."""
+        self._make_directory()
+        with _making:
+            file = self._take_prepared(base) or self._new_file(base)
+            try:
+                file.reserve(room_bytes)
+            except StoreError:
+                file.delete()
+                raise
+            self.files.append(file)
+        return file
+
+    def _make_directory(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise refused_by_system("make", self.directory, error) from error
+
+    def _new_file(self, base: int) -> MappedFile:
+        return MappedFile(self.directory, f"{base:020d}", base, self.file_bytes, self._step_bytes, self._maps)
+
+    def _take_prepared(self, base: int) -> MappedFile | None:
+        file, self._prepared = self._prepared, None
+        return file if file is not None and file.base == base else None
+
+    def prepare_next(self) -> None:
+        """Make the next file once the last one is half full, so that nobody waits for the disk when it is needed.
+
+        Called by the flusher. Raises StoreError when the system refuses; whoever needs the file then tries himself.
+        """
+        with _making:
+            last = self.files[-1] if self.files else None
+            if last is None or last.wrote * 2 < last.size:
+                return
+            self._prepare(last.base + self.file_bytes)
+
+    def prepare_first(self) -> None:
+        """Make the file that begins at 0 ahead of time, where there is none at all. Raises StoreError."""
+        if not self.files:
+            self._make_directory()
+            with _making:
+                self._prepare(0)
+
+    def _prepare(self, base: int) -> None:
+        if self._prepared is not None and self._prepared.base == base:
+            return
+        file = self._new_file(base)
+        try:
+            file.reserve(1)
+        except StoreError:
+            file.delete()
+            raise
+        self._prepared = file
+
+    def drop_prepared(self) -> None:
+        """Delete the file made ahead of time, if it was not needed. Once the flusher has stopped."""
+        file, self._prepared = self._prepared, None
+        if file is not None:
+            file.delete()
+
+    def truncate(self, offset: int) -> None:
+        """Make `offset` the end: later files are deleted, bytes behind the end are zeroed."""
+        while self.files and self.files[-1].base > offset:
+            self.files.pop().delete()
+        if self.files and self.files[-1].base + self.file_bytes >= offset:
+            last = self.files[-1]
+            last.wrote = offset - last.base
+            last.clear_from(last.wrote)
+        self.flushed = min(self.flushed, offset)
+
+    def delete_first(self) -> None:
+        """Delete the oldest file. Raises IndexError without files."""
+        self.files.pop(0).delete()
+
+    def delete_first_keeping_map(self) -> mmap.mmap | None:
+        """As `delete_first`; the disk has the space when the map returned is let go of."""
+        return self.files.pop(0).delete_keeping_map()
+
+    def delete_all(self) -> None:
+        while self.files:
+            self.files.pop().delete()
+        self.flushed = 0
+
+    def flush(self, least_pages: int) -> bool:
+        """Force written bytes to disk; True if something was. Called by the flusher. Raises OSError.
+
+        The page rule is the official one: a full file always, else only when `least_pages` pages wait; 0 means any
+        byte. Files before the flushed position are not touched.
+        """
+        worked = False
+        for file in tuple(self.files):
+            end = file.end
+            if end <= self.flushed:
+                continue
+            full = file.wrote == file.size
+            if not full and end // PAGE_BYTES - self.flushed // PAGE_BYTES < least_pages:
+                break
+            file.sync()
+            self.flushed = end
+            worked = True
+        return worked

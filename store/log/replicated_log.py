@@ -1,0 +1,101 @@
+"""The log as it is copied from one broker to another: parts of it read at the master, appended at the slave.
+
+A part is bytes, not records: it begins and ends anywhere within one log file, fillers included, so that both logs
+are the same byte for byte. The slave makes its queues and index itself, record by record, as far as records are
+complete. Official methods: getCommitLogData, appendToCommitLog. Not here: the bytes on the wire
+(`protocol/wire/ha_stream.py`), connections and waiting (`broker/replication_*.py`).
+Owner: the event-loop thread.
+"""
+
+from ..admission import Admission
+from ..errors import DiskFailedError, StoreError
+from ..lookup.dispatch import Dispatcher
+from .commit_log import CommitLog
+
+DISPATCH_AT_ONCE = 256
+"""Records made visible before the loop gets its turn again: some milliseconds."""
+
+
+class DivergedError(StoreError):
+    """Master and slave do not hold the same log; only an operator can say whose is right."""
+
+
+class ReplicatedLog:
+    """Both sides of the copying, over the log of a store that is open."""
+
+    def __init__(self, log: CommitLog, dispatcher: Dispatcher, admission: Admission) -> None:
+        self._log = log
+        self._dispatcher = dispatcher
+        self._admission = admission
+
+    # The master's side
+
+    @property
+    def max_offset(self) -> int:
+        return self._log.max_offset
+
+    @property
+    def min_offset(self) -> int:
+        return self._log.min_offset
+
+    def first_position(self, reported: int) -> int:
+        """Where copying to a slave begins that says its log ends at `reported`: there, or for an empty slave at the
+        start of the newest file."""
+        if reported > 0:
+            return reported
+        end = self._log.max_offset
+        return end - end % self._log.file_bytes
+
+    def read(self, position: int, most_bytes: int) -> memoryview | None:
+        """What stands in the log from `position` on, at most to the end of its file; None if nothing does."""
+        file = self._log.files.file_at(position)
+        if file is None:
+            return None
+        at = position - file.base
+        end = min(at + most_bytes, file.wrote)
+        return file.view[at:end] if at < end else None
+
+    # The slave's side
+
+    def append(self, position: int, data: memoryview) -> None:
+        """Take a part that begins at `position`; a part without bytes opens the first file of an empty log.
+
+        Raises DivergedError for a part that does not go on where this log ends, StoreError where the disk refuses, or
+        has refused to keep what it was given before.
+        """
+        if self._admission.disk_failure is not None:
+            raise DiskFailedError(self._admission.disk_failure)
+        log = self._log
+        files = log.files.files
+        if not files:
+            start = position - position % log.file_bytes
+            log.files.add_file(start, position - start + len(data)).wrote = position - start
+            self._dispatcher.position = position
+            log.settle()
+        elif position != log.max_offset:
+            raise DivergedError(f"the master sends from {position}, our log ends at {log.max_offset}")
+        if not data:
+            return
+        file = files[-1]
+        if file.wrote == file.size:
+            file = log.files.add_file(file.base + file.size, len(data))
+            log.settle()
+        if len(data) > file.size - file.wrote:
+            raise DivergedError(
+                f"{len(data)} bytes at {position} reach over the end of {file.path.name}: "
+                f"mappedFileSizeCommitLog={log.file_bytes} here is not the master's"
+            )
+        file.reserve(file.wrote + len(data))
+        file.memory[file.wrote : file.wrote + len(data)] = data
+        file.wrote += len(data)
+
+    def dispatch(self) -> bool:
+        """Make the next complete records visible; True if it has to be called again for more.
+
+        Raises StoreError where a queue or the index cannot be written; calling again goes on there.
+        """
+        dispatcher = self._dispatcher
+        more = dispatcher.run(self._log.max_offset, DISPATCH_AT_ONCE)
+        if dispatcher.newest_timestamp:
+            self._log.newest_store_timestamp = dispatcher.newest_timestamp
+        return more

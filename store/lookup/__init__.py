@@ -1,0 +1,10 @@
+"""pocketmq.store.lookup
+
+bulk_dispatch.py  Dispatch of many records read back from the log
+consume_queue.py  A consume queue
+dispatch.py       From the log to the queues and the index
+key_hash.py       Hashes of index keys, fast
+key_index.py      The key index
+light_queues.py   Light message queues
+queue_table.py    All consume queues of the store, by topic and queue id, as they lie under `con
+"""

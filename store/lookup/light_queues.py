@@ -1,0 +1,75 @@
+"""Light message queues: one record that stands in several queues, named by its property INNER_MULTI_DISPATCH.
+
+The property lists queue names separated by commas; those that start with `%LMQ%` get a unit each in queue 0 of the
+topic of that name. Which number each unit has is written into the record itself, as INNER_MULTI_QUEUE_OFFSET in the
+same order, so the properties are final only when the record is appended. Needs both enableLmq and
+enableMultiDispatch. Official classes: LmqDispatch, MultiDispatchUtils.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from pocketmq.protocol.message.properties import (
+    INNER_MULTI_DISPATCH,
+    INNER_MULTI_QUEUE_OFFSET,
+    WAIT,
+    encode_properties,
+)
+from pocketmq.protocol.message.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
+
+from ..values import NewMessage
+from .queue_table import QueueTable, can_name_queues, has_place
+
+_NOT_DISPATCHED = (RETRY_PREFIX, DLQ_PREFIX, "rmq_sys_")
+_LONGEST_NUMBER = 19
+
+
+def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
+    """Internal, retry and dead-letter topics keep the property, which they got from the original, without effect."""
+    return (
+        bool(properties.get(INNER_MULTI_DISPATCH))
+        and not topic.startswith(_NOT_DISPATCHED)
+        and topic != SCHEDULE_TOPIC
+    )
+
+
+def number_light_queues(message: NewMessage, queues: QueueTable) -> list[str]:
+    """Write the numbers of the units into the message's properties; returns the names of the light queues.
+
+    The counters are not moved: the record may still be refused. WAIT is dropped, as officially.
+    """
+    properties = message.property_map
+    names = properties[INNER_MULTI_DISPATCH].split(",")
+    numbers = []
+    for name in names:
+        queue = queues.get(name, 0)
+        numbers.append(str(queue.next_offset if queue is not None else 0) if _is_light(name) else "")
+    properties[INNER_MULTI_QUEUE_OFFSET] = ",".join(numbers)
+    properties.pop(WAIT, None)
+    message.properties = encode_properties(properties)
+    return [name for name in names if _is_light(name)]
+
+
+def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """(light queue, number of the unit) of a stored record."""
+    numbers = properties.get(INNER_MULTI_QUEUE_OFFSET)
+    if not numbers or not wants_light_queues(topic, properties):
+        return
+    for name, number in zip(properties[INNER_MULTI_DISPATCH].split(","), numbers.split(","), strict=False):
+        if (
+            name.startswith(LMQ_PREFIX)
+            and number.isdecimal()
+            and len(number) <= _LONGEST_NUMBER
+            and has_place(name, 0, int(number))
+        ):
+            yield name, int(number)
+
+
+def _is_light(name: str) -> bool:
+    """Any client can put any name here; one that no directory can have stays without a queue."""
+    return name.startswith(LMQ_PREFIX) and can_name_queues(name)
+
+
+def have_room_for(light_queues: list[str], topics: Collection[str], most: int) -> bool:
+    """Whether these light queues fit among those that are there already, `most` in all (maxLmqConsumeQueueNum)."""
+    added = sum(name not in topics for name in light_queues)
+    return not added or sum(topic.startswith("%LMQ%") for topic in topics) + added <= most

@@ -1,0 +1,186 @@
+"""All consume queues of the store, by topic and queue id, as they lie under `consumequeue/`.
+
+A queue object is made when a message for it is first appended; its files when the message is dispatched. The queue
+counters live in the queues. Official class: ConsumeQueueStore. Owner: the event-loop thread; the flusher iterates
+over `walk()`.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..config import QUEUE_UNIT_BYTES, StoreConfig
+from ..files.mapped_files import MappedFiles
+from ..files.open_maps import OpenMaps, most_queue_maps
+from ..log.commit_log import CommitLog
+from .consume_queue import ConsumeQueue
+
+logger = logging.getLogger(__name__)
+
+_STEP_BYTES = 1024 * QUEUE_UNIT_BYTES
+"""Queues are many and most are short, so they take little at a time."""
+_MAX_NAME_BYTES = 255
+_MAX_QUEUE_OFFSET = (1 << 62) // QUEUE_UNIT_BYTES
+"""Positions in a queue are 63-bit numbers, and there must be a file left behind the last."""
+
+
+def can_name_queues(topic: str) -> bool:
+    """Whether a topic can have queues at all: they lie in one directory that is called so."""
+    return (
+        topic not in ("", ".", "..")
+        and "/" not in topic
+        and "\0" not in topic
+        and len(topic.encode()) <= _MAX_NAME_BYTES
+    )
+
+
+def has_place(topic: str, queue_id: int, queue_offset: int) -> bool:
+    """Whether there can be such a unit; only damage makes records that ask for another."""
+    return queue_id >= 0 and 0 <= queue_offset <= _MAX_QUEUE_OFFSET and can_name_queues(topic)
+
+
+class QueueTable:
+    """topic -> queue id -> ConsumeQueue."""
+
+    def __init__(self, config: StoreConfig) -> None:
+        self._directory = config.root / "consumequeue"
+        self._file_bytes = config.queue_file_bytes
+        self._emulate = config.emulate
+        self._maps = OpenMaps(most_queue_maps())
+        self.topics: dict[str, dict[int, ConsumeQueue]] = {}
+        """For look-up; a reader that finds nothing must not add to it."""
+
+    def load(self) -> None:
+        """Map the files of every queue. Raises StoreDamagedError; names that are no queue are left alone."""
+        if not self._directory.is_dir():
+            return
+        for topic in _directories_in(self._directory):
+            for queue_id in _directories_in(self._directory / topic):
+                if queue_id.isdecimal():
+                    self.get_or_create(topic, int(queue_id)).files.load()
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        queues = self.topics.get(topic)
+        return queues.get(queue_id) if queues is not None else None
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queues = self.topics.get(topic)
+        if queues is None:
+            queues = self.topics[topic] = {}
+        queue = queues.get(queue_id)
+        if queue is None:
+            directory = self._path_of(topic) / str(queue_id)
+            files = MappedFiles(directory, self._file_bytes, _STEP_BYTES, self._maps)
+            queue = queues[queue_id] = ConsumeQueue(topic, queue_id, files)
+        return queue
+
+    def _path_of(self, topic: str) -> Path:
+        if not can_name_queues(topic):
+            raise ValueError(f"a topic is one directory name: {topic!r}")
+        return self._directory / topic
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        for queues in self.topics.values():
+            yield from queues.values()
+
+    def walk(self) -> Iterator[ConsumeQueue]:
+        """All queues of the topics there are now, for another thread: the owner may add and delete meanwhile."""
+        for queues in list(self.topics.values()):
+            yield from list(queues.values())
+
+    def max_physical_end(self) -> int:
+        """Log position behind the newest record any queue knows; -1 if all are empty."""
+        return max((queue.max_physical_end for queue in self), default=-1)
+
+    def record_near(self, physical_offset: int) -> int:
+        """Where the first record at or behind a log position starts, of the queue with the newest record; -1 where
+        that queue's last file holds none before it."""
+        newest = max(self, key=lambda queue: queue.max_physical_end, default=None)
+        return newest.record_near(physical_offset) if newest is not None else -1
+
+    def recover(self, log_min_offset: int) -> int | None:
+        """Find each queue's end. Where units were lost, the log position from which to put them back, else None."""
+        rebuild_from: int | None = None
+        for queue in self:
+            if not queue.recover(log_min_offset):
+                logger.warning(
+                    "queue %s-%d is damaged behind unit %d: it is filled again from the log",
+                    queue.topic,
+                    queue.queue_id,
+                    queue.max_offset,
+                )
+                end = max(queue.max_physical_end, 0)
+                rebuild_from = end if rebuild_from is None else min(rebuild_from, end)
+        return rebuild_from
+
+    def distrust_from(self, physical_offset: int, log: CommitLog) -> None:
+        """After a power loss: only units of records before a log position are known to be as they were written."""
+        for queue in self:
+            queue.distrust_from(physical_offset, log)
+
+    def truncate(self, physical_offset: int) -> None:
+        """Drop all units of records at or behind a log position; counters follow."""
+        for queue in self:
+            queue.truncate(physical_offset)
+
+    def settle_counters(self, log_min_offset: int) -> None:
+        """After recovery: the next record of each queue takes the number behind its last unit.
+
+        Files whose records are gone are deleted now, not at the next cleaning: until then the min offset, which only
+        the first file decides, would be 0 again.
+        """
+        for queue in self:
+            queue.next_offset = queue.max_offset
+        self.delete_files_before(log_min_offset)
+
+    def correct_min_offsets(self, log_min_offset: int) -> None:
+        for queue in self:
+            queue.correct_min_offset(log_min_offset, self._emulate)
+
+    def delete_files_before(self, log_min_offset: int) -> None:
+        """What follows the deletion of a log file: old queue files go, then min offsets move."""
+        for queue in self:
+            queue.delete_files_before(log_min_offset)
+        self.correct_min_offsets(log_min_offset)
+
+    def delete_topic(self, topic: str) -> bool:
+        """Forget the queues of a topic and delete their files; False if there were none."""
+        queues = self.topics.pop(topic, None)
+        if queues is None:
+            return False
+        for queue in queues.values():
+            queue.destroy()
+        shutil.rmtree(self._path_of(topic), ignore_errors=True)
+        return True
+
+    def delete_expired(self, log_min_offset: int, is_kept: Callable[[str], bool]) -> int:
+        """Forget the queues whose every message has left the log, but for kept topics; how many there were.
+
+        A later message for such a queue starts it again at offset 0, as officially (cleanExpired).
+        """
+        expired = [
+            queue
+            for queue in self
+            if 0 <= queue.max_physical_end <= log_min_offset
+            and queue.next_offset == queue.max_offset  # none is under way to it
+            and not is_kept(queue.topic)
+        ]
+        for queue in expired:
+            queues = self.topics[queue.topic]
+            del queues[queue.queue_id]
+            queue.destroy()
+            shutil.rmtree(self._path_of(queue.topic) / str(queue.queue_id), ignore_errors=True)
+            if not queues:
+                self.delete_topic(queue.topic)
+        return len(expired)
+
+    def delete_all(self) -> None:
+        for topic in list(self.topics):
+            self.delete_topic(topic)
+
+
+def _directories_in(path: Path) -> list[str]:
+    with os.scandir(path) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir())

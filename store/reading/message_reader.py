@@ -1,0 +1,274 @@
+"""Reading: messages of a queue in order (pull), by key (query), by position.
+
+Nothing is copied: results are views of the mapped log. Statuses, limits and the order of the tests are official
+(DefaultMessageStore.getMessage, queryMessage); a batch ends at the count or bytes asked for, or at the limits for
+data in memory or on disk, which always go by the distance rule. Owner: the event-loop thread.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from pocketmq.protocol.message.record import store_timestamp_of
+
+from ..config import QUEUE_UNIT_BYTES, StoreConfig
+from ..log.commit_log import CommitLog
+from ..lookup.consume_queue import UNIT, ConsumeQueue
+from ..lookup.key_index import KeyIndex
+from ..lookup.queue_table import QueueTable
+from ..values import GetResult, GetStatus, QueryResult
+from .residency import MemoryBudget
+
+MAX_PULL_BYTES = 128 << 20
+_MIN_PULL_BYTES = 100
+_QUERY_TRIES = 3
+_NEWEST_BYTES = 16 << 20
+"""The newest part of the log is in memory: nothing is fetched ahead there."""
+
+MatchesCode = Callable[[int], bool]
+MatchesRecord = Callable[[memoryview], bool]
+IndexType = Literal["K", "U", "T"]
+
+
+class MessageReader:
+    """The read half of the store. Counts what it does, for runtime information."""
+
+    def __init__(
+        self, config: StoreConfig, log: CommitLog, queues: QueueTable, index: KeyIndex, budget: MemoryBudget
+    ) -> None:
+        self._config = config
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._budget = budget
+        self.found_times = 0
+        self.missed_times = 0
+        self.transferred_messages = 0
+
+    def get_message(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        *,
+        max_bytes: int | None = None,
+        matches: MatchesCode | None = None,
+        matches_record: MatchesRecord | None = None,
+    ) -> GetResult:
+        """Messages from `offset` on. `matches` sees the tags code of a unit, `matches_record` the whole record.
+
+        The first message is returned however large it is. `next_offset` is where to go on, in every case.
+        """
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or queue.max_offset == 0:
+            self.missed_times += 1
+            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, [], 0, self._corrected(offset, 0), 0, 0)
+        minimum, maximum = queue.min_offset, queue.max_offset
+        if minimum <= offset < maximum:
+            result = self._collect(queue, offset, max_count, max_bytes, matches, matches_record)
+            if result.status is GetStatus.FOUND:
+                self.found_times += 1
+                self.transferred_messages += result.count
+            else:
+                self.missed_times += 1
+            return result
+        self.missed_times += 1
+        if offset < minimum:
+            status, following = GetStatus.OFFSET_TOO_SMALL, minimum
+        elif offset == maximum:
+            status, following = GetStatus.OFFSET_OVERFLOW_ONE, offset
+        else:
+            status, following = GetStatus.OFFSET_OVERFLOW_BADLY, maximum
+        return GetResult(status, [], 0, self._corrected(offset, following), minimum, maximum)
+
+    def _corrected(self, offset: int, following: int) -> int:
+        """A slave does not correct a consumer, whose master may know better (nextOffsetCorrection)."""
+        config = self._config
+        return offset if config.broker_role == "SLAVE" and not config.offset_check_in_slave else following
+
+    def _collect(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int | None,
+        matches: MatchesCode | None,
+        matches_record: MatchesRecord | None,
+    ) -> GetResult:
+        """Walk units from `offset`, one queue file at a time, until something was found or the files are used up."""
+        config = self._config
+        limits = _Limits.of(config, self._log.max_offset, self._budget.bytes, max_count, max_bytes)
+        budget = max(config.max_filter_message_size, max_count * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES
+        found = _Found(GetStatus.NO_MATCHED_MESSAGE)
+        following, maximum = offset, queue.max_offset
+        for _ in range(config.travel_cq_file_num_when_get_message):
+            units = queue.units_from(following)
+            if not units:
+                found.status = GetStatus.OFFSET_FOUND_NULL
+                following = self._corrected(following, queue.next_file_offset(following))
+                break
+            left = offset + budget - following
+            if left <= 0:
+                break
+            following += found.walk(
+                units[: left * QUEUE_UNIT_BYTES], self._log, limits, matches, matches_record
+            )
+            if found.count or following >= maximum:
+                break
+        if found.last_physical_offset < limits.log_end - _NEWEST_BYTES:
+            self._read_ahead(found.last_physical_offset)
+        return GetResult(
+            found.status,
+            found.views,
+            found.count,
+            following,
+            queue.min_offset,
+            maximum,
+            found.total_bytes,
+            limits.log_end - found.last_physical_offset > limits.budget_bytes,
+            found.last_physical_offset,
+        )
+
+    def _read_ahead(self, physical_offset: int) -> None:
+        """A consumer of older messages goes on from here: by its next pull they should be in memory."""
+        file = self._log.files.file_at(physical_offset)
+        if file is not None:
+            file.read_ahead(physical_offset - file.base)
+
+    def query(
+        self,
+        topic: str,
+        key: str,
+        max_count: int,
+        begin_ms: int,
+        end_ms: int,
+        index_type: IndexType | None = None,
+    ) -> QueryResult:
+        """Records whose key hashes as `key` does; the caller compares keys. "T" looks `key` up among the tags.
+
+        When no hit can be read any more, looks again before the oldest hit, three times at most, as officially.
+        """
+        limit = min(max_count, self._config.max_msgs_num_batch)
+        result = QueryResult([])
+        for _ in range(_QUERY_TRIES):
+            offsets = sorted(self._index.query(topic, key, limit, begin_ms, end_ms, tags=index_type == "T"))
+            if not offsets:
+                break
+            result.index_last_update_timestamp, result.index_last_update_physical_offset = (
+                self._index.last_update()
+            )
+            records = [self._log.read_record(offset) for offset in offsets]
+            result.views = [record for record in records if record is not None]
+            if result.views or records[0] is None:
+                break
+            end_ms = store_timestamp_of(records[0])
+        return result
+
+
+class _Limits(msgspec.Struct, gc=False):
+    """What one pull may return, from the settings and the request."""
+
+    log_end: int
+    budget_bytes: int
+    hot_from: int
+    """Records from this log position on count as in memory."""
+    memory_bytes: int
+    memory_count: int
+    disk_bytes: int
+    disk_count: int
+
+    @classmethod
+    def of(
+        cls, config: StoreConfig, log_end: int, budget_bytes: int, max_count: int, max_bytes: int | None
+    ) -> "_Limits":
+        most = MAX_PULL_BYTES if max_bytes is None else min(max(max_bytes, _MIN_PULL_BYTES), MAX_PULL_BYTES)
+        return cls(
+            log_end,
+            budget_bytes,
+            log_end - budget_bytes,
+            min(config.max_transfer_bytes_on_message_in_memory, most),
+            min(config.max_transfer_count_on_message_in_memory, max_count),
+            min(config.max_transfer_bytes_on_message_in_disk, most),
+            min(config.max_transfer_count_on_message_in_disk, max_count),
+        )
+
+
+class _Found:
+    """What a pull has come to; `walk` is called again only while that is nothing."""
+
+    __slots__ = ("count", "last_physical_offset", "status", "total_bytes", "views")
+
+    def __init__(self, status: GetStatus) -> None:
+        self.status = status
+        self.views: list[memoryview] = []
+        self.count = 0
+        self.total_bytes = 0
+        self.last_physical_offset = 0
+
+    def walk(
+        self,
+        units: memoryview,
+        log: CommitLog,
+        limits: _Limits,
+        matches: MatchesCode | None,
+        matches_record: MatchesRecord | None,
+    ) -> int:
+        """Collect from consecutive units; returns how many were used up.
+
+        Records that touch in the log become one view, from `run_start` to `run_end`; touching records lie in one
+        file, because none crosses a file's end and the filler keeps the last one away from it.
+        """
+        hot_from = limits.hot_from
+        count = total = looked_at = 0
+        skip_before = run_start = run_end = file_base = file_end = -1
+        physical_offset = self.last_physical_offset
+        view = units
+        for unit_offset, size, code in UNIT.iter_unpack(units):
+            if count:
+                if unit_offset >= hot_from:
+                    if count >= limits.memory_count or total + size > limits.memory_bytes:
+                        break
+                elif count >= limits.disk_count or total + size > limits.disk_bytes:
+                    break
+            looked_at += 1
+            physical_offset = unit_offset
+            if physical_offset < skip_before:
+                continue
+            if matches is not None and not matches(code):
+                if not count:
+                    self.status = GetStatus.NO_MATCHED_MESSAGE
+                continue
+            record_end = physical_offset + size
+            if physical_offset != run_end or record_end > file_end:
+                if run_start >= 0:
+                    self.views.append(view[run_start - file_base : run_end - file_base])
+                    run_start = -1
+                if not (file_base <= physical_offset and record_end <= file_end):
+                    file = log.files.file_at(physical_offset)
+                    if file is None or record_end > file.end:
+                        if not count:
+                            self.status = GetStatus.MESSAGE_WAS_REMOVING
+                        skip_before = log.next_file_offset(physical_offset)
+                        continue
+                    view, file_base, file_end = file.view, file.base, file.end
+            if matches_record is not None:
+                record = view[physical_offset - file_base : record_end - file_base]
+                if not matches_record(record):
+                    if not count:
+                        self.status = GetStatus.NO_MATCHED_MESSAGE
+                    continue
+                self.views.append(record)
+            else:
+                if run_start < 0:
+                    run_start = physical_offset
+                run_end = record_end
+            count += 1
+            total += size
+            skip_before = -1
+        if run_start >= 0:
+            self.views.append(view[run_start - file_base : run_end - file_base])
+        if count:
+            self.status = GetStatus.FOUND
+        self.count, self.total_bytes, self.last_physical_offset = count, total, physical_offset
+        return looked_at

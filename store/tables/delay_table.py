@@ -1,0 +1,116 @@
+"""DelayTable: delay levels and how far each has been delivered, kept in config/delayOffset.json.
+
+    {"dataVersion":{...}, "offsetTable":{"3":7}}      key: level, from 1; value: next offset of queue level-1
+
+The levels come from the setting `messageDelayLevel`. Delivering is the broker's work. Next:
+`message_store.py`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from msgspec import field
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.text import fastjson
+
+from ..errors import StoreError
+from ..files.json_file import MAX_FILE_BYTES
+from .json_table import JsonTable
+
+DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNKNOWN_LEVEL_DELAY_MS: Final = 1_000
+
+
+class DelayOffsets(Body, frozen=True):
+    """Official DelayOffsetSerializeWrapper; 4.x writes no data version."""
+
+    offset_table: dict[int, int] = field(default_factory=dict)
+    data_version: DataVersion | None = None
+
+
+def parse_delay_levels(text: str) -> dict[int, int]:
+    """`1s 5s 1m` to `{1: 1000, 2: 5000, 3: 60000}` (level to ms). Units s, m, h, d. Raises StoreError."""
+    levels: dict[int, int] = {}
+    for level, word in enumerate(text.split(), start=1):
+        unit_ms = _UNITS_MS.get(word[-1])
+        if unit_ms is None or not word[:-1].isdecimal():
+            raise StoreError(f"messageDelayLevel {text!r}: {word!r} is no number followed by s, m, h or d")
+        levels[level] = int(word[:-1]) * unit_ms
+    if not levels:
+        raise StoreError("messageDelayLevel holds no level")
+    return levels
+
+
+class DelayTable(JsonTable):
+    """The tables of the official ScheduleMessageService."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        message_delay_level: str = DEFAULT_DELAY_LEVELS,
+        *,
+        update_version_step: int = 200,
+    ) -> None:
+        super().__init__(config_folder / "delayOffset.json", now_ms)
+        self.levels = parse_delay_levels(message_delay_level)
+        self._offsets: dict[int, int] = {}
+        self._update_count = 0
+        self._update_version_step = update_version_step
+
+    @property
+    def max_level(self) -> int:
+        return len(self.levels)
+
+    def deliver_timestamp(self, level: int, store_timestamp: int) -> int:
+        """When a message stored at `store_timestamp` (ms) is due; a level that no longer exists waits one
+        second."""
+        return store_timestamp + self.levels.get(level, _UNKNOWN_LEVEL_DELAY_MS)
+
+    def offset(self, level: int) -> int:
+        """Next offset to look at in queue `level - 1` of the schedule topic."""
+        return self._offsets.get(level, 0)
+
+    def noted_levels(self) -> list[int]:
+        """The levels that have an offset, in order."""
+        return sorted(self._offsets)
+
+    def update(self, level: int, offset: int) -> None:
+        """Every `update_version_step` (delayOffsetUpdateVersionStep) updates make a new data version. An
+        update to the same value, which an idle level makes all the time, leaves the file alone."""
+        if self._offsets.get(level) != offset:
+            self._offsets[level] = offset
+            self.dirty = True
+        self._update_count += 1
+        if self._update_count % self._update_version_step == 0:
+            self._changed()
+
+    def correct(self, level: int, min_offset: int, max_offset: int) -> None:
+        """Brings a stored offset back into its queue (official correctDelayOffset); levels without one stay
+        without."""
+        stored = self._offsets.get(level)
+        if stored is None:
+            return
+        corrected = min(max(stored, min_offset), max_offset)
+        if corrected != stored:
+            self._offsets[level] = corrected
+            self.dirty = True
+
+    def replace_all(self, text: bytes) -> None:
+        """A slave takes over its master's answer to 45. Raises BodyError."""
+        self._take(text)
+        self.dirty = True
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """Answer to 45 and the file."""
+        offsets = DelayOffsets(offset_table=self._offsets, data_version=self.data_version)
+        return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, DelayOffsets, max_bytes=MAX_FILE_BYTES)
+        self._offsets.update(stored.offset_table)
+        if stored.data_version is not None:
+            self.data_version = stored.data_version
+        return True

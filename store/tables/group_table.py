@@ -1,0 +1,195 @@
+"""GroupTable: the consumer groups of one broker, kept in config/subscriptionGroup.json.
+
+It holds settings of groups and which topics a group may not read. Who is online is the broker's business,
+what a group has consumed stands in `offset_table.py`, the next to read.
+
+    {"dataVersion":{...}, "forbiddenTable":{"g":{"topic":4}},
+     "subscriptionGroupTable":{"g":{"consumeEnable":true,...}}}
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
+from pocketmq.protocol.message import topics
+from pocketmq.protocol.text import fastjson
+
+from ..files.json_file import MAX_FILE_BYTES
+from .attributes import GROUP_ATTRIBUTES, alter_attributes
+from .json_table import JsonTable
+from .topic_table import page_start
+
+BUILT_IN_GROUPS: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+)
+TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
+READ_FORBIDDEN: Final = 2
+"""Index of the bit set by 353 with readable=false (official PermName.INDEX_PERM_READ)."""
+
+
+class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The broker settings that decide which groups exist; names and defaults of broker.conf. `emulate` is 4
+    or 5."""
+
+    auto_create_subscription_group: bool = True
+    enable_create_sys_group: bool = True
+    enable_lmq: bool = False
+    emulate: int = 5
+
+
+class GroupTable(JsonTable):
+    """Official SubscriptionGroupManager. Group configs are values: a change puts a new one in place of the
+    old."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        settings: GroupSettings,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(config_folder / "subscriptionGroup.json", now_ms, on_change)
+        self.settings = settings
+        names = BUILT_IN_GROUPS if settings.emulate < 5 else (*BUILT_IN_GROUPS, TRANSACTION_GROUP)
+        self._groups = {name: SubscriptionGroupConfig(group_name=name) for name in names}
+        self._forbidden: dict[str, dict[str, int]] = {}
+
+    # --- questions
+
+    def find(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's config as stored. Groups of light queues (`%LMQ%...`) stand in no table and all look
+        alike."""
+        config = self._groups.get(group)
+        if config is None and self.settings.enable_lmq and topics.is_lmq(group):
+            return SubscriptionGroupConfig(group_name=group)
+        return config
+
+    def __contains__(self, group: str) -> bool:
+        return self.find(group) is not None
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def groups(self) -> Mapping[str, SubscriptionGroupConfig]:
+        """Read-only view by name; it changes with the table."""
+        return MappingProxyType(self._groups)
+
+    def page(self, data_version: str | None, sequence: int, max_count: int) -> SubscriptionGroupWrapper:
+        """A page of 201 as its body: groups sorted by name from index `sequence`, with their forbidden
+        topics; from the start when `data_version` (JSON of what the asker saw) is no longer ours (official
+        subGroupTable)."""
+        start = page_start(data_version, sequence, self.data_version)
+        names = sorted(self._groups)[start : start + max_count]
+        return SubscriptionGroupWrapper(
+            subscription_group_table={name: self._groups[name] for name in names},
+            forbidden_table={name: self._forbidden[name] for name in names if name in self._forbidden},
+            data_version=self.data_version,
+        )
+
+    # --- changes
+
+    def find_or_create(self, group: str) -> SubscriptionGroupConfig | None:
+        """The group's config, created with defaults if that is allowed (official
+        findSubscriptionGroupConfig). None when it is not allowed, or (5.x) when the name is not."""
+        config = self.find(group)
+        if config is not None:
+            return config
+        may_create_system = self.settings.emulate < 5 or self.settings.enable_create_sys_group
+        if not self.settings.auto_create_subscription_group and not (
+            may_create_system and topics.is_system_group(group)
+        ):
+            return None
+        if self.settings.emulate >= 5 and topics.group_refusal(group) is not None:
+            return None
+        return self._put(SubscriptionGroupConfig(group_name=group))
+
+    def update(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig | None:
+        """Creates or replaces a group (200). `config.attributes` are changes: keys prefixed with `+` or `-`.
+        None for a group of a light queue, which is not stored. Raises AttributeRefusedError and then changes
+        nothing."""
+        if self.settings.enable_lmq and topics.is_lmq(config.name):
+            return None
+        old = self._groups.get(config.name)
+        attributes: dict[str, str] = {}
+        if self.settings.emulate >= 5:
+            current = None if old is None else old.attributes
+            attributes = alter_attributes(GROUP_ATTRIBUTES, current, config.attributes)
+        return self._put(msgspec.structs.replace(config, attributes=attributes))
+
+    def disable_consume(self, group: str) -> None:
+        config = self._groups.get(group)
+        if config is not None:
+            self._put(msgspec.structs.replace(config, consume_enable=False))
+
+    def delete(self, group: str) -> bool:
+        """Removes the group and what it is forbidden. False when there was none."""
+        forbidden = self._forbidden.pop(group, None)
+        if self._groups.pop(group, None) is None and forbidden is None:
+            return False
+        self._changed()
+        return True
+
+    def replace_all(self, table: Mapping[str, SubscriptionGroupConfig], data_version: DataVersion) -> None:
+        """A slave takes over its master's groups; what is forbidden stays, as the official slave leaves
+        it."""
+        self._groups = dict(table)
+        self.data_version = data_version
+        self.dirty = True
+
+    def _put(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
+        self._groups[config.name] = config
+        self._changed()
+        return config
+
+    # --- forbidden topics (353)
+
+    def is_forbidden(self, group: str, topic: str, index: int = READ_FORBIDDEN) -> bool:
+        topic_bits = self._forbidden.get(group)
+        return topic_bits is not None and bool(topic_bits.get(topic, 0) & (1 << index))
+
+    def set_forbidden(self, group: str, topic: str, *, forbidden: bool, index: int = READ_FORBIDDEN) -> None:
+        """Forbids or allows a group one thing with one topic.
+
+        The official updateForbiddenValue forgets *all* topics of the group when the last bit of one topic
+        goes, and does not save that; here only the named topic changes."""
+        topic_bits = self._forbidden.get(group, {})
+        old = max(0, topic_bits.get(topic, 0))
+        new = old | 1 << index if forbidden else old & ~(1 << index)
+        if new == old:
+            return
+        if new:
+            self._forbidden.setdefault(group, topic_bits)[topic] = new
+        else:
+            del topic_bits[topic]
+            if not topic_bits:
+                del self._forbidden[group]
+        self._changed()
+
+    # --- text
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """Body of 201 and the file."""
+        wrapper = SubscriptionGroupWrapper(
+            subscription_group_table=self._groups,
+            forbidden_table=self._forbidden,
+            data_version=self.data_version,
+        )
+        return fastjson.dumps(wrapper, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        wrapper = fastjson.decode(content, SubscriptionGroupWrapper, max_bytes=MAX_FILE_BYTES)
+        self._groups.update(wrapper.subscription_group_table)
+        self._forbidden.update(wrapper.forbidden_table)
+        self.data_version = wrapper.data_version
+        return True

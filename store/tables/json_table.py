@@ -1,0 +1,68 @@
+"""JsonTable: what the tables of configuration files share: a file, a DataVersion, a mark for unsaved changes.
+
+A table is owned by the event-loop thread. Saving may be split, so that the disk is waited for elsewhere:
+`snapshot()` in the owner's thread, `file.save()` in any other. The tables are `topic_table.py`,
+`group_table.py`, `offset_table.py` and `delay_table.py`; read them next."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pocketmq.protocol.bodies.data_version import DataVersion
+
+from ..errors import StoreError
+from ..files.json_file import JsonFile
+
+
+class JsonTable:
+    """Mirrors the official ConfigManager, without its writing at every single change.
+
+    `on_change` is called after each change of the data version: the broker registers and saves there.
+    """
+
+    def __init__(
+        self, path: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
+    ) -> None:
+        self.file = JsonFile(path)
+        self.data_version = DataVersion(timestamp=now_ms())
+        self.dirty = False
+        self._now_ms = now_ms
+        self._on_change = on_change
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """The table as a body; with `pretty` as it stands in the file."""
+        raise TypeError(f"{type(self).__name__} declares no JSON form")
+
+    def load(self) -> bool:
+        """Takes the content of the file over the built-in content. False when there is no file. Raises
+        StoreError."""
+        return self.file.load(self._take) is not None
+
+    def snapshot(self) -> bytes | None:
+        """Text to save, None when the file is up to date. Clears `dirty`: whoever fails to save it sets it
+        again."""
+        if not self.dirty:
+            return None
+        self.dirty = False
+        return self.to_json(pretty=True)
+
+    def persist(self) -> bool:
+        """Saves if something changed since the last time; returns when it is on disk. Raises StoreError."""
+        content = self.snapshot()
+        if content is None:
+            return False
+        try:
+            self.file.save(content)
+        except OSError as error:
+            self.dirty = True
+            raise StoreError(f"cannot write {self.file.path}: {error.strerror or error}") from error
+        return True
+
+    def _take(self, content: bytes) -> bool:
+        """Reads the text of the file into the table. Raises BodyError and then changes nothing."""
+        raise TypeError(f"{type(self).__name__} reads no file")
+
+    def _changed(self) -> None:
+        self.data_version = self.data_version.next_version(self._now_ms())
+        self.dirty = True
+        if self._on_change is not None:
+            self._on_change()

@@ -1,0 +1,57 @@
+"""LmqOffsetTable: the offset table of a broker with light queues, kept in config/lmqConsumerOffset.json.
+
+A light queue has only queue 0, so the file holds a plain number for it; inside it is an ordinary entry:
+
+    {"dataVersion":{...}, "lmqOffsetTable":{"%LMQ%x@%LMQ%g":5}, "offsetTable":{"topic@group":{"0":120}}, ...}
+
+Used in place of `OffsetTable` when `enableLmq` is set.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
+from pocketmq.protocol.text import fastjson
+
+from ..files.json_file import MAX_FILE_BYTES
+from .offset_table import SEPARATOR, OffsetFile, OffsetTable
+
+_LMQ_GROUP = SEPARATOR + LMQ_PREFIX
+
+
+class LmqOffsetTable(OffsetTable):
+    """Official LmqConsumerOffsetManager: for a group named `%LMQ%...` the queue id of a call does not
+    count."""
+
+    def __init__(
+        self, config_folder: Path, now_ms: Callable[[], int], *, update_version_step: int = 500
+    ) -> None:
+        super().__init__(
+            config_folder, now_ms, update_version_step=update_version_step, file_name="lmqConsumerOffset.json"
+        )
+
+    def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        super().commit(topic, group, 0 if is_lmq(group) else queue_id, offset)
+
+    def query(self, topic: str, group: str, queue_id: int) -> int:
+        return super().query(topic, group, 0 if is_lmq(group) else queue_id)
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """As in `OffsetTable`, with the light queues apart."""
+        members: dict[str, Any] = {
+            "dataVersion": self.data_version,
+            "lmqOffsetTable": {k: o[0] for k, o in self._offsets.items() if _LMQ_GROUP in k and 0 in o},
+            "offsetTable": {k: o for k, o in self._offsets.items() if _LMQ_GROUP not in k},
+        }
+        if pretty:
+            members["groupTopicMap"] = self.group_topic_map()
+            members["pullOffsetTable"] = self._pull_offsets
+        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
+        self._offsets = stored.offset_table
+        self._offsets.update({key: {0: offset} for key, offset in stored.lmq_offset_table.items()})
+        self.data_version = stored.data_version or self.data_version
+        return True

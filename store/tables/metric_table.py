@@ -1,0 +1,103 @@
+"""MetricTable: how many messages wait, by the topic they are meant for: config/timermetrics, config/transactionMetrics.
+
+    {"dataVersion":{...},"timingCount":{"orders":{"count":3,"timeStamp":1700000000000}}}     one line, no extension
+                         "transactionCount" in the other file
+
+Official classes: TimerMetrics, TransactionMetrics. Counting is on the path of sends, so nothing is made anew there.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import field
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.text import fastjson
+
+from ..files.json_file import MAX_FILE_BYTES
+from .json_table import JsonTable
+
+
+class Metric(Body, frozen=True):
+    """Messages of one topic that wait, and when that last changed, in ms."""
+
+    count: int = 0
+    time_stamp: int = 0
+
+
+class MetricFile(Body, frozen=True):
+    """Official TimerMetricsSerializeWrapper and TransactionMetricsSerializeWrapper: one of the two has entries."""
+
+    data_version: DataVersion | None = None
+    timing_count: dict[str, Metric] = field(default_factory=dict)
+    transaction_count: dict[str, Metric] = field(default_factory=dict)
+
+
+class MetricTable(JsonTable):
+    """Counts by topic. `kind` names the member of the file."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        kind: Literal["timingCount", "transactionCount"],
+    ) -> None:
+        name = "timermetrics" if kind == "timingCount" else "transactionMetrics"
+        super().__init__(config_folder / name, now_ms)
+        self._kind = kind
+        self._metrics: dict[str, list[int]] = {}
+        """Count and time of its last change."""
+        self._changes = 0
+
+    def add(self, topic: str, change: int) -> None:
+        """So many more, or fewer, messages wait for `topic`."""
+        metric = self._metrics.get(topic)
+        if metric is None:
+            metric = self._metrics[topic] = [0, 0]
+        metric[0] += change
+        metric[1] = self._now_ms()
+        self._changes += 1
+        self.dirty = True
+
+    def count(self, topic: str) -> int:
+        metric = self._metrics.get(topic)
+        return 0 if metric is None else metric[0]
+
+    def remove(self, topic: str) -> None:
+        """Forget a topic that was deleted."""
+        if self._metrics.pop(topic, None) is not None:
+            self.dirty = True
+
+    def replace_all(self, content: bytes) -> bool:
+        """A slave takes over its master's counts, the answer to 61; False where it has that version.
+
+        Raises BodyError.
+        """
+        before = self.data_version
+        self._take(content)
+        if self.data_version == before:
+            return False
+        self.dirty = True
+        return True
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """Answer to 61, and the file, which is in one line too."""
+        if self._changes:
+            version = self.data_version
+            self.data_version = msgspec.structs.replace(
+                version, timestamp=self._now_ms(), counter=version.counter + self._changes
+            )
+            self._changes = 0
+        metrics = {
+            topic: Metric(count=count, time_stamp=time) for topic, (count, time) in self._metrics.items()
+        }
+        return fastjson.dumps({"dataVersion": self.data_version, self._kind: metrics})
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, MetricFile, max_bytes=MAX_FILE_BYTES)
+        metrics = stored.timing_count if self._kind == "timingCount" else stored.transaction_count
+        self._metrics = {topic: [metric.count, metric.time_stamp] for topic, metric in metrics.items()}
+        self.data_version = stored.data_version or self.data_version
+        return True

@@ -1,0 +1,222 @@
+"""OffsetTable: how far each group has consumed each queue, kept in config/consumerOffset.json.
+
+    {"dataVersion":{...}, "groupTopicMap":{...}, "offsetTable":{"topic@group":{"0":120}},
+     "pullOffsetTable":{...}}
+
+The value is the *next* offset to consume. A commit is taken as it comes: lower values overwrite, -1 means "no
+offset". `groupTopicMap` and `pullOffsetTable` are what 5.5.0 adds to the file; neither is read back, there or
+here. Where a group without an offset starts is decided in the broker."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import field
+from pocketmq.protocol.bodies.body import Body
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.text import fastjson
+
+from ..files.json_file import MAX_FILE_BYTES
+from .json_table import JsonTable
+
+NO_OFFSET: Final = -1
+SEPARATOR: Final = "@"
+
+Offsets = dict[int, int]
+"""Queue id to offset."""
+
+
+class OffsetFile(Body, frozen=True):
+    """What is read of consumerOffset.json (official ConsumerOffsetManager) and of the answer to 43
+    (official ConsumerOffsetSerializeWrapper). `lmq_offset_table` stands only in lmqConsumerOffset.json."""
+
+    offset_table: dict[str, Offsets] = field(default_factory=dict)
+    lmq_offset_table: dict[str, int] = field(default_factory=dict)
+    data_version: DataVersion | None = None
+
+
+class OffsetTable(JsonTable):
+    """Official ConsumerOffsetManager. `commit` and `query` stand on the pull path: two look-ups each."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        *,
+        update_version_step: int = 500,
+        file_name: str = "consumerOffset.json",
+    ) -> None:
+        super().__init__(config_folder / file_name, now_ms)
+        self._offsets: dict[str, Offsets] = {}
+        self._reset_offsets: dict[str, Offsets] = {}
+        self._pull_offsets: dict[str, Offsets] = {}
+        self._commit_count = 0
+        self._update_version_step = update_version_step
+
+    # --- committed offsets
+
+    def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        """Every `update_version_step` (consumerOffsetUpdateVersionStep) commits make a new data version."""
+        key = topic + SEPARATOR + group
+        offsets = self._offsets.get(key)
+        if offsets is None:
+            offsets = self._offsets[key] = {}
+        offsets[queue_id] = offset
+        self.dirty = True
+        self._commit_count += 1
+        if self._commit_count % self._update_version_step == 0:
+            self._changed()
+
+    def query(self, topic: str, group: str, queue_id: int) -> int:
+        """A pending reset offset, else the committed one, else NO_OFFSET."""
+        key = topic + SEPARATOR + group
+        if self._reset_offsets:
+            pending = self._reset_offsets.get(key)
+            if pending is not None and queue_id in pending:
+                return pending[queue_id]
+        offsets = self._offsets.get(key)
+        return NO_OFFSET if offsets is None else offsets.get(queue_id, NO_OFFSET)
+
+    def offsets(self, topic: str, group: str) -> Offsets | None:
+        """Committed offset of each queue, None when the group never committed to the topic."""
+        offsets = self._offsets.get(topic + SEPARATOR + group)
+        return None if offsets is None else dict(offsets)
+
+    # --- resets of 5.x: kept until the consumer has been told
+
+    def assign_reset(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        """Orders the group to go on from `offset`; also its committed offset from now on. Negative numbers
+        are ignored."""
+        if not topic or not group or queue_id < 0 or offset < 0:
+            return
+        key = topic + SEPARATOR + group
+        self._reset_offsets.setdefault(key, {})[queue_id] = offset
+        self._offsets.setdefault(key, {})[queue_id] = offset
+        self.dirty = True
+
+    def has_reset(self, topic: str, group: str, queue_id: int) -> bool:
+        """Commits of this queue are to be ignored until the consumer has taken the reset."""
+        if not self._reset_offsets:
+            return False
+        return queue_id in self._reset_offsets.get(topic + SEPARATOR + group, ())
+
+    def take_reset(self, topic: str, group: str, queue_id: int) -> int | None:
+        """The pending reset offset, which is then forgotten (official queryThenEraseResetOffset)."""
+        if not self._reset_offsets:
+            return None
+        key = topic + SEPARATOR + group
+        pending = self._reset_offsets.get(key)
+        if pending is None:
+            return None
+        offset = pending.pop(queue_id, None)
+        if not pending:
+            del self._reset_offsets[key]
+        return offset
+
+    # --- pull offsets of 5.x: where the last pull ended, committed or not
+
+    def commit_pull(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+        key = topic + SEPARATOR + group
+        offsets = self._pull_offsets.get(key)
+        if offsets is None:
+            offsets = self._pull_offsets[key] = {}
+        offsets[queue_id] = offset
+        self.dirty = True
+
+    def query_pull(self, topic: str, group: str, queue_id: int) -> int:
+        """End of the last pull, else what `query` says."""
+        offsets = self._pull_offsets.get(topic + SEPARATOR + group)
+        offset = None if offsets is None else offsets.get(queue_id)
+        return self.query(topic, group, queue_id) if offset is None else offset
+
+    def clear_pull(self, topic: str, group: str) -> None:
+        self._pull_offsets.pop(topic + SEPARATOR + group, None)
+
+    # --- the table as a whole
+
+    def topics_of(self, group: str) -> set[str]:
+        """Topics the group has offsets for (official whichTopicByConsumer)."""
+        return {topic for topic, owner in self._pairs() if owner == group}
+
+    def groups_of(self, topic: str) -> set[str]:
+        """Groups that have offsets for the topic (official whichGroupByTopic)."""
+        return {group for subject, group in self._pairs() if subject == topic}
+
+    def group_topic_map(self) -> dict[str, list[str]]:
+        result: dict[str, list[str]] = {}
+        for topic, group in self._pairs():
+            result.setdefault(group, []).append(topic)
+        return result
+
+    def min_offsets(
+        self, topic: str, min_offset: Callable[[int], int], filter_groups: Iterable[str] = ()
+    ) -> Offsets:
+        """Lowest committed offset of each queue over all groups but `filter_groups`, not counting offsets
+        below the queue's `min_offset(queue_id)` (308). The official queryMinOffsetInAllGroup *deletes* the
+        offsets of the filtered groups; a question must not, so here they are only left out."""
+        skipped = frozenset(filter_groups)
+        result: Offsets = {}
+        for key, offsets in self._offsets.items():
+            subject, _, group = key.partition(SEPARATOR)
+            if subject != topic or group in skipped:
+                continue
+            for queue_id, offset in offsets.items():
+                if offset >= min_offset(queue_id):
+                    result[queue_id] = min(offset, result.get(queue_id, offset))
+        return result
+
+    def clone(self, source_group: str, target_group: str, topic: str) -> None:
+        """The target group goes on where the source stands (314)."""
+        offsets = self._offsets.get(topic + SEPARATOR + source_group)
+        if offsets is not None:
+            self._offsets[topic + SEPARATOR + target_group] = dict(offsets)
+            self.dirty = True
+
+    def remove(self, topic: str, group: str) -> None:
+        """Forgets the committed offsets of one group for one topic."""
+        if self._offsets.pop(topic + SEPARATOR + group, None) is not None:
+            self.dirty = True
+
+    def remove_group(self, group: str) -> None:
+        """Forgets everything of a group (official removeOffset)."""
+        self._remove(lambda _, owner: owner == group)
+
+    def remove_topic(self, topic: str) -> None:
+        """Forgets everything about a topic (official cleanOffsetByTopic)."""
+        self._remove(lambda subject, _: subject == topic)
+
+    def merge(self, table: Mapping[str, Offsets], data_version: DataVersion) -> None:
+        """A slave takes its master's offsets over its own, topic@group by topic@group; others stay."""
+        self._offsets.update({key: dict(offsets) for key, offsets in table.items()})
+        self.data_version = data_version
+        self.dirty = True
+
+    def _pairs(self) -> Iterable[tuple[str, str]]:
+        for key in self._offsets:
+            topic, separator, group = key.partition(SEPARATOR)
+            if separator and SEPARATOR not in group:
+                yield topic, group
+
+    def _remove(self, selected: Callable[[str, str], bool]) -> None:
+        for table in (self._offsets, self._reset_offsets, self._pull_offsets):
+            for key in [key for key in table if selected(*key.partition(SEPARATOR)[::2])]:
+                del table[key]
+                self.dirty = True
+
+    # --- text
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """Compact: the answer to 43, without the members that a 5.5.0 slave refuses. `pretty`: the file."""
+        members: dict[str, Any] = {"dataVersion": self.data_version, "offsetTable": self._offsets}
+        if pretty:
+            members["groupTopicMap"] = self.group_topic_map()
+            members["pullOffsetTable"] = self._pull_offsets
+        # Quoted queue ids are what every reader accepts, also one that does not know the member they stand
+        # in.
+        return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        stored = fastjson.decode(content, OffsetFile, max_bytes=MAX_FILE_BYTES)
+        self._offsets = stored.offset_table
+        self.data_version = stored.data_version or self.data_version  # 4.x writes none
+        return True

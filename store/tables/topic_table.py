@@ -1,0 +1,284 @@
+"""TopicTable: the topics of one broker, kept in config/topics.json.
+
+It knows the topics every broker is born with, the rules by which a send creates one, and the checks of an
+administrator's change. Names are checked in `pocketmq.protocol.message.topics`, attributes in `attributes.py`; queues
+and messages of a topic are elsewhere.
+
+    {"dataVersion":{...}, "topicConfigTable":{"orders":{"attributes":{},"order":false,"perm":6,...}}}
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message import topics
+from pocketmq.protocol.message.flags import (
+    PERM_INHERIT,
+    PERM_READ,
+    PERM_WRITE,
+    TOPIC_UNIT,
+    TOPIC_UNIT_SUB,
+    is_inherited,
+)
+from pocketmq.protocol.text import fastjson
+
+from ..files.json_file import MAX_FILE_BYTES
+from .attributes import TOPIC_ATTRIBUTES, alter_attributes
+from .json_table import JsonTable
+
+READ_WRITE: Final = PERM_READ | PERM_WRITE
+READ_WRITE_INHERIT: Final = READ_WRITE | PERM_INHERIT
+_SCHEDULE_QUEUE_NUMS: Final = 18
+_BENCHMARK_QUEUE_NUMS: Final = 1024
+
+
+class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The broker settings that decide which topics exist; names and defaults of broker.conf. `emulate` is 4
+    or 5."""
+
+    broker_cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    auto_create_topic_enable: bool = True
+    default_topic_queue_nums: int = 8
+    cluster_topic_enable: bool = True
+    broker_topic_enable: bool = True
+    trace_topic_enable: bool = False
+    msg_trace_topic_name: str = topics.TRACE_TOPIC
+    revive_queue_num: int = 8
+    timer_wheel_enable: bool = True
+    enable_lmq: bool = False
+    emulate: int = 5
+
+
+def built_in_topics(settings: TopicSettings) -> list[TopicConfig]:
+    """Topics a broker is born with, in the order of the official TopicConfigManager.init."""
+    cluster, broker = settings.broker_cluster_name, settings.broker_name
+    result = [_topic(topics.SELF_TEST_TOPIC)]
+    if settings.auto_create_topic_enable:
+        result.append(_topic(topics.AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, READ_WRITE_INHERIT))
+    result += [
+        _topic(topics.BENCHMARK_TOPIC, _BENCHMARK_QUEUE_NUMS),
+        _topic(cluster, 16, READ_WRITE_INHERIT if settings.cluster_topic_enable else PERM_INHERIT),
+        _topic(broker, 1, READ_WRITE_INHERIT if settings.broker_topic_enable else PERM_INHERIT),
+        _topic(topics.OFFSET_MOVED_TOPIC),
+        _topic(topics.SCHEDULE_TOPIC, _SCHEDULE_QUEUE_NUMS),
+    ]
+    if settings.trace_topic_enable:
+        result.append(_topic(settings.msg_trace_topic_name))
+    result.append(_topic(topics.reply_topic(cluster)))
+    if settings.emulate < 5:
+        return result
+    result += [
+        _topic(topics.revive_topic(cluster), settings.revive_queue_num),
+        _topic(topics.sync_member_topic(broker), 1, PERM_INHERIT),
+        _topic(topics.HALF_TOPIC),
+        _topic(topics.OP_HALF_TOPIC),
+        _topic(topics.ROCKSDB_HALF_TOPIC),
+        _topic(topics.ROCKSDB_OP_HALF_TOPIC),
+    ]
+    if settings.timer_wheel_enable:
+        result.append(_topic(topics.TIMER_TOPIC))
+    return result
+
+
+def _topic(name: str, queue_nums: int = 1, perm: int = READ_WRITE) -> TopicConfig:
+    return TopicConfig(topic_name=name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=perm)
+
+
+class TopicTable(JsonTable):
+    """Official TopicConfigManager. Topic configs are values: a change puts a new one in place of the old."""
+
+    def __init__(
+        self,
+        config_folder: Path,
+        now_ms: Callable[[], int],
+        settings: TopicSettings,
+        on_change: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(config_folder / "topics.json", now_ms, on_change)
+        self.settings = settings
+        self._topics = {topic.name: topic for topic in built_in_topics(settings)}
+        reserved = topics.SYSTEM_TOPICS
+        if settings.emulate < 5:
+            reserved -= topics.SYSTEM_TOPICS_OF_5
+        self._system_topics = reserved | self._topics.keys()
+
+    # --- questions
+
+    def find(self, topic: str) -> TopicConfig | None:
+        """The topic's config. Light queues (`%LMQ%...`) stand in no table and all look alike."""
+        config = self._topics.get(topic)
+        if config is None and self.settings.enable_lmq and topics.is_lmq(topic):
+            return _topic(topic)
+        return config
+
+    def __contains__(self, topic: str) -> bool:
+        return self.find(topic) is not None
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    @property
+    def topics(self) -> Mapping[str, TopicConfig]:
+        """Read-only view by name; it changes with the table."""
+        return MappingProxyType(self._topics)
+
+    @property
+    def system_topics(self) -> frozenset[str]:
+        """Answer to 305: reserved names plus those this broker added for itself."""
+        return frozenset(self._system_topics)
+
+    def is_system_topic(self, topic: str) -> bool:
+        """May not be created or deleted by an administrator: `The topic[T] is conflict with system topic.`"""
+        return topic in self._system_topics or topic.startswith(topics.SYSTEM_PREFIX)
+
+    def is_order_topic(self, topic: str) -> bool:
+        config = self._topics.get(topic)
+        return config is not None and config.order
+
+    def page(self, data_version: str | None, sequence: int, max_count: int) -> dict[str, TopicConfig]:
+        """A page of 21, sorted by name, from index `sequence`; from the start when `data_version` (JSON of
+        what the asker saw) is no longer ours (official subTopicConfigTable)."""
+        start = page_start(data_version, sequence, self.data_version)
+        names = sorted(self._topics)[start : start + max_count]
+        return {name: self._topics[name] for name in names}
+
+    # --- changes
+
+    def create_for_send(
+        self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int = 0
+    ) -> TopicConfig | None:
+        """The topic, created from the template `default_topic` if missing (official
+        createTopicInSendMessageMethod).
+
+        None when the template is missing or does not pass itself on (perm bit 1).
+        """
+        config = self.find(topic)
+        if config is not None:
+            return config
+        template = self._topics.get(default_topic)
+        if template is None:
+            return None
+        if default_topic == topics.AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
+            # The template may stand in a file written when creation was allowed: it loses the bit for good.
+            template = self._topics[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
+        if not is_inherited(template.perm):
+            return None
+        queue_nums = max(0, min(default_topic_queue_nums, template.write_queue_nums))
+        return self._put(
+            TopicConfig(
+                topic_name=topic,
+                read_queue_nums=queue_nums,
+                write_queue_nums=queue_nums,
+                perm=template.perm & ~PERM_INHERIT,
+                topic_sys_flag=topic_sys_flag,
+                topic_filter_type=template.topic_filter_type,
+            )
+        )
+
+    def create_for_send_back(
+        self,
+        topic: str,
+        queue_nums: int,
+        perm: int = READ_WRITE,
+        topic_sys_flag: int = 0,
+        *,
+        order: bool = False,
+    ) -> TopicConfig:
+        """A retry, dead-letter or half topic, created if missing; an existing one takes on `order`
+        (official createTopicInSendMessageBackMethod)."""
+        config = self.find(topic)
+        if config is None:
+            config = _topic(topic, queue_nums, perm)
+            return self._put(msgspec.structs.replace(config, topic_sys_flag=topic_sys_flag, order=order))
+        if config.order == order or topic not in self._topics:
+            return config
+        return self._put(msgspec.structs.replace(config, order=order))
+
+    def create_if_absent(self, config: TopicConfig) -> TopicConfig:
+        """The topic of that name as it stands in the table afterwards."""
+        existing = self.find(config.name)
+        return self._put(config) if existing is None else existing
+
+    def update(self, config: TopicConfig) -> TopicConfig | None:
+        """Creates or replaces a topic (17). `config.attributes` are changes: keys prefixed with `+` or `-`.
+        None for a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing."""
+        if self.settings.enable_lmq and topics.is_lmq(config.name):
+            return None
+        old = self._topics.get(config.name)
+        attributes: dict[str, str] = {}
+        if self.settings.emulate >= 5:
+            current = None if old is None else old.attributes
+            attributes = alter_attributes(TOPIC_ATTRIBUTES, current, config.attributes)
+        return self._put(msgspec.structs.replace(config, attributes=attributes))
+
+    def delete(self, topic: str) -> bool:
+        """False when there was none."""
+        if self._topics.pop(topic, None) is None:
+            return False
+        self._changed()
+        return True
+
+    def set_unit_flags(self, topic: str, *, unit: bool | None = None, unit_sub: bool | None = None) -> None:
+        """Sets or clears topicSysFlag bits of an existing topic (official updateTopicUnitFlag,
+        updateTopicUnitSubFlag)."""
+        config = self._topics.get(topic)
+        if config is None:
+            return
+        flags = config.topic_sys_flag
+        for bit, wanted in ((TOPIC_UNIT, unit), (TOPIC_UNIT_SUB, unit_sub)):
+            if wanted is not None:
+                flags = flags | bit if wanted else flags & ~bit
+        self._put(msgspec.structs.replace(config, topic_sys_flag=flags))
+
+    def mark_ordered(self, names: Iterable[str]) -> None:
+        """Sets the order flag of the topics a name server lists as ordered (official
+        updateOrderTopicConfig)."""
+        changed = False
+        for name in names:
+            config = self._topics.get(name)
+            if config is not None and not config.order:
+                self._topics[name] = msgspec.structs.replace(config, order=True)
+                changed = True
+        if changed:
+            self._changed()
+
+    def replace_all(self, table: Mapping[str, TopicConfig], data_version: DataVersion) -> None:
+        """A slave takes over its master's table; topics the master does not have go."""
+        self._topics = dict(table)
+        self.data_version = data_version
+        self.dirty = True
+
+    def _put(self, config: TopicConfig) -> TopicConfig:
+        self._topics[config.name] = config
+        self._changed()
+        return config
+
+    # --- text
+
+    def to_json(self, *, pretty: bool = False) -> bytes:
+        """`{"dataVersion":...,"topicConfigTable":...}`, body of 21 in 4.x and the file."""
+        wrapper = TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.data_version)
+        return fastjson.dumps(wrapper, pretty=pretty, quote_integer_keys=pretty)
+
+    def _take(self, content: bytes) -> bool:
+        wrapper = fastjson.decode(content, TopicConfigSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+        self._topics.update(wrapper.topic_config_table)
+        self.data_version = wrapper.data_version
+        return True
+
+
+def page_start(data_version: str | None, sequence: int, current: DataVersion) -> int:
+    """First index of a page of 21 or 201: `sequence` while the asker's data version is the current one, else
+    0."""
+    if sequence <= 0 or not data_version or data_version.isspace():
+        return 0
+    try:
+        return sequence if fastjson.decode(data_version, DataVersion) == current else 0
+    except BodyError:
+        return 0

@@ -1,0 +1,76 @@
+"""config/timercheck: how far the timer has come.
+
+     0  lastReadTimeMs          8   every moment before this one has been delivered
+     8  lastTimerLogFlushPos    8   the timer log is on disk up to here, and the wheel knows all of it
+    16  lastTimerQueueOffset    8   messages of the timer topic before this one are in the timer log, or were delivered
+    24  masterTimerQueueOffset  8   the same of the master
+    32  stateVersion            8   DataVersion of this file
+    40  timestamp               8
+    48  counter                 8
+    56  zeros up to 4096
+
+Official class: TimerCheckpoint.
+"""
+
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..errors import StoreError
+from ..files.mapped_file import sync_descriptor
+
+TIMER_CHECKPOINT_BYTES: Final = 4096
+_FIELDS: Final = struct.Struct(">qqqqqqq")
+assert _FIELDS.size == 56
+
+
+class TimerCheckpoint(msgspec.Struct, frozen=True):
+    """The fields in their order in the file."""
+
+    last_read_time_ms: int = 0
+    last_timer_log_flush_position: int = 0
+    last_timer_queue_offset: int = 0
+    master_timer_queue_offset: int = 0
+    state_version: int = 0
+    version_timestamp: int = 0
+    version_counter: int = 0
+
+    def encode(self) -> bytes:
+        """The 56 bytes, also the answer to 60."""
+        return _FIELDS.pack(*msgspec.structs.astuple(self))
+
+    def next_version(self, now_ms: int) -> "TimerCheckpoint":
+        return msgspec.structs.replace(
+            self, version_timestamp=now_ms, version_counter=self.version_counter + 1
+        )
+
+
+def decode_timer_checkpoint(data: bytes) -> TimerCheckpoint:
+    """The fields from the answer to 60 or the head of the file; what is missing counts as zeros."""
+    return TimerCheckpoint(*_FIELDS.unpack(data[: _FIELDS.size].ljust(_FIELDS.size, b"\0")))
+
+
+def read_timer_checkpoint(path: Path) -> TimerCheckpoint | None:
+    """What the file says; None without one. A short file counts as followed by zeros. Raises StoreError."""
+    try:
+        return decode_timer_checkpoint(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def write_timer_checkpoint(path: Path, checkpoint: TimerCheckpoint) -> None:
+    """Write and force it to disk; may run in any thread, one call at a time. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+    try:
+        os.write(descriptor, checkpoint.encode())
+        if os.fstat(descriptor).st_size != TIMER_CHECKPOINT_BYTES:
+            os.ftruncate(descriptor, TIMER_CHECKPOINT_BYTES)
+        sync_descriptor(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,175 @@
+"""The timer log: one unit for each timed message that was noted for delivery, in files of mappedFileSizeTimerLog bytes.
+
+    timerlog/00000000000000000000
+
+     0  size          4   52
+     4  previous      8   position of the unit noted before for the same moment; -1: none
+    12  magic         4   1, +2 to be stored again on the way (roll), +4 takes another message back (delete)
+    16  noted at      8   ms, a multiple of the precision
+    24  delay         4   ms from there to the moment of delivery
+    28  position      8   of the message in the commit log
+    36  message size  4
+    40  topic hash    4   Java hash of the topic it is meant for
+    44  zeros         8
+
+A unit never crosses the end of a file: where 52 + 16 bytes do not fit any more stand int32 bytes left, 8 zeros and
+int32 0xCBD43194. The units of one moment form a chain backwards; its end is in the wheel. Official class: TimerLog.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.message.record import BLANK_MAGIC
+
+from ..files.mapped_files import MappedFiles
+
+UNIT: Final = struct.Struct(">iqiqiqiiq")
+UNIT_BYTES: Final = 52
+assert UNIT.size == UNIT_BYTES
+NO_POSITION: Final = -1
+
+MAGIC_DEFAULT: Final = 1
+MAGIC_ROLL: Final = 2
+MAGIC_DELETE: Final = 4
+
+_BLANK: Final = struct.Struct(">iqi")
+_STEP_BYTES: Final = 1 << 20
+_PREVIOUS_AT: Final = 4
+_LONG: Final = struct.Struct(">q")
+_PACK_UNIT: Final = UNIT.pack_into
+
+
+class TimerUnit(msgspec.Struct, frozen=True, gc=False):
+    """One unit; times in ms."""
+
+    previous: int
+    magic: int
+    noted_at: int
+    delay: int
+    physical_offset: int
+    size: int
+    topic_hash: int
+
+    @property
+    def due_ms(self) -> int:
+        """The moment in the wheel, which for a rolled unit is not yet that of delivery."""
+        return self.noted_at + self.delay
+
+
+class TimerLog:
+    """One space of positions over the files of `timerlog/`."""
+
+    def __init__(self, directory: Path, file_bytes: int) -> None:
+        self.files = MappedFiles(directory, file_bytes, _STEP_BYTES)
+
+    @property
+    def end(self) -> int:
+        """Position behind the newest unit."""
+        return self.files.max_offset
+
+    def append(
+        self,
+        previous: int,
+        magic: int,
+        noted_at: int,
+        delay: int,
+        physical_offset: int,
+        size: int,
+        topic_hash: int,
+    ) -> int:
+        """Write a unit; its position. Raises StoreError where the disk is full, and nothing was written then."""
+        files = self.files
+        file = files.files[-1] if files.files else files.add_file(0, UNIT_BYTES)
+        if file.size - file.wrote < UNIT_BYTES + _BLANK.size:
+            following = files.add_file(file.base + file.size, UNIT_BYTES)
+            left = file.size - file.wrote
+            if left >= _BLANK.size:
+                file.reserve(file.size)
+                _BLANK.pack_into(file.map, file.wrote, left, 0, BLANK_MAGIC)
+            file.wrote = file.size
+            file = following
+        at = file.wrote
+        if at + UNIT_BYTES > file.reserved:
+            file.reserve(at + UNIT_BYTES)
+        _PACK_UNIT(
+            file.memory,
+            at,
+            UNIT_BYTES,
+            previous,
+            magic,
+            noted_at,
+            delay,
+            physical_offset,
+            size,
+            topic_hash,
+            0,
+        )
+        file.wrote = at + UNIT_BYTES
+        return file.base + at
+
+    def take_back(self, position: int) -> None:
+        """Forget the unit just written at `position`."""
+        file = self.files.files[-1]
+        file.wrote = position - file.base
+
+    def read(self, position: int) -> TimerUnit | None:
+        """The unit at a position; None if none stands there, because its file was deleted, for example."""
+        file = self.files.file_at(position)
+        if file is None or position + UNIT_BYTES > file.end:
+            return None
+        size, *values, _ = UNIT.unpack_from(file.view, position - file.base)
+        if size != UNIT_BYTES or not 0 <= values[1] <= 15:
+            return None
+        return TimerUnit(*values)
+
+    def previous(self, position: int) -> int:
+        """The position noted before for the same moment; -1 at the beginning, or where the chain is broken."""
+        file = self.files.file_at(position)
+        if file is None or position + UNIT_BYTES > file.end:
+            return NO_POSITION
+        previous: int = _LONG.unpack_from(file.view, position - file.base + _PREVIOUS_AT)[0]
+        return previous if previous < position else NO_POSITION
+
+    def recover(self, begin: int) -> Iterator[tuple[int, TimerUnit]]:
+        """Walk the units from `begin` on and cut the log behind the last whole one; to be called after `load`."""
+        files = self.files
+        for file in list(files.files):
+            at = max(begin - file.base, 0)
+            if at >= file.size:
+                continue
+            while at + UNIT_BYTES <= file.size:
+                unit = self.read(file.base + at)
+                if unit is None or unit.previous >= file.base + at:
+                    break
+                yield file.base + at, unit
+                at += UNIT_BYTES
+            left, _, magic = _BLANK.unpack_from(file.view, at) if at + _BLANK.size <= file.size else (0, 0, 0)
+            if magic != BLANK_MAGIC or left != file.size - at:
+                files.truncate(file.base + at)
+                return
+
+    def last_unit(self) -> TimerUnit | None:
+        """The newest unit."""
+        if not self.files.files:
+            return None
+        file = self.files.files[-1]
+        if not file.wrote and len(self.files.files) > 1:
+            file = self.files.files[-2]
+        count = min(file.wrote, file.size - _BLANK.size) // UNIT_BYTES
+        return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
+
+    def delete_before(self, log_min_offset: int) -> int:
+        """Delete the files all of whose messages have left the commit log; how many went. The newest stays."""
+        deleted = 0
+        while len(self.files.files) > 1:
+            file = self.files.files[0]
+            count = (file.size - _BLANK.size) // UNIT_BYTES
+            last = self.read(file.base + (count - 1) * UNIT_BYTES)
+            if last is None or last.physical_offset >= log_min_offset:
+                break
+            self.files.delete_first()
+            deleted += 1
+        return deleted

@@ -1,0 +1,272 @@
+"""Timed messages that wait, on disk: the wheel, the timer log and the checkpoint as one thing.
+
+    message in rmq_sys_wheel_timer  -- note() -->  unit in the timer log, end of its moment's chain in the wheel
+    its moment is over              -- chain() ->  the units noted for it, oldest first
+
+Nothing is kept in memory for a message that waits. A moment is over one precision step after its time, which makes up
+for the rounding down of the time asked for. What is due further ahead than timerRollWindowSlot is noted for a moment on
+the way, with the roll bit, and stored again then.
+
+Opening finds what is right after any stop, of this broker or an official one: units behind the checkpoint's mark are
+put into the wheel; without a usable wheel all of them are. Where the timer log is gone, the messages of the timer topic
+are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop, except that `flush` may run in
+another thread.
+"""
+
+import functools
+import logging
+from array import array
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from pocketmq.protocol.message.record import RecordError, decode_record
+from pocketmq.protocol.message.tags import java_hash
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+
+from ..config import StoreConfig
+from ..errors import StoreError
+from ..message_store import MessageStore
+from .timer_checkpoint import (
+    TimerCheckpoint,
+    read_timer_checkpoint,
+    write_timer_checkpoint,
+)
+from .timer_log import (
+    MAGIC_DEFAULT,
+    MAGIC_DELETE,
+    MAGIC_ROLL,
+    NO_POSITION,
+    TimerLog,
+    TimerUnit,
+)
+from .timer_wheel import Slot, TimerWheel
+
+logger = logging.getLogger(__name__)
+
+WINDOW_SLOTS: Final = 604_800
+"""A week of seconds: no moment further back is delivered."""
+BLANK_SLOTS: Final = 60
+SLOTS_AT_HAND: Final = 4096
+"""Moments whose slots are not read from the wheel again when the next message is noted for them."""
+
+
+_topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
+
+
+def wheel_path(config: StoreConfig) -> Path:
+    return config.root / "timerwheel"
+
+
+def checkpoint_path(config: StoreConfig) -> Path:
+    return config.root / "config" / "timercheck"
+
+
+class TimerStore:
+    """Open from the start to `close`. `read_ms` is the first moment that is not delivered yet."""
+
+    def __init__(self, store: MessageStore, now_ms: int) -> None:
+        """Load and recover. Raises StoreError with one line that names the file."""
+        config = self._config = store.config
+        self._store = store
+        self.precision_ms = config.timer_precision_ms
+        slots = config.timer_roll_window_slot
+        is_sound = 2 <= slots <= WINDOW_SLOTS - BLANK_SLOTS
+        self._roll_ms = (slots if is_sound else WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
+        self.log = TimerLog(config.root / "timerlog", config.mapped_file_size_timer_log)
+        self.log.files.load()
+        self._wheel = TimerWheel(wheel_path(config), self.precision_ms)
+        self._checkpoint = read_timer_checkpoint(checkpoint_path(config)) or TimerCheckpoint()
+        earliest_ms = self.floor(now_ms) - (WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
+        self.read_ms = max(self.floor(self._checkpoint.last_read_time_ms), earliest_ms)
+        self.last_ms = 0
+        """The last moment anything is noted for; before `read_ms`: nothing waits."""
+        self.waiting = 0
+        """Messages noted and not delivered, as the counts of the slots have it."""
+        self._slots: dict[int, Slot] = {}
+        """Moment -> as it stands in the wheel, of those noted for of late: they are seldom alone."""
+        self._recover_log()
+        self._recover_waiting(now_ms)
+        self.queue_offset = self._recover_queue_offset()
+        """Next message of the timer topic to be noted."""
+        # Of a former slave, the second is what its master had noted.
+        self._noted_before = max(
+            self._checkpoint.last_timer_queue_offset, self._checkpoint.master_timer_queue_offset
+        )
+        self._delivered_before_ms = self.floor(self._checkpoint.last_read_time_ms)
+
+    def floor(self, time_ms: int) -> int:
+        """The moment a time belongs to."""
+        return time_ms - time_ms % self.precision_ms
+
+    def was_delivered(self, queue_offset: int, due_ms: int) -> bool:
+        """Whether a message of the timer topic, met again because the timer log was lost, has had its time."""
+        return queue_offset < self._noted_before and due_ms < self._delivered_before_ms
+
+    # -- noting and reading
+
+    def note(
+        self, due_ms: int, physical_offset: int, size: int, topic: str | None, now_ms: int, *, deletes: bool
+    ) -> None:
+        """Put one message of the timer topic on the wheel. Raises StoreError where the disk refuses, and nothing
+        was noted then; `due_ms` is a moment not before `read_ms`."""
+        noted_at = self.floor(now_ms)
+        magic = MAGIC_DEFAULT
+        ahead_ms = due_ms - noted_at
+        if ahead_ms >= self._roll_ms:
+            magic |= MAGIC_ROLL
+            is_little_more = (
+                ahead_ms - self._roll_ms < self._roll_ms // self.precision_ms // 3 * self.precision_ms
+            )
+            half_ms = self._roll_ms // self.precision_ms // 2 * self.precision_ms
+            due_ms = noted_at + (half_ms if is_little_more else self._roll_ms)
+        if deletes:
+            magic |= MAGIC_DELETE
+        due_ms -= due_ms % self.precision_ms
+        slot = self._slots.get(due_ms) or self._wheel.slot(due_ms)
+        position = self.log.append(
+            NO_POSITION if slot is None else slot.last,
+            magic,
+            noted_at,
+            due_ms - noted_at,
+            physical_offset,
+            size,
+            0 if topic is None else _topic_hash(topic),
+        )
+        try:
+            self._link(position, due_ms, slot, -1 if deletes else 1)
+        except StoreError:
+            self.log.take_back(position)
+            raise
+
+    def _link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
+        first, count = (position, 0) if slot is None else (slot.first, slot.count)
+        slot = Slot(due_ms, first, position, count + change)
+        self._wheel.put(slot)
+        if len(self._slots) >= SLOTS_AT_HAND and due_ms not in self._slots:
+            self._slots.clear()
+        self._slots[due_ms] = slot
+        self.waiting += change
+        if due_ms > self.last_ms:
+            self.last_ms = due_ms
+
+    def count_at(self, time_ms: int) -> int:
+        """Messages noted for a moment."""
+        slot = self._wheel.slot(self.floor(time_ms))
+        return 0 if slot is None else slot.count
+
+    def chain_end(self) -> int | None:
+        """The position of the newest unit of the moment `read_ms`; None where nothing is noted for it."""
+        slot = self._wheel.slot(self.read_ms)
+        return None if slot is None or slot.last < 0 else slot.last
+
+    def collect(self, position: int, into: "array[int]", count: int) -> int:
+        """Walk a chain back from `position`, so many units; where to go on, -1 at its beginning."""
+        while position != NO_POSITION and count:
+            into.append(position)
+            position = self.log.previous(position)
+            count -= 1
+        return position
+
+    def skip_idle(self, now_ms: int) -> None:
+        """Where nothing waits, the moments until now need not be looked at one by one."""
+        if self.last_ms < self.read_ms:
+            self.read_ms = max(self.read_ms, self.floor(now_ms))
+
+    def move_on(self) -> None:
+        """The moment `read_ms` has been delivered."""
+        slot = self._wheel.slot(self.read_ms)
+        if slot is not None:
+            self.waiting -= slot.count
+        self.read_ms += self.precision_ms
+
+    # -- saving
+
+    def checkpoint(self, now_ms: int) -> TimerCheckpoint:
+        """What may be written once everything noted so far is on disk. A new edition where something has moved."""
+        former = self._checkpoint
+        fields = msgspec.structs.replace(
+            former,
+            last_read_time_ms=self.read_ms,
+            last_timer_log_flush_position=self.log.end,
+            last_timer_queue_offset=self.queue_offset,
+            master_timer_queue_offset=self.queue_offset,
+        )
+        if fields != former:
+            self._checkpoint = fields.next_version(now_ms)
+        return self._checkpoint
+
+    def flush(self, checkpoint: TimerCheckpoint) -> None:
+        """Force log and wheel to disk, then the checkpoint that relies on them. Any thread may. Raises OSError."""
+        self.log.files.flush(0)
+        self._wheel.sync()
+        write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
+
+    def delete_old_files(self) -> int:
+        """Timer log files whose messages have left the commit log; how many went."""
+        return self.log.delete_before(self._store.log_min_offset)
+
+    def close(self) -> None:
+        self._wheel.close()
+
+    # -- opening
+
+    def _recover_log(self) -> None:
+        begin = self._checkpoint.last_timer_log_flush_position
+        end = self.log.end
+        is_usable = not self._wheel.is_new and 0 <= begin <= end and not self._has_snapshots()
+        if not is_usable:
+            begin = 0
+            self._clear_wheel()
+        self._walk(begin)
+        if self.log.end < begin or any(slot.last >= self.log.end for slot in self._wheel.slots()):
+            # The wheel knows units that the log has lost: the chains have to be made anew.
+            logger.warning("timer wheel %s does not fit its log: made anew", wheel_path(self._config))
+            self._clear_wheel()
+            self._walk(0)
+        self.log.files.flushed = min(begin, self.log.end)
+
+    def _clear_wheel(self) -> None:
+        self._wheel.clear()
+        self._slots.clear()
+
+    def _has_snapshots(self) -> bool:
+        """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""
+        return any(path.suffix[1:].isdecimal() for path in self._config.root.glob("timerwheel.*"))
+
+    def _walk(self, begin: int) -> None:
+        for position, unit in self.log.recover(begin):
+            slot = self._wheel.slot(unit.due_ms)
+            if slot is None or slot.last < position:
+                self._link(position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
+
+    def _recover_waiting(self, now_ms: int) -> None:
+        self.waiting = self.last_ms = 0
+        first_ms = self.floor(now_ms)
+        for slot in self._wheel.slots():
+            if slot.time_ms >= self.read_ms and slot.last >= 0:
+                self.waiting += slot.count
+                self.last_ms = max(self.last_ms, slot.time_ms)
+                first_ms = min(first_ms, slot.time_ms)
+        self.read_ms = max(self.read_ms, first_ms)
+
+    def _recover_queue_offset(self) -> int:
+        queue = self._store.consume_queue(TIMER_TOPIC, 0)
+        if queue is None:
+            return 0
+        offset = self._checkpoint.last_timer_queue_offset
+        unit = self.log.last_unit()
+        if unit is None:
+            # Noted messages were lost with the log. Those whose time has come since are delivered once more at worst.
+            offset = 0 if offset else offset
+        elif (noted := self._queue_offset_of(unit)) is not None:
+            offset = max(offset, noted + 1)
+        return min(max(offset, queue.min_offset), queue.max_offset)
+
+    def _queue_offset_of(self, unit: TimerUnit) -> int | None:
+        data = self._store.read_record(unit.physical_offset, unit.size)
+        try:
+            record = None if data is None else decode_record(data)
+        except RecordError:
+            return None
+        return record.queue_offset if record is not None and record.topic == TIMER_TOPIC else None

@@ -1,0 +1,109 @@
+"""The timer wheel: where the chain of each moment ends in the timer log. One file of two weeks of seconds.
+
+    timerwheel, 1,209,600 slots of 32 bytes; slot number = moment modulo 1,209,600
+
+     0  moment       8   ms / timerPrecisionMs; another moment, or 0: the slot is free
+     8  first        8   position in the timer log of the first unit noted for it
+    16  last         8   of the newest one, from which the chain goes back
+    24  count        4   units, those that take another back counted as -1
+    28  magic        4   0
+
+The file is sparse, and read and written slot by slot: a full disk is an error then and not the end of the process, and
+nothing of its 38.7 MB stays in memory. Official classes: TimerWheel, Slot.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..errors import refused_by_system
+
+SLOTS: Final = 604_800 * 2
+SLOT: Final = struct.Struct(">qqqii")
+SLOT_BYTES: Final = 32
+assert SLOT.size == SLOT_BYTES
+WHEEL_BYTES: Final = SLOTS * SLOT_BYTES
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class Slot(msgspec.Struct, frozen=True, gc=False):
+    """What is noted for one moment: `time_ms`, the ends of its chain, and how many units."""
+
+    time_ms: int
+    first: int
+    last: int
+    count: int
+
+
+class TimerWheel:
+    """The open file. Moments are in ms and multiples of the precision."""
+
+    def __init__(self, path: Path, precision_ms: int) -> None:
+        """Open or make the file; `is_new` says that it holds nothing. Raises StoreError."""
+        self._path = path
+        self._precision_ms = precision_ms
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+            self.is_new = os.fstat(self._descriptor).st_size != WHEEL_BYTES
+            if self.is_new:
+                self.clear()
+        except OSError as error:
+            raise refused_by_system("open", path, error) from error
+
+    def clear(self) -> None:
+        """Forget everything."""
+        os.ftruncate(self._descriptor, 0)
+        os.ftruncate(self._descriptor, WHEEL_BYTES)
+
+    def slot(self, time_ms: int) -> Slot | None:
+        """What is noted for that moment; None: nothing. Raises StoreError."""
+        try:
+            data = os.pread(self._descriptor, SLOT_BYTES, self._position(time_ms))
+        except OSError as error:
+            raise refused_by_system("read", self._path, error) from error
+        moment, first, last, count, _ = SLOT.unpack(data)
+        return Slot(time_ms, first, last, count) if moment == time_ms // self._precision_ms else None
+
+    def put(self, slot: Slot) -> None:
+        """Raises StoreError."""
+        data = SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0)
+        try:
+            os.pwrite(self._descriptor, data, self._position(slot.time_ms))
+        except OSError as error:
+            raise refused_by_system("write", self._path, error) from error
+
+    def slots(self) -> Iterator[Slot]:
+        """Every slot that was ever written, in no order; past moments among them."""
+        for begin, end in self._written_ranges():
+            for at in range(begin - begin % SLOT_BYTES, end, _CHUNK_BYTES):
+                data = os.pread(self._descriptor, min(_CHUNK_BYTES, end - at) // SLOT_BYTES * SLOT_BYTES, at)
+                for moment, first, last, count, _ in SLOT.iter_unpack(data):
+                    if moment:
+                        yield Slot(moment * self._precision_ms, first, last, count)
+
+    def sync(self) -> None:
+        """Force it to disk; may run in any thread. Raises OSError."""
+        getattr(os, "fdatasync", os.fsync)(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _position(self, time_ms: int) -> int:
+        return time_ms // self._precision_ms % SLOTS * SLOT_BYTES
+
+    def _written_ranges(self) -> Iterator[tuple[int, int]]:
+        if not hasattr(os, "SEEK_DATA"):
+            yield 0, WHEEL_BYTES
+            return
+        end = 0
+        while end < WHEEL_BYTES:
+            try:
+                begin = os.lseek(self._descriptor, end, os.SEEK_DATA)
+            except OSError:
+                return  # no data behind this point
+            end = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
+            yield begin, end
