@@ -1,0 +1,249 @@
+"""Inside a package the rooms run one way: `ROOMS` lists them bottom up, and a room imports rooms before it only.
+
+A room is a folder of a package, or a file that lies beside the folders. Every import counts, also one inside a function
+or under TYPE_CHECKING. A line with several rooms says that these do not import one another. No circle of files exists
+anywhere. Reads the source with `ast`; imports nothing.
+"""
+
+import ast
+import functools
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+ROOMS: dict[str, list[str]] = {
+    "protocol": [
+        "errors",
+        "languages message",
+        "text",
+        "bodies wire",
+        "requests",
+        "journal_frames",
+    ],
+    "store": [
+        "errors clock values",
+        "config put_statistics",
+        "files",
+        "log tables",
+        "lookup",
+        "reading",
+        "durability",
+        "admission",
+        "message_store",
+        "retention timer",
+        "at_rest",
+    ],
+    "broker": [
+        "errors",
+        "config",
+        "network",
+        "filters",
+        "state",
+        "name_server storing",
+        "access membership",
+        "delayed",
+        "first_position transactions",
+        "pulling",
+        "cluster",
+        "pop",
+        "sending",
+        "broker",
+        "admin",
+        "handler_modules",
+        "node",
+        "process",
+        "serve_command",
+        "__main__",
+    ],
+    "client": [
+        "errors clock",
+        "values",
+        "settings",
+        "hooks",
+        "connections",
+        "instance",
+        "offsets producing",
+        "rebalancing",
+        "delivery pulling",
+        "push",
+        "admin",
+    ],
+    "pipeline": [
+        "errors",
+        "access",
+        "records",
+        "journal planning stores",
+        "brokers",
+        "sink sources",
+        "session",
+        "report",
+        "jobs",
+        "behaviour",
+    ],
+    "testing": ["errors settings stored_message", "mark", "embedded", "rocketmq", "pytest_plugin"],
+    "cli": [
+        "options",
+        "message_forms",
+        "admin bench demo exec explain pipeline_demo pipeline_prepare send store_command tail",
+        "pipeline",
+        "main",
+    ],
+}
+"""Bottom up. Rooms in one line do not import one another."""
+
+STILL_UPWARD: set[tuple[str, str]] = {
+    ("broker/access/plain_acl_handlers.py", "broker/broker.py"),
+    ("broker/access/user_handlers.py", "broker/admin/topic_handlers.py"),
+    ("broker/access/user_handlers.py", "broker/broker.py"),
+    ("broker/cluster/metadata_sync.py", "broker/broker.py"),
+    ("broker/cluster/registration.py", "broker/broker.py"),
+    ("broker/cluster/replication_handlers.py", "broker/broker.py"),
+    ("broker/cluster/replication_master.py", "broker/broker.py"),
+    ("broker/cluster/replication_slave.py", "broker/broker.py"),
+    ("broker/delayed/delayed_messages.py", "broker/broker.py"),
+    ("broker/delayed/timer_delivery.py", "broker/broker.py"),
+    ("broker/delayed/timer_handlers.py", "broker/admin/topic_handlers.py"),
+    ("broker/delayed/timer_handlers.py", "broker/broker.py"),
+    ("broker/delayed/timer_messages.py", "broker/broker.py"),
+    ("broker/delayed/timer_sends.py", "broker/broker.py"),
+    ("broker/delayed/timer_sends.py", "broker/sending/send_checks.py"),
+    ("broker/filters/tag_filter.py", "broker/broker.py"),
+    ("broker/first_position/broadcast_offsets.py", "broker/broker.py"),
+    ("broker/first_position/offset_handlers.py", "broker/broker.py"),
+    ("broker/first_position/verdict.py", "broker/broker.py"),
+    ("broker/membership/client_handlers.py", "broker/broker.py"),
+    ("broker/membership/consumer_notices.py", "broker/broker.py"),
+    ("broker/network/server.py", "broker/access/access_control.py"),
+    ("broker/pop/ack_handlers.py", "broker/broker.py"),
+    ("broker/pop/ack_handlers.py", "broker/sending/send_checks.py"),
+    ("broker/pop/assignment_handlers.py", "broker/broker.py"),
+    ("broker/pop/peek_handlers.py", "broker/broker.py"),
+    ("broker/pop/pop_handlers.py", "broker/broker.py"),
+    ("broker/pop/pop_handlers.py", "broker/sending/send_checks.py"),
+    ("broker/pop/pop_reading.py", "broker/broker.py"),
+    ("broker/pop/popping.py", "broker/broker.py"),
+    ("broker/pop/revive.py", "broker/broker.py"),
+    ("broker/pop/revive_log.py", "broker/broker.py"),
+    ("broker/pulling/offset_moved_events.py", "broker/broker.py"),
+    ("broker/pulling/pull_handlers.py", "broker/broker.py"),
+    ("broker/pulling/pull_handlers.py", "broker/sending/send_checks.py"),
+    ("broker/sending/durable_answers.py", "broker/broker.py"),
+    ("broker/sending/reply_handlers.py", "broker/broker.py"),
+    ("broker/sending/retry_handlers.py", "broker/broker.py"),
+    ("broker/sending/send_checks.py", "broker/broker.py"),
+    ("broker/sending/send_handlers.py", "broker/broker.py"),
+    ("broker/state/statistics.py", "broker/broker.py"),
+    ("broker/state/table_saver.py", "broker/broker.py"),
+    ("broker/state/table_saver.py", "broker/pop/popping.py"),
+    ("broker/transactions/half_messages.py", "broker/broker.py"),
+    ("broker/transactions/transaction_check.py", "broker/broker.py"),
+    ("broker/transactions/transaction_handlers.py", "broker/admin/topic_handlers.py"),
+    ("broker/transactions/transaction_handlers.py", "broker/broker.py"),
+    ("broker/transactions/transaction_handlers.py", "broker/sending/send_checks.py"),
+    ("cli/tail.py", "cli/send.py"),
+    ("client/delivery/concurrent_delivery.py", "client/push/pop_queues.py"),
+    ("client/delivery/concurrent_delivery.py", "client/push/pop_settlement.py"),
+    ("client/hooks/hooks.py", "client/producing/sender.py"),
+    ("client/hooks/trace_dispatcher.py", "client/instance/instance.py"),
+    ("client/hooks/trace_dispatcher.py", "client/producing/producer.py"),
+    ("client/hooks/trace_hooks.py", "client/instance/instance.py"),
+    ("client/hooks/trace_hooks.py", "client/producing/recall.py"),
+    ("client/hooks/trace_hooks.py", "client/producing/send_retry.py"),
+    ("client/instance/instance.py", "client/delivery/listeners.py"),
+    ("client/offsets/offset_memory.py", "client/rebalancing/first_position.py"),
+    ("client/offsets/offset_reports.py", "client/rebalancing/first_position.py"),
+    ("client/offsets/offset_stores.py", "client/rebalancing/first_position.py"),
+    ("client/rebalancing/held_queues.py", "client/pulling/pull_api.py"),
+    ("client/rebalancing/held_queues.py", "client/push/pop_queues.py"),
+    ("client/rebalancing/queue_locks.py", "client/delivery/ordered_results.py"),
+    ("client/rebalancing/rebalancer.py", "client/push/pop_queues.py"),
+    ("client/settings/client_settings.py", "client/producing/fault_tolerance.py"),
+    ("client/settings/client_settings.py", "client/producing/send_retry.py"),
+    ("client/settings/client_settings.py", "client/rebalancing/first_position.py"),
+    ("client/settings/client_settings.py", "client/rebalancing/process_queue.py"),
+    ("pipeline/access.py", "pipeline/planning/topic_options.py"),
+    ("pipeline/journal/rows.py", "pipeline/stores/log_files.py"),
+    ("pipeline/sources/topic_source.py", "pipeline/sink/topic_writer.py"),
+    ("store/config.py", "store/tables/delay_table.py"),
+    ("store/log/replicated_log.py", "store/admission.py"),
+    ("store/log/replicated_log.py", "store/lookup/dispatch.py"),
+}
+STILL_IN_CIRCLES = 9
+
+
+def sources(package: str) -> list[Path]:
+    return [path for path in sorted((ROOT / package).rglob("*.py")) if "formats" not in path.parts]
+
+
+def room_of(path: Path, package: str) -> str:
+    return path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+
+
+@functools.cache
+def imports(path: Path) -> list[tuple[int, Path]]:
+    """(line, file) of every import of our own, `__init__` files too."""
+    package = ["pocketmq", *path.relative_to(ROOT).parent.parts]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, file) for alias in node.names for file in files_of(alias.name, [])]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            found += [(node.lineno, file) for file in files_of(module, [alias.name for alias in node.names])]
+    return found
+
+
+def files_of(module: str, names: list[str]) -> set[Path]:
+    """The files that `from module import names` reads; none for a module that is not ours."""
+    if module.split(".")[0] != "pocketmq":
+        return set()
+    place = ROOT.joinpath(*module.split(".")[1:])
+    if place.with_suffix(".py").is_file():
+        return {place.with_suffix(".py")}
+    inside = {(place / name).with_suffix(".py") for name in names}
+    files = {path for path in inside if path.is_file()}
+    return files if files and len(files) == len(inside) else files | {place / "__init__.py"}
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_room_has_its_floor(package: str) -> None:
+    listed = [room for line in ROOMS[package] for room in line.split()]
+    assert len(listed) == len(set(listed))
+    assert {room_of(path, package) for path in sources(package)} - {"__init__"} == set(listed)
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_only_rooms_below_it(package: str) -> None:
+    floor = {room: number for number, line in enumerate(ROOMS[package]) for room in line.split()}
+    upward = set()
+    for path in sources(package):
+        room = room_of(path, package)
+        for line, file in imports(path):
+            if not file.is_relative_to(ROOT / package) or room == "__init__":
+                continue
+            other = room_of(file, package)
+            pair = (str(path.relative_to(ROOT)), str(file.relative_to(ROOT)))
+            if other not in (room, "__init__") and floor[other] >= floor[room] and pair not in STILL_UPWARD:
+                upward.add(f"{path.relative_to(ROOT)}:{line} imports {file.relative_to(ROOT)}")
+    assert sorted(upward) == []
+
+
+def test_no_files_import_one_another_in_a_circle() -> None:
+    graph = {
+        path: {file for _, file in imports(path)} - {path} for package in ROOMS for path in sources(package)
+    }
+    circles = []
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            circle = error.args[1]
+            circles.append(" -> ".join(str(path.relative_to(ROOT)) for path in circle))
+            graph[circle[1]].discard(circle[0])
+        else:
+            break
+    assert STILL_IN_CIRCLES or circles == []
