@@ -14,9 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Unpack
 
 import msgspec
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.send import RecallMessage
@@ -40,7 +42,6 @@ from .batch_split import check_batch, split_batch
 from .fault_tolerance import DETECTOR_PERIOD_MS
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
-from .recall import decode_recall_handle
 from .sender import Sender, SendResult
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
@@ -251,7 +252,10 @@ class Producer(Facade):
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
             raise ClientError("topic is not supported")
-        broker_name = decode_recall_handle(recall_handle).broker_name
+        try:
+            broker_name = decode_recall_handle(recall_handle).broker_name
+        except BodyError as error:
+            raise ClientError(str(error)) from None
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
         address = instance.brokers.master(broker_name) or await instance.any_broker(topic)
