@@ -347,7 +347,7 @@ def store_message(
             store_host=broker.store_host,
         )
     )
-    return encode_message_id(broker.store_host, result.physical_offset)
+    return encode_message_id(broker.store_host, result.position)
 
 
 def _joined(body: Body | Sequence[Body] | None) -> bytes:

@@ -73,7 +73,7 @@ class Record(msgspec.Struct, frozen=True):
     topic: str
     queue_id: int
     queue_offset: int
-    physical_offset: int
+    position: int
     body: bytes | memoryview
     properties: bytes | memoryview
     flag: int = 0
@@ -154,7 +154,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         queue_id,
         flag,
         queue_offset,
-        physical_offset,
+        own_position,
         sys_flag,
         born_timestamp,
         born_host,
@@ -172,7 +172,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         str(view[topic_start:topic_end], "utf-8", "replace"),
         queue_id,
         queue_offset,
-        physical_offset,
+        own_position,
         view[body_start : body_start + body_length],
         view[topic_end + 2 : position + size],
         flag,
@@ -222,7 +222,7 @@ def encode_record(record: Record) -> bytes:
         record.queue_id,
         record.flag,
         record.queue_offset,
-        record.physical_offset,
+        record.position,
         sys_flag,
         record.born_timestamp,
         record.born_host,
