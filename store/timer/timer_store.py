@@ -124,7 +124,7 @@ class TimerStore:
             magic |= MAGIC_DELETE
         due_ms -= due_ms % self.precision_ms
         slot = self._slots.get(due_ms) or self._wheel.slot(due_ms)
-        position = self.log.append(
+        unit_position = self.log.append(
             NO_POSITION if slot is None else slot.last,
             magic,
             noted_at,
@@ -134,9 +134,9 @@ class TimerStore:
             0 if topic is None else _topic_hash(topic),
         )
         try:
-            self._link(position, due_ms, slot, -1 if deletes else 1)
+            self._link(unit_position, due_ms, slot, -1 if deletes else 1)
         except StoreError:
-            self.log.take_back(position)
+            self.log.take_back(unit_position)
             raise
 
     def _link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:

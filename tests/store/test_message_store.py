@@ -87,7 +87,7 @@ def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
     entry = store.queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0)
     crash(store)
     (store.config.root / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020d}").unlink()
-    assert open_store().entry("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
+    assert open_store().queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
 
 
 def test_prepared_and_rolled_back_messages_take_no_place_in_the_queue(open_store, new_message):

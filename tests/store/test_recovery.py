@@ -230,7 +230,7 @@ def test_crash_while_rolling_to_the_next_file(open_store, put, bodies, crash, ro
     while len(store.log.files.files) == 1:
         fill(store, put, 1, start=store.max_offset("orders", 0), queues=1)
     count = store.max_offset("orders", 0)
-    last_end = store.queue_unit("orders", 0, count - 2)[0] + store.entry("orders", 0, count - 2)[1]
+    last_end = store.queue_unit("orders", 0, count - 2)[0] + store.queue_unit("orders", 0, count - 2)[1]
     crash(store)
     for name in (f"{0:020d}", f"{4096:020d}"):
         log = root / "commitlog" / name
