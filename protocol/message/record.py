@@ -286,7 +286,7 @@ def queue_offset_of(record: memoryview) -> int:
     return queue_offset
 
 
-def physical_offset_of(record: memoryview) -> int:
+def position_of(record: memoryview) -> int:
     """The position in the commit log that the record itself names."""
     position: int = _LONG.unpack_from(record, PHYSICAL_OFFSET_AT)[0]
     return position

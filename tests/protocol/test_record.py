@@ -19,7 +19,7 @@ from pocketmq.protocol.message.record import (
     encode_record,
     has_valid_crc_property,
     measure_record,
-    physical_offset_of,
+    position_of,
     properties_of,
     queue_id_of,
     queue_offset_of,
@@ -134,7 +134,7 @@ def test_one_field_of_a_record_is_read_as_the_whole_record_has_it(record: Record
     whole = decode_record(encoded)
     assert queue_id_of(encoded) == whole.queue_id
     assert queue_offset_of(encoded) == whole.queue_offset
-    assert physical_offset_of(encoded) == whole.physical_offset
+    assert position_of(encoded) == whole.position
     assert sys_flag_of(encoded) == whole.sys_flag
     assert store_timestamp_of(encoded) == whole.store_timestamp
     assert topic_of(encoded) == whole.topic
