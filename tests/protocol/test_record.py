@@ -19,7 +19,13 @@ from pocketmq.protocol.message.record import (
     encode_record,
     has_valid_crc_property,
     measure_record,
+    physical_offset_of,
+    properties_of,
+    queue_id_of,
+    queue_offset_of,
     store_timestamp_of,
+    sys_flag_of,
+    topic_of,
 )
 
 VECTOR_A_BYTES = bytes.fromhex(
@@ -120,6 +126,19 @@ def test_a_flipped_length_or_body_bit_never_raises_and_body_damage_is_seen(
 @given(st.binary(max_size=400))
 def test_random_bytes_are_measured_without_an_exception(data: bytes):
     assert measure_record(memoryview(data), 0, len(data)) <= len(data)
+
+
+@given(records)
+def test_one_field_of_a_record_is_read_as_the_whole_record_has_it(record: Record):
+    encoded = memoryview(encode_record(record))
+    whole = decode_record(encoded)
+    assert queue_id_of(encoded) == whole.queue_id
+    assert queue_offset_of(encoded) == whole.queue_offset
+    assert physical_offset_of(encoded) == whole.physical_offset
+    assert sys_flag_of(encoded) == whole.sys_flag
+    assert store_timestamp_of(encoded) == whole.store_timestamp
+    assert topic_of(encoded) == whole.topic
+    assert properties_of(encoded) == whole.properties
 
 
 def test_filler_is_told_from_a_record():
