@@ -143,7 +143,7 @@ class TestConsumeQueue:
 
 
 def subscribe(broker: Broker, group: str, topic: str, clock: VirtualClock) -> None:
-    client = Client(connect(broker).real, "c1", "JAVA", 0, clock.now_ms())
+    client = Client(connect(broker), "c1", "JAVA", 0, clock.now_ms())
     broker.consumers.register(
         group,
         client,

@@ -320,7 +320,7 @@ class TestDirectSend:
             flag=0,
             reconsume_times=17,
         )
-        call = Call(FakeConnection().real, Command(10, version=513))
+        call = Call(FakeConnection(), Command(10, version=513))
         assert redirect_if_exhausted(broker, request, call, {}, 5) == ("%DLQ%GG", 0)
         assert "GG" in broker.groups
 

@@ -25,7 +25,7 @@ def join(broker: Broker, group: str = "pg", port: int = 50_000) -> FakeConnectio
     """A producer of that group."""
     connection = connect(broker, port)
     broker.producers.register(
-        group, Client(connection.real, f"producer@{port}", "JAVA", V5_5_0, broker.clock.now_ms())
+        group, Client(connection, f"producer@{port}", "JAVA", V5_5_0, broker.clock.now_ms())
     )
     return connection
 
