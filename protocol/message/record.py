@@ -93,7 +93,7 @@ class Record(msgspec.Struct, frozen=True):
     topic: str
     queue_id: int
     queue_offset: int
-    physical_offset: int
+    position: int
     body: bytes | memoryview
     properties: bytes | memoryview
     flag: int = 0
@@ -179,7 +179,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         queue_id,
         flag,
         queue_offset,
-        physical_offset,
+        own_position,
         sys_flag,
         born_timestamp,
         born_host,
@@ -197,7 +197,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         str(view[topic_start:topic_end], "utf-8", "replace"),
         queue_id,
         queue_offset,
-        physical_offset,
+        own_position,
         view[body_start : body_start + body_length],
         view[topic_end + 2 : position + size],
         flag,
@@ -247,7 +247,7 @@ def encode_record(record: Record) -> bytes:
         record.queue_id,
         record.flag,
         record.queue_offset,
-        record.physical_offset,
+        record.position,
         sys_flag,
         record.born_timestamp,
         record.born_host,
@@ -286,7 +286,7 @@ def queue_offset_of(record: memoryview) -> int:
     return queue_offset
 
 
-def physical_offset_of(record: memoryview) -> int:
+def position_of(record: memoryview) -> int:
     """The position in the commit log that the record itself names."""
     position: int = _LONG.unpack_from(record, PHYSICAL_OFFSET_AT)[0]
     return position

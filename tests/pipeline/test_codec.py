@@ -40,7 +40,7 @@ def slowly(record: Record) -> dict[str, object]:
     def moment(time_ms: int) -> datetime:
         return EPOCH + timedelta(milliseconds=time_ms)
 
-    offset_id = encode_message_id(record.store_host, record.physical_offset)
+    offset_id = encode_message_id(record.store_host, record.position)
     unique = properties.get("UNIQ_KEY")
     return {
         "topic": record.topic,
@@ -61,7 +61,7 @@ def slowly(record: Record) -> dict[str, object]:
         "msgId": unique or offset_id,
         "offsetMsgId": offset_id,
         "bodyCRC": record.body_crc,
-        "physicalOffset": record.physical_offset,
+        "physicalOffset": record.position,
         "storeSize": record.size,
         "preparedTransactionOffset": record.prepared_transaction_offset,
         "transactionId": unique if properties.get("TRAN_MSG") == "true" else None,
@@ -135,9 +135,7 @@ def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
     data = bytearray()
     for topic in topics:
         data += encode_record(
-            Record(
-                topic=topic, queue_id=0, queue_offset=0, physical_offset=len(data), body=b"x", properties=b""
-            )
+            Record(topic=topic, queue_id=0, queue_offset=0, position=len(data), body=b"x", properties=b"")
         )
     assert columns_of(bytes(data))["topic"] == topics
 
