@@ -14,11 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Unpack
 
 import msgspec
-from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
-from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.send import RecallMessage
@@ -35,7 +33,7 @@ from ..instance.instance_config import settings_of
 from ..settings.client_settings import ProducerSettings
 from ..settings.keywords import ProducerOptions
 from ..values.message import Message, MessageExt
-from ..values.validators import check_message, check_producer_group, check_topic
+from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
@@ -252,10 +250,7 @@ class Producer(Facade):
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
             raise ClientError("topic is not supported")
-        try:
-            broker_name = decode_recall_handle(recall_handle).broker_name
-        except BodyError as error:
-            raise ClientError(str(error)) from None
+        broker_name = broker_of_recall_handle(recall_handle)
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
         address = instance.brokers.master(broker_name) or await instance.any_broker(topic)
