@@ -3,8 +3,8 @@
     PYTHONPATH=tests python -m conformance.recorders.record_stores [--line 4.9|5.5] [--end stop|kill]
 
 Each becomes `stores/<line>-<end>.tar.xz`: the store as it lay on disk, and beside it `expected.json`, what the broker
-itself showed over the wire before it ended. One turn of `conformance/stores/store_chain.py` makes it: plain, keyed and tagged
-messages, a batch, one that waits, a group with offsets and a retry. Needs Java, Maven and network namespaces.
+itself showed over the wire before it ended. One turn of `conformance/stores/store_chain.py` makes it: plain, keyed and
+tagged messages, a batch, one that waits, a group with offsets and a retry. Needs Java, Maven and network namespaces.
 
 Left out is what PocketMQ neither reads nor writes and what would be many empty megabytes: the timer wheel, its log,
 RocksDB's directory. Read by `tests/store/test_golden_stores.py`.
