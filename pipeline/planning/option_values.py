@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pocketmq.client.settings.checks import InvalidSetting
+from pocketmq.client.errors import InvalidSetting, ValidationFailed
 from pocketmq.client.settings.client_settings import name_servers
-from pocketmq.client.values.validators import ValidationFailed
 
 from ..errors import OptionError
 
