@@ -39,7 +39,7 @@ class RecallHandle(msgspec.Struct, frozen=True):
     unique_id: str
 
 
-@handles(RecallMessage)
+@handles(RecallMessage, only_in=5)
 def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
@@ -127,7 +127,7 @@ def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: Re
     broker.statistics.message_put(message.topic, 1, result.size)
 
 
-@handles(GetTimerCheckPoint)
+@handles(GetTimerCheckPoint, only_in=5)
 def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
     if not broker.timed.is_served:
@@ -138,7 +138,7 @@ def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer
         raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
-@handles(GetTimerMetrics)
+@handles(GetTimerMetrics, only_in=5)
 def get_timer_metrics(broker: Broker, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
     if not broker.timed.is_served:

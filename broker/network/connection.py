@@ -61,7 +61,6 @@ class Connection(asyncio.Protocol):
         self._server = server
         self.loop = server.loop
         self._handlers = server.handlers.table
-        self._state = server.state
         self._guard = server.guard
         self.signer: Callable[[Command, Body | None], None] | None = None
         """Signs our requests to this peer, where we are one of its users."""
@@ -187,9 +186,9 @@ class Connection(asyncio.Protocol):
         try:
             request = from_fields(handler.request_type, command.fields)
             if handler.wants_call:
-                result = handler.function(self._state, request, Call(self, command))
+                result = handler.function(handler.part, request, Call(self, command))
             else:
-                result = handler.function(self._state, request)
+                result = handler.function(handler.part, request)
         except Exception as error:
             result = self._refusal(command, error)
         if handler.is_coroutine and isinstance(result, Coroutine):
