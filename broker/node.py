@@ -29,8 +29,6 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from .access.access_control import (
     AccessControl,
-    Guard,
-    Signer,
     make_first_users,
     signer_of,
     warn_if_open,
@@ -56,8 +54,9 @@ from .membership.producer_groups import ProducerGroups
 from .membership.queue_locks import QueueLocks
 from .name_server.name_server import NameServer
 from .network.connection import Connection
-from .network.dispatch import BROKER, NAME_SERVER
-from .network.server import Limits, Server
+from .network.dispatch import BROKER, NAME_SERVER, Peer
+from .network.role import Guard, Limits, Role, Signer
+from .network.server import Server
 from .network.tls import Tls
 from .pop import popping
 from .pulling.pull_waiters import PullWaiters
@@ -151,12 +150,12 @@ class Node:
         journal.start()
         self._journal = journal
 
-    def _new_connection(self, server: Server) -> Connection:
+    def _new_connection(self, role: Role) -> Connection:
         if self._journal is None:
-            return Connection(server)
+            return Connection(role)
         from .network.journal import JournaledConnection
 
-        return JournaledConnection(server, self._journal)
+        return JournaledConnection(role, self._journal)
 
     async def _stop_serving(self) -> None:
         broker = self.broker
@@ -352,7 +351,7 @@ class Node:
             or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
         )
 
-    def _connection_closed(self, connection: Connection) -> None:
+    def _connection_closed(self, connection: Peer) -> None:
         self.broker.consumers.connection_closed(connection)
         self.broker.producers.connection_closed(connection)
 

@@ -123,7 +123,10 @@ def send(
     quiet: bool,
     namesrv_addr: str,
 ) -> None:
-    """Send each BODY to TOPIC; without a BODY, each line of FILE or of standard input that is not empty."""
+    """Send messages to TOPIC: each BODY, or each line of FILE or standard input.
+
+    Empty lines are skipped.
+    """
     if bodies and (file is not None or whole):
         raise click.UsageError("give BODY or --file, not both")
     if queue_id is not None and order_key is not None:

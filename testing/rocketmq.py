@@ -204,7 +204,7 @@ def _messages(broker: Broker, topic: str) -> list[StoredMessage]:
             record = None if unit is None else store.read_record(unit[0], unit[1])
             if record is not None:
                 found.append(stored_message(record))
-    return sorted(found, key=lambda message: message.physical_offset)
+    return sorted(found, key=lambda message: message.position)
 
 
 def _count(broker: Broker, topic: str) -> int:

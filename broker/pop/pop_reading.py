@@ -184,7 +184,7 @@ class PopReading:
         units are asked where some were left out."""
         if result.count == result.next_offset - offset:
             return list(range(offset, result.next_offset))
-        found = _physical_offsets(result.views)
+        found = _positions(result.views)
         queue = self._broker.store.consume_queue(topic, queue_id)
         offsets: list[int] = []
         while queue is not None and offset < result.next_offset:
@@ -192,8 +192,8 @@ class PopReading:
             if not units:
                 offset = queue.next_file_offset(offset)
                 continue
-            for physical_offset, _, _ in UNIT.iter_unpack(units[: (result.next_offset - offset) * UNIT.size]):
-                if physical_offset in found:
+            for position, _, _ in UNIT.iter_unpack(units[: (result.next_offset - offset) * UNIT.size]):
+                if position in found:
                     offsets.append(offset)
                 offset += 1
         return offsets
@@ -229,7 +229,7 @@ class PopReading:
         return renamed
 
 
-def _physical_offsets(views: Sequence[memoryview]) -> set[int]:
+def _positions(views: Sequence[memoryview]) -> set[int]:
     found = set()
     for view in views:
         position = 0

@@ -164,7 +164,7 @@ def message_text(message: MessageExt) -> str:
         f"storeSize={record.size}, queueOffset={message.queue_offset}, sysFlag={sys_flag}, "
         f"bornTimestamp={record.born_timestamp}, bornHost=/{message.born_host}, "
         f"storeTimestamp={record.store_timestamp}, storeHost=/{message.store_host}, "
-        f"msgId={message.offset_message_id}, commitLogOffset={record.physical_offset}, "
+        f"msgId={message.offset_message_id}, commitLogOffset={record.position}, "
         f"bodyCRC={record.body_crc}, reconsumeTimes={record.reconsume_times}, "
         f"preparedTransactionOffset={record.prepared_transaction_offset}, "
         f"toString()=Message{{topic='{message.topic}', flag={record.flag}, "

@@ -20,7 +20,7 @@ from pocketmq.protocol.message.topics import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ClientError
+from ..errors import ValidationFailed
 
 DEFAULT_PRODUCER: Final = "DEFAULT_PRODUCER"
 DEFAULT_CONSUMER: Final = "DEFAULT_CONSUMER"
@@ -31,14 +31,6 @@ _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
 _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 _NOT_JAVA_SPACE: Final = frozenset("\x85\xa0\u2007\u202f")
 """White space to Python, but not to Java's Character.isWhitespace."""
-
-
-class ValidationFailed(ClientError):
-    """A name or message nobody would take. `code` is the official response code, -1 without one."""
-
-    def __init__(self, text: str, code: int = -1) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 def check_group(group: str) -> None:

@@ -59,7 +59,7 @@ async def test_who_leaves_the_proxy_is_told_where_it_was(filled: Broker) -> None
     connection = connect(filled)
     filled.consumers.register(
         "G",
-        Client(connection.real, "one", "JAVA", 0, filled.clock.now_ms()),
+        Client(connection, "one", "JAVA", 0, filled.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",
         message_model="BROADCASTING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",

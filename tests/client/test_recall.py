@@ -5,10 +5,9 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.errors import ClientError, RequestRefused
+from pocketmq.client.errors import ClientError, RequestRefused, ValidationFailed
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.recall import RecallHandle, decode_recall_handle
-from pocketmq.client.values.validators import ValidationFailed
 
 from client_vectors import feature_vectors
 

@@ -74,7 +74,7 @@ def test_queues_and_messages_are_those_the_official_broker_showed(golden: Golden
                 found.append(
                     [
                         record.queue_offset,
-                        record.physical_offset,
+                        record.position,
                         properties.get("KEYS", ""),
                         properties.get("TAGS", ""),
                         digest,
@@ -92,7 +92,7 @@ def test_keys_find_their_messages(golden: Golden) -> None:
         for name, positions in table.items():
             topic, _, key = name.partition("#")
             views = store.query(topic, key, 64, 0, 1 << 62).views
-            assert sorted(decode_record(view).physical_offset for view in views) == positions, name
+            assert sorted(decode_record(view).position for view in views) == positions, name
     store.close()
 
 
