@@ -148,7 +148,6 @@ STILL_UPWARD: set[tuple[str, str]] = {
     ("client/hooks/trace_dispatcher.py", "client/instance/instance.py"),
     ("client/hooks/trace_dispatcher.py", "client/producing/producer.py"),
     ("client/hooks/trace_hooks.py", "client/instance/instance.py"),
-    ("client/hooks/trace_hooks.py", "client/producing/recall.py"),
     ("client/hooks/trace_hooks.py", "client/producing/send_retry.py"),
     ("client/instance/instance.py", "client/delivery/listeners.py"),
     ("client/offsets/offset_memory.py", "client/rebalancing/first_position.py"),
