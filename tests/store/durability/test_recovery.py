@@ -15,6 +15,7 @@ from pocketmq.store import (
     StoreDamagedError,
     StoreLockedError,
 )
+from pocketmq.store.files import disk
 from pocketmq.store.files.mapped_file import MappedFile
 
 ALWAYS = (0, 1 << 62)
@@ -440,7 +441,13 @@ def test_full_index_files_of_a_killed_process_are_forced(open_store, put, crash,
 def test_abort_is_on_disk_before_the_store_takes_messages(open_store, monkeypatch):
     forced: list[str] = []
     real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: (forced.append(os.readlink(f"/proc/self/fd/{fd}")), real(fd)))
+
+    def force(descriptor: int) -> None:
+        forced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", force)
+    monkeypatch.setattr(disk, "sync_descriptor", force)
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("finds out which file a descriptor is through /proc")
     store = open_store()
