@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 from pocketmq.broker.process import loop_factory
 from pocketmq.cli.bench.runs import ensure_topic
+from pocketmq.client import Producer
 from pocketmq.client.connections.name_servers import Routes
 from pocketmq.client.connections.pool import Connections
-from pocketmq.client.producing.producer import Producer
 
 from .processor import print_load_average
 from .raw_load import load

@@ -7,107 +7,134 @@ The name server and the broker are two of these with different handler tables. I
 import asyncio
 import itertools
 import logging
+import os
+import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from ..access.access_control import Guard, Signer
 from ..errors import PeerError, StartError
 from .connection import Connection
-from .dispatch import Handlers
+from .dispatch import Handlers, Peer
+from .first_byte import FirstByte
+from .role import Guard, Limits, Member, Role, Signer
 from .tls import Tls
-from .tls_stream import FirstByte
 
-_log = logging.getLogger("pocketmq.server")
+_log = logging.getLogger("pocketmq.network")
 
 IDLE_SCAN_SECONDS: Final = 10.0
 """At most; a short idle limit is looked at more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
+BACKLOG: Final = 1024
 MAX_PORT: Final = 65_535
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """Bounds of each connection; defaults and names as in `config/broker_config.py`."""
-
-    idle_seconds: float = 120.0
-    """A connection without a read for this long is closed, as the official server's idle handler does."""
-    unread_bytes: int = 4_194_304
-    """A peer that leaves more than this unread is not read from until it catches up."""
-    tasks: int = 4096
-    calls: int = 4096
-
-
 class Server:
-    """Sockets of one role. `start`/`listen` and `close` mirror each other; all on one event loop.
+    """Sockets of one role. `bind` takes ports, `serve` accepts connections, `close` ends both; all on one event loop.
 
-    `on_close` is called once for each connection that ends, after its calls have failed. `connection` makes one of its
-    connections.
+    `connection` makes one of its connections; the `on_close` of `serve` is called once for each connection that ends,
+    after its calls have failed.
     """
 
     def __init__(
         self,
-        handlers: Handlers,
-        state: Any,
+        name: str,
         *,
         version: int,
-        on_close: Callable[[Connection], None] | None = None,
         limits: Limits | None = None,
-        connection: "Callable[[Server], Connection]" = Connection,
-        guard: Guard | None = None,
+        connection: Callable[[Role], Connection] = Connection,
         tls: Tls | None = None,
         signer: Signer | None = None,
     ) -> None:
-        self.handlers = handlers
-        self.state = state
+        self.handlers = Handlers(name)
+        """What is answered, on connections opened to peers as well; empty until `serve`."""
         self.version = version
         self.limits = limits or Limits()
-        self.guard = guard
+        self.guard: Guard | None = None
         """Asked about each request before its handler sees it; `None` where everybody may do everything."""
         self.signer = signer
         """Signs what is asked on connections we open."""
         self.tls = tls
         """How TLS is spoken here; `None` where it is not."""
         self.loop = asyncio.get_running_loop()
-        self.connections: set[Connection] = set()
-        self.waiting: set[FirstByte] = set()
-        """Those nobody has said anything on, where the first byte tells TLS from frames."""
-        self._on_close = on_close
-        self.new_connection = connection
+        self.connections: set[Member] = set()
+        self._waiting: set[FirstByte] = set()
+        """Connections before their first byte, which tells TLS from plain frames."""
+        self._on_close: Callable[[Peer], None] | None = None
+        self._connection_type = connection
         self._opaque = itertools.count(1)
         self._unknown_codes: set[int] = set()
+        self._sockets: list[socket.socket] = []
+        """Bound, not accepted from yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Serve on `host:port` (0 picks a free port) and return the port. `StartError` where it is taken."""
-        listener = await self._listen_once(host, port)
+    async def bind(self, host: str, port: int) -> int:
+        """Take `host:port` (0 picks a free port) and return the port. `StartError` where it is taken.
+
+        Clients that connect wait in the system's queue until `serve`.
+        """
+        sockets = await self._bind_once(host, port)
         for _ in range(FREE_PORT_TRIES):
-            bound: int = listener.sockets[0].getsockname()[1]
-            if all(one.getsockname()[1] == bound for one in listener.sockets):
+            bound: int = sockets[0].getsockname()[1]
+            if all(one.getsockname()[1] == bound for one in sockets):
                 break
             # A host with several addresses: each got a free port of its own, but clients are told one.
-            listener.close()
-            await asyncio.sleep(0.01)  # uvloop closes with its next turn
+            _close_all(sockets)
             try:
-                listener = await self._listen_once(host, bound)
+                sockets = await self._bind_once(host, bound)
             except StartError:  # free for the first address only
-                listener = await self._listen_once(host, port)
-        self._listeners.append(listener)
+                sockets = await self._bind_once(host, port)
+        self._sockets += sockets
         return bound
 
-    async def _listen_once(self, host: str, port: int) -> asyncio.Server:
+    async def serve(
+        self,
+        handlers: Handlers,
+        *,
+        guard: Guard | None = None,
+        on_close: Callable[[Peer], None] | None = None,
+    ) -> None:
+        """Accept connections on what was bound, and answer them from this table."""
+        self.handlers, self.guard, self._on_close = handlers, guard, on_close
+        while self._sockets:
+            bound = self._sockets.pop()
+            self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
+
+    async def _bind_once(self, host: str, port: int) -> list[socket.socket]:
+        sockets: list[socket.socket] = []
         try:
-            return await self.loop.create_server(self._protocol, host, port, backlog=1024)
+            found = await self.loop.getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, _, _, _, address in dict.fromkeys(found):
+                try:
+                    one = socket.socket(family, socket.SOCK_STREAM)
+                except OSError:  # a family the name knows and the system does not
+                    continue
+                sockets.append(one)
+                _prepare(one)
+                one.bind(address)
+                one.listen(BACKLOG)
+            if not sockets:
+                raise OSError("no address of this host can be used")
         except OSError as error:
+            _close_all(sockets)
             reason = error.strerror or str(error)
             raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
+        return sockets
 
     def _protocol(self) -> Connection | FirstByte:
-        return self.new_connection(self) if self.tls is None or not self.tls.is_served else FirstByte(self)
+        if self.tls is None or not self.tls.is_served:
+            return self._new_connection()
+        return FirstByte(
+            self.loop, self.tls, self._new_connection, self._opened_silently, self._waiting.discard
+        )
+
+    def _new_connection(self) -> Connection:
+        return self._connection_type(self)
 
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
@@ -117,7 +144,7 @@ class Server:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 _, connection = await self.loop.create_connection(
-                    lambda: self.new_connection(self), host, port, ssl=context
+                    self._new_connection, host, port, ssl=context
                 )
             connection.signer = self.signer
         except (OSError, TimeoutError) as error:
@@ -128,6 +155,7 @@ class Server:
         """Stop listening, end every connection, and wait until they are gone (at most 2 s)."""
         self._is_closed = True
         self._idle_scan.cancel()
+        _close_all(self._sockets)
         for listener in self._listeners:
             listener.close()
         for peer in self._peers():
@@ -140,21 +168,19 @@ class Server:
             connection.abort()
         await asyncio.sleep(0)  # for those the end comes with the next turn of the loop
         self._listeners.clear()
+        self._sockets.clear()
 
     def next_opaque(self) -> int:
         return next(self._opaque) & 0x7FFFFFFF
 
     # -- called by the connections
 
-    def connected(self, connection: Connection | FirstByte) -> None:
-        if isinstance(connection, FirstByte):
-            self.waiting.add(connection)
-        else:
-            self.connections.add(connection)
-        if self._is_closed:  # taken from the backlog after the listener had been closed
+    def connected(self, connection: Member) -> None:
+        self.connections.add(connection)
+        if self._is_closed:  # accepted from the backlog after the listener was closed
             connection.abort()
 
-    def disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
         if self._on_close is not None:
             self._on_close(connection)
@@ -165,8 +191,13 @@ class Server:
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _peers(self) -> list[Connection | FirstByte]:
-        return [*self.connections, *self.waiting]
+    def _opened_silently(self, connection: FirstByte) -> None:
+        self._waiting.add(connection)
+        if self._is_closed:
+            connection.abort()
+
+    def _peers(self) -> list[Member | FirstByte]:
+        return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:
         limit = self.loop.time() - self.limits.idle_seconds
@@ -183,3 +214,17 @@ def host_and_port(address: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > MAX_PORT:
         raise PeerError("not of the form host:port")
     return host.strip("[]"), int(port)
+
+
+def _prepare(bound: socket.socket) -> None:
+    """The options a listening socket of asyncio has."""
+    bound.setblocking(False)
+    if os.name == "posix":
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if bound.family == socket.AF_INET6:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+
+def _close_all(sockets: list[socket.socket]) -> None:
+    for one in sockets:
+        one.close()

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from click import echo
+from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.brokers import TopicRates
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.connections.name_servers import MASTER_ID
-from pocketmq.client.errors import ClientError
 from pocketmq.client.instance.instance import now_ms
 from pocketmq.protocol.bodies.routes import ClusterInfo
 from pocketmq.protocol.errors import BodyError

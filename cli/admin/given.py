@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError
 from pocketmq.client.instance.instance import now_ms
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson

@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from click import echo
+from pocketmq.client import AdminClient, ClientError, MessageExt, MessageQueue
 from pocketmq.client.admin.calls import TOOLS_GROUP
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.errors import ClientError
 from pocketmq.client.instance.instance import now_ms
 from pocketmq.client.pulling.pull_api import FOUND, NO_MATCHED_MSG, NO_NEW_MSG, OFFSET_ILLEGAL
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from .given import Given
 from .messages import charset_of

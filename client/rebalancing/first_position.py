@@ -24,7 +24,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ClientError
+from ..errors import ClientError, FirstPositionUnknown
 
 NO_OFFSET: Final = -1
 """The store answered that the group has no offset for the queue."""
@@ -43,14 +43,6 @@ _FROM_LAST: Final = frozenset(
     }
 )
 _TIMESTAMP: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d+)", re.ASCII)
-
-
-class FirstPositionUnknown(ClientError):
-    """No first position for now: leave the queue out and try again. `code` is the official response code."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class UseOffset(msgspec.Struct, frozen=True):

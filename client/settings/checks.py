@@ -14,7 +14,7 @@ from typing import Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..errors import ClientError
+from ..errors import InvalidSetting
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -22,10 +22,6 @@ OFF: Final = -1
 """The official "not set" of numbers."""
 
 Range = tuple[int, int]
-
-
-class InvalidSetting(ClientError):
-    """A setting of a wrong type, outside its range, unknown, or at odds with another."""
 
 
 def refuse(name: str, value: object, reason: str) -> InvalidSetting:

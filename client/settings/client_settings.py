@@ -22,12 +22,12 @@ from pocketmq.protocol.languages import LANGUAGES
 from pocketmq.protocol.message.compression import COMPRESSION_TYPES
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 
-from ..errors import ClientError
+from ..errors import ClientError, ValidationFailed
 from ..producing.fault_tolerance import LATENCY_MAX_MS, NOT_AVAILABLE_DURATION_MS
 from ..producing.send_retry import RETRY_RESPONSE_CODES
 from ..rebalancing.first_position import CONSUME_TIMESTAMP_AGE_MS, format_timestamp, parse_timestamp
 from ..rebalancing.process_queue import MIB
-from ..values.validators import ValidationFailed, check_topic
+from ..values.validators import check_topic
 from .allocation import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
 from .checks import (
     INT_MAX,

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.errors import ClientError
+from pocketmq.client.errors import ClientError, FirstPositionUnknown
 from pocketmq.client.rebalancing.first_position import (
     NO_OFFSET,
     OFFSET_UNREADABLE,
     AskMaxOffset,
-    FirstPositionUnknown,
     SearchOffset,
     UseOffset,
     checked_position,

@@ -5,9 +5,10 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
+from pocketmq.client.errors import InvalidSetting
 from pocketmq.client.rebalancing.first_position import parse_timestamp
 from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
-from pocketmq.client.settings.checks import InvalidSetting, official_name
+from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import (
     AccessChannel,
     ClientSettings,
