@@ -13,9 +13,8 @@ import click
 import msgspec
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.producing.send_retry import SendStatus
-from pocketmq.client.producing.sender import SendResult
 from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendResult, SendStatus
 
 from .options import namesrv_option, run_command
 

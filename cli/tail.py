@@ -20,7 +20,7 @@ import msgspec
 from pocketmq.client.errors import ClientError, NotReachable, RouteNotFound
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.rebalancing.first_position import format_timestamp
+from pocketmq.client.settings.timestamps import format_timestamp
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue

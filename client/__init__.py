@@ -2,7 +2,7 @@
 
 Bottom up:
 
-    errors.py, clock.py what a caller does about a failure; durations
+    errors.py, clock.py, tasks.py   what a caller does about a failure; clocks; background tasks
     values/             what a user gives and gets: messages, results, names
     settings/           every setting, its default, its check
     hooks/              callbacks, access keys, message traces

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from click import echo
 from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.connections.name_servers import MASTER_ID
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.client.errors import ClientError
 from pocketmq.protocol.text import fastjson
 
