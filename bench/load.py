@@ -16,16 +16,16 @@ from collections.abc import Iterator
 
 from pocketmq.broker.process import loop_factory
 from pocketmq.cli.bench.runs import ensure_topic
+from pocketmq.client import Producer
 from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
-from pocketmq.client.producing.producer import Producer
 
 from .processor import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchLoad"
 ROWS = ((1, 1, 128), (64, 1, 128), (8, 16, 128), (64, 1, 4096))
-"""Connections, sends under way on each, body bytes."""
+"""ConnectionPool, sends under way on each, body bytes."""
 
 
 @contextlib.contextmanager

@@ -228,9 +228,10 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=300_000)
     parser.add_argument("--floor", action="store_true")
     given = parser.parse_args()
-    from bench.pipeline_controls import SameBatches, Steps
     from pocketmq.pipeline.session.session import pocketmq_session
     from pocketmq.testing import EmbeddedServer
+
+    from bench.pipeline_controls import SameBatches, Steps
 
     figures = Figures()
     with tempfile.TemporaryDirectory(prefix="pocketmq-bench-") as folder:

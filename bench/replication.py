@@ -30,9 +30,9 @@ def write_log(folder: Path, mebibytes: int, size: int) -> int:
     store = MessageStore(StoreConfig(store_path_root_dir=str(folder)), WallClock())
     store.open()
     body = bytes(size)
-    while store.log_max_offset < mebibytes << 20:
+    while store.log_end < mebibytes << 20:
         store.append(NewMessage(TOPIC, 0, body, b"", {}))
-    end = store.log_max_offset
+    end = store.log_end
     store.close()
     return end
 

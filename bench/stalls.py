@@ -111,7 +111,7 @@ def slow_sync(sync: Callable[[int], None]) -> Callable[[int], None]:
 async def write(store: MessageStore, total_bytes: int) -> None:
     """Append that much in turns of the loop."""
     body = os.urandom(BODY_BYTES)
-    while store.log_max_offset < total_bytes:
+    while store.log_end < total_bytes:
         for _ in range(APPENDS_IN_A_TURN):
             store.append(NewMessage("orders", 0, body, b"", {}))
         await asyncio.sleep(0.001)  # not faster than disks take it for long, or the system makes writers wait

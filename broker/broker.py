@@ -17,7 +17,6 @@ from pocketmq.store.tables.offset_table import OffsetTable
 from pocketmq.store.tables.topic_table import TopicTable
 
 if TYPE_CHECKING:
-    from .access.access_control import Guard
     from .access.plain_acl import PlainAcl
     from .access.user_table import AclTable, UserTable
     from .cluster.metadata_sync import MetadataSync
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from .membership.producer_groups import ProducerGroups
     from .membership.queue_locks import QueueLocks
     from .membership.request_modes import RequestModes
+    from .network.role import Guard
     from .network.server import Server
     from .pop.ordered_pops import OrderedPops
     from .pop.pop_waiters import PopWaiters

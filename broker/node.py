@@ -29,7 +29,6 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from .access.access_control import (
     AccessControl,
-    Guard,
     make_first_users,
     signer_of,
     warn_if_open,
@@ -55,8 +54,9 @@ from .membership.producer_groups import ProducerGroups
 from .membership.queue_locks import QueueLocks
 from .name_server.name_server import NameServer
 from .network.connection import Connection
-from .network.dispatch import BROKER, NAME_SERVER, Handlers
-from .network.server import Limits, Server
+from .network.dispatch import BROKER, NAME_SERVER, Handlers, Peer
+from .network.role import Guard, Limits, Role
+from .network.server import Server
 from .network.tls import Tls
 from .pop import popping
 from .pulling.pull_waiters import PullWaiters
@@ -149,12 +149,12 @@ class Node:
         journal.start()
         self._journal = journal
 
-    def _new_connection(self, server: Server) -> Connection:
+    def _new_connection(self, role: Role) -> Connection:
         if self._journal is None:
-            return Connection(server)
+            return Connection(role)
         from .network.journal import JournaledConnection
 
-        return JournaledConnection(server, self._journal)
+        return JournaledConnection(role, self._journal)
 
     async def _stop_serving(self) -> None:
         broker = self.broker
@@ -371,7 +371,7 @@ class Node:
             or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
         )
 
-    def _connection_closed(self, connection: Connection) -> None:
+    def _connection_closed(self, connection: Peer) -> None:
         self.broker.consumers.connection_closed(connection)
         self.broker.producers.connection_closed(connection)
 

@@ -55,7 +55,9 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 @click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
 )
-@click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
+@click.option(
+    "--log-level", type=click.Choice(_LEVELS, case_sensitive=False), default="info", show_default=True
+)
 def serve(
     *,
     conf_file: str | None,

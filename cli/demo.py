@@ -1,8 +1,8 @@
 """`pocketmq demo`: where does a consumer group start reading, and why?
 
-A real server process on free ports and a real client over TCP play the puzzle through: a young topic, cold data,
-deleted history, a stored offset. Each act asks the broker for its verdicts, and then reads where it said, so a verdict
-that is not true ends the demo with exit code 1.
+A server process on free ports and a client over TCP play the puzzle through: a young topic, cold data, deleted
+history, a stored offset. Each act asks the broker for its verdicts and then reads where the verdict says a group
+starts. A verdict that is not true ends the demo with exit code 1.
 """
 
 import asyncio
@@ -11,11 +11,8 @@ import sys
 from typing import Final
 
 import click
+from pocketmq.client import ClientError, MessageQueue, Producer, PullConsumer
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.errors import ClientError
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.explain import Verdict
@@ -47,7 +44,7 @@ SERVER: Final = (
 
 
 class DemoError(Exception):
-    """The broker did not do what it said, or did not come up."""
+    """The broker did not do what it said, or did not start."""
 
 
 @click.command()
@@ -70,8 +67,8 @@ async def _play(console: Console) -> None:
         if server.returncode is None:
             server.terminate()
         await server.wait()
-    console.print("To start one for your own clients:  [bold].venv/bin/pocketmq serve[/]")
-    console.print("To ask it the same question:        [bold].venv/bin/pocketmq explain -g GROUP -t TOPIC[/]")
+    console.print("To start one for your own clients:  [bold]pocketmq serve[/]")
+    console.print("To ask it the same question:        [bold]pocketmq explain -g GROUP -t TOPIC[/]")
 
 
 async def _address(server: asyncio.subprocess.Process) -> str:
@@ -83,12 +80,12 @@ async def _address(server: asyncio.subprocess.Process) -> str:
         raise DemoError(f"the server did not start within {START_SECONDS:g} s") from None
     name, _, address = line.strip().partition("=")
     if name != "NAMESRV_ADDR":
-        raise DemoError("the server did not start; its reason stands above")
+        raise DemoError("the server did not start; the lines above say why")
     return address
 
 
 class _Acts:
-    """The five acts, in order."""
+    """The four acts, one after the other."""
 
     def __init__(self, console: Console, namesrv_addr: str) -> None:
         self._console = console

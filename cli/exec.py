@@ -34,8 +34,15 @@ NOT_FOUND: Final = 127
 """Exit codes of shells, for a program that cannot be started."""
 PATIENCE_SECONDS: Final = 2.0
 """How long what the program left behind may take to end."""
-_FROM_TERMINAL: Final = (signal.SIGINT, signal.SIGQUIT)
-_PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def _signals(*names: str) -> tuple[signal.Signals, ...]:
+    """Those of these signals that the system has: Windows lacks most."""
+    return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
+
+
+_FROM_TERMINAL: Final = _signals("SIGINT", "SIGQUIT")
+_PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 @click.command("exec", context_settings={"allow_interspersed_args": False})
@@ -50,7 +57,7 @@ _PASSED_ON: Final = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGU
 )
 @click.option(
     "--log-level",
-    type=click.Choice(("debug", "info", "warning", "error")),
+    type=click.Choice(("debug", "info", "warning", "error"), case_sensitive=False),
     default="error",
     show_default=True,
 )
@@ -69,6 +76,7 @@ def exec_command(
     NAMESRV_ADDR in its environment says where the server is. When COMMAND has ended, the server is stopped, and the
     exit code is that of COMMAND.
     """
+    from pocketmq.broker.config.loading import read_settings
     from pocketmq.testing.embedded import EmbeddedServer
 
     logging.basicConfig(
@@ -76,23 +84,14 @@ def exec_command(
     )
     program = _Program(command)
     try:
-        server = EmbeddedServer(_settings(sets), conf=conf_file, store=store, namesrv_port=namesrv_port)
+        settings = {setting.key: setting.value for setting in read_settings(None, sets)}
+        server = EmbeddedServer(settings, conf=conf_file, store=store, namesrv_port=namesrv_port)
         with program.signals(), server:
             code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR
     sys.exit(code)
-
-
-def _settings(words: Sequence[str]) -> dict[str, str]:
-    settings = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.strip():
-            raise StartError(f"--set {word}: it is key=value")
-        settings[key.strip()] = value
-    return settings
 
 
 class _Program:

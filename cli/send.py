@@ -11,10 +11,7 @@ from typing import BinaryIO
 
 import click
 import msgspec
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.values.message import Message
-from pocketmq.client.values.results import SendResult, SendStatus
+from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
 from .options import namesrv_option, run_command
 
@@ -122,7 +119,10 @@ def send(
     quiet: bool,
     namesrv_addr: str,
 ) -> None:
-    """Send each BODY to TOPIC; without a BODY, each line of FILE or of standard input that is not empty."""
+    """Send messages to TOPIC: each BODY, or each line of FILE or standard input.
+
+    Empty lines are skipped.
+    """
     if bodies and (file is not None or whole):
         raise click.UsageError("give BODY or --file, not both")
     if queue_id is not None and order_key is not None:

@@ -1,7 +1,6 @@
 """`pocketmq store`: look at a store that no server has open. `check` says whether it is whole, `show` what is in it.
 
-Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, or somebody has it open. Next:
-`store/at_rest/check.py`.
+Nothing is changed on disk. Exit code 0: whole; 1: damaged; 2: no store there, or a server has it open.
 """
 
 import sys
@@ -30,15 +29,19 @@ def store_command() -> None:
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
 def check(*, folder: Path, as_json: bool) -> None:
-    """Read all of the store in DIR and say what is wrong, where, and what a start would do about it.
+    """Read the whole store in DIR and say what is wrong, where, and what a start would do about it.
 
     Changes nothing. Exit code 1 on damage.
     """
     import msgspec
     from pocketmq.store.at_rest.check import check_store
+    from rich.console import Console
 
     try:
-        report = check_store(folder, None if as_json else _progress)
+        with Console(stderr=True).status("reading the log") as status:
+            report = check_store(
+                folder, lambda position: status.update(f"log read up to {position >> 20} MiB")
+            )
     except StoreError as error:
         _refuse(error)
     if as_json:
@@ -49,14 +52,9 @@ def check(*, folder: Path, as_json: bool) -> None:
     sys.exit(DAMAGED if report.damaged else 0)
 
 
-def _progress(position: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\rlog read up to {position >> 20} MiB", nl=False, err=True)
-
-
 def _print_report(report: "Report") -> None:
     click.echo(f"store       {report.store}")
-    click.echo(f"last stop   {'in order' if report.clean else 'not in order'}")
+    click.echo(f"last stop   {'clean' if report.clean else 'not clean'}")
     click.echo(
         f"log         {report.log_files} files, positions {report.log_start} to {report.log_end}, "
         f"{report.records} records, {_time(report.first_store_time_ms)} to {_time(report.last_store_time_ms)}"

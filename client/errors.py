@@ -1,8 +1,62 @@
-"""Errors of the client: what its user does about them."""
+"""The exceptions of this package. The class tells what to do: repeat the call, correct it, or look at the server.
+
+    ClientError
+      InvalidArgument (ValueError)      correct the call
+        InvalidSetting                    a setting
+        ValidationFailed                  a name or a message, in the official words
+      RequestRefused                    a server said no; `code` is its response code
+      NotReachable (ConnectionError)    no connection, or it ended
+        CallTimeout (TimeoutError)        no answer in time
+        UnreadableReply                   an answer that cannot be read
+      RouteNotFound                     no broker has the topic
+      SendFailed                        a message is not stored, as far as the client knows
+        SendTimedOut (TimeoutError)       because time ran out
+      RequestTimeout (TimeoutError)     a request was stored, but its reply did not arrive
+      SelectionFailed, AllocationFailed a selector or a strategy of the user failed
+      FirstPositionUnknown              where to begin in a queue cannot be found out yet
+      NotOnline, MessageNotFound        what an administrative call looked for does not exist
+      ClientClosed                      the client is not started, was shut down, or belongs to another loop
+
+`retriable` says whether the same call may succeed later without a change.
+"""
+
+from enum import Enum
+from typing import Final
+
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+RETRIABLE_CODES: Final = frozenset(
+    {
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Response codes that speak of the server's state, not of the request."""
 
 
 class ClientError(Exception):
-    """Root of everything this package raises. Raised itself for a wrong setting, name or argument."""
+    """Root of everything this package raises."""
+
+    retriable: bool = False
+    """Whether the same call may succeed later without a change."""
+
+
+class InvalidArgument(ClientError, ValueError):
+    """A wrong argument: the call can never succeed."""
+
+
+class InvalidSetting(InvalidArgument):
+    """A setting of a wrong type, outside its range, unknown, or at odds with another."""
+
+
+class ValidationFailed(InvalidArgument):
+    """A group, topic or message that no broker accepts. `code` is the official response code, -1 without one."""
+
+    def __init__(self, text: str, code: int = -1) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class RequestRefused(ClientError):
@@ -12,48 +66,96 @@ class RequestRefused(ClientError):
         super().__init__(f"{request_name}: code {code}, {remark or 'no remark'}")
         self.code = code
         self.remark = remark
+        self.retriable = code in RETRIABLE_CODES
 
 
-class NotReachable(ClientError):
+class NotReachable(ClientError, ConnectionError):
     """No connection, or it ended: try again, or another server (official RemotingConnectException)."""
 
+    retriable = True
 
-class CallTimeout(NotReachable):
-    """No answer came in time; the request may have been carried out (official RemotingTimeoutException)."""
+
+class CallTimeout(NotReachable, TimeoutError):
+    """No answer in time; the request may have been carried out (official RemotingTimeoutException)."""
 
 
 class UnreadableReply(NotReachable):
-    """A server answered with something that cannot be read: as good as no answer, and what was asked may have been
-    done (official RemotingCommandException)."""
+    """A server's answer cannot be read. The request may have been carried out (official RemotingCommandException)."""
 
 
 class RouteNotFound(ClientError):
     """No name server knows a broker for the topic, or the broker has no master now."""
 
-
-class NotOnline(ClientError):
-    """A group has no members, or nothing consumed, where the call needs some (official CONSUMER_NOT_ONLINE)."""
-
-
-class MessageNotFound(ClientError):
-    """No broker of the topic has such a message (official NO_MESSAGE)."""
+    retriable = True
 
 
 class SendFailed(ClientError):
-    """No attempt to send stored the message (official MQClientException of DefaultMQProducerImpl).
+    """No attempt to send got the message stored (official MQClientException of DefaultMQProducerImpl).
 
-    `code` is the broker's or one of the client's own (10001 and above, official ClientErrorCode); `__cause__` is the
-    failure of the last attempt.
+    `code` is the broker's response code or one of the client's own: 10001 no connection, 10002 no answer in time,
+    10003 no address of the broker, 10005 no route, -1 anything else (official ClientErrorCode). `__cause__` is the
+    failure of the last attempt. After a failure without an answer of the broker the message may be stored all the same.
     """
+
+    def __init__(self, code: int, text: str, *, retriable: bool = True) -> None:
+        super().__init__(text)
+        self.code = code
+        self.retriable = retriable
+
+
+class SendTimedOut(SendFailed, TimeoutError):
+    """The time for the whole send is over, or its last attempt got no answer in time. The message may be stored."""
+
+
+class RequestTimeout(ClientError, TimeoutError):
+    """A request was sent, but its reply did not arrive in time (official RequestTimeoutException, code 10006)."""
+
+    retriable = True
+
+
+class SelectionFailed(ClientError):
+    """A queue selector raised, or did not return a queue."""
+
+
+class AllocationFailed(ClientError):
+    """A strategy cannot decide (official IllegalArgumentException): the assignment stays as it is."""
+
+
+class FirstPositionUnknown(ClientError):
+    """Where to begin in a queue cannot be found out now: the next rebalance tries again. `code` is the official
+    response code."""
+
+    retriable = True
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
         self.code = code
 
 
-class RequestTimeout(ClientError):
-    """A request was sent, but no reply came in time (official RequestTimeoutException, code 10006)."""
+class Absence(Enum):
+    """Why `NotOnline` was raised."""
+
+    NO_MEMBERS = "no members"
+    """No member of the group is connected."""
+    NO_OFFSETS = "no offsets"
+    """Members are connected, but the brokers have no offset of the group."""
+    BROADCASTING = "broadcasting"
+    """The members broadcast: they keep their offsets themselves."""
+
+
+class NotOnline(ClientError):
+    """A group has no members, or has consumed nothing, where the call needs some (official CONSUMER_NOT_ONLINE)."""
+
+    retriable = True
+
+    def __init__(self, text: str, reason: Absence = Absence.NO_MEMBERS) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class MessageNotFound(ClientError):
+    """No broker of the topic has such a message (official NO_MESSAGE)."""
 
 
 class ClientClosed(ClientError):
-    """The producer or consumer is not started, or was shut down; or it belongs to another event loop."""
+    """The client is not started, or was shut down; or it belongs to another event loop."""

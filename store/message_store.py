@@ -151,7 +151,7 @@ class MessageStore:
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()
-            self._dispatcher.run(self.log.max_offset)
+            self._dispatcher.run(self.log.end)
             self._flusher.flush_queues()
             self._abort.remove()
         except (OSError, StoreError):
@@ -179,7 +179,7 @@ class MessageStore:
         """Dispatch what can be; False where the disk refuses it."""
         waits = self._dispatch_waits_for_disk
         try:
-            self._dispatcher.run(self.log.files.flushed if waits else self.log.max_offset)
+            self._dispatcher.run(self.log.files.flushed if waits else self.log.end)
         except (StoreError, OSError) as error:
             self._pause(error)
             return False
@@ -234,7 +234,7 @@ class MessageStore:
         in_queue = transaction == 0 or transaction == TRANSACTION_COMMIT
         queue_offset = queue.next_offset if in_queue else 0
         try:
-            physical_offset, size = self.log.append(message, queue_offset, store_timestamp)
+            position, size = self.log.append(message, queue_offset, store_timestamp)
         except RefusedError as error:
             return self._refused_by_log(error, topic)
         if in_queue:
@@ -249,7 +249,7 @@ class MessageStore:
                     topic,
                     queue_id,
                     message.property_map,
-                    physical_offset,
+                    position,
                     size,
                     queue_offset,
                     store_timestamp,
@@ -262,7 +262,7 @@ class MessageStore:
         elapsed_ns = time.perf_counter_ns() - started_ns
         if elapsed_ns >= 1_000_000:
             self.statistics.record_slow(elapsed_ns // 1_000_000)
-        return AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
+        return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
 
     def append_batch(self, messages: list[NewMessage]) -> list[AppendResult]:
         """Store messages that differ in body, properties and flag alone, no halves, back to back, or none of them."""
@@ -312,12 +312,12 @@ class MessageStore:
         self.statistics.failed += 1
         return AppendResult(status)
 
-    def when_flushed(self, physical_end: int, callback: OnFlushed) -> None:
-        """Call back, from the flusher's thread, once the log is on disk up to `physical_end`: True, or False when
+    def when_flushed(self, position: int, callback: OnFlushed) -> None:
+        """Call back, from the flusher's thread, once the log is on disk up to `position`: True, or False when
         the disk refused. All that wait share one pass. At once, from here, if it is there already."""
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
-        self._flusher.when_flushed(physical_end, callback)
+        self._flusher.when_flushed(position, callback)
 
     def flush_pass(self) -> None:
         """What the flusher's thread does in a loop, once, in this thread; for owners that run without it."""
@@ -327,11 +327,11 @@ class MessageStore:
 
     # Reading: by queue and by key in `get_message` and `query`, which are the reader's own
 
-    def read_record(self, physical_offset: int, size: int | None = None) -> memoryview | None:
+    def read_record(self, position: int, size: int | None = None) -> memoryview | None:
         """The whole record at a log position; None if there is none. `size` saves reading it from the head."""
         if size is None:
-            return self.log.read_record(physical_offset)
-        return self.log.read(physical_offset, size)
+            return self.log.read_record(position)
+        return self.log.read(position, size)
 
     def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         return self._queues.get(topic, queue_id)
@@ -354,14 +354,14 @@ class MessageStore:
         queue = self._queues.get(topic, queue_id)
         return queue.min_offset if queue is not None else 0
 
-    def entry(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """(physical offset, size, tags code) of a queue unit; None if there is none."""
+    def queue_unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
+        """(position, size, tags code) of a queue unit; None if there is none."""
         queue = self._queues.get(topic, queue_id)
         return queue.unit(offset) if queue is not None else None
 
     def store_time(self, topic: str, queue_id: int, offset: int) -> int:
         """storeTimestamp of the message at an offset, ms; -1 without one."""
-        entry = self.entry(topic, queue_id, offset)
+        entry = self.queue_unit(topic, queue_id, offset)
         return self.log.store_timestamp(entry[0], entry[1]) if entry is not None else -1
 
     def earliest_store_time(self, topic: str, queue_id: int) -> int:
@@ -370,7 +370,7 @@ class MessageStore:
 
     def earliest_log_time(self) -> int:
         """storeTimestamp of the oldest record in the log, ms; -1 for an empty log."""
-        record = self.log.read_record(self.log.min_offset)
+        record = self.log.read_record(self.log.start)
         return store_timestamp_of(record) if record is not None else -1
 
     def search_offset(
@@ -385,12 +385,12 @@ class MessageStore:
 
     def is_hot(self, topic: str, queue_id: int, offset: int) -> bool | None:
         """Whether the message at an offset counts as in memory; None if the queue has no such entry."""
-        entry = self.entry(topic, queue_id, offset)
+        entry = self.queue_unit(topic, queue_id, offset)
         return self._residency.is_hot(entry[0], entry[1]) if entry is not None else None
 
     def hotness(self, topic: str, queue_id: int, offset: int) -> Hotness | None:
         """The numbers behind `is_hot`."""
-        entry = self.entry(topic, queue_id, offset)
+        entry = self.queue_unit(topic, queue_id, offset)
         return hotness_of(self._residency, self._budget, self.log, *entry[:2]) if entry else None
 
     # Deleting
@@ -401,7 +401,7 @@ class MessageStore:
 
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:
         """Delete queues all of whose messages have left the log, unless their topic is kept; how many went."""
-        return self._queues.delete_expired(self.log.min_offset, is_kept)
+        return self._queues.delete_expired(self.log.start, is_kept)
 
     def delete_oldest_log_file(self) -> bool:
         """Delete the oldest log file, and what only it gave a meaning: queue files, index files, min offsets.
@@ -415,8 +415,8 @@ class MessageStore:
         memory = self.log.files.delete_first_keeping_map()
         if memory is not None and self._flusher is not None:
             self._flusher.let_go_later(memory)
-        self._queues.delete_files_before(self.log.min_offset)
-        self._index.delete_files_before(self.log.min_offset)
+        self._queues.delete_files_before(self.log.start)
+        self._index.delete_files_before(self.log.start)
         return True
 
     # Numbers for runtime information
@@ -427,24 +427,24 @@ class MessageStore:
         return self.admission.accepting
 
     @property
-    def log_min_offset(self) -> int:
-        return self.log.min_offset
+    def log_start(self) -> int:
+        return self.log.start
 
     @property
-    def log_max_offset(self) -> int:
-        return self.log.max_offset
+    def log_end(self) -> int:
+        return self.log.end
 
     @property
-    def flushed_offset(self) -> int:
+    def flushed_position(self) -> int:
         return self.log.files.flushed
 
     @property
     def newest_dispatched(self) -> tuple[int, int]:
         """Position and size of the record dispatched last: inside `on_arrival`, the one it is told of."""
-        position = self._dispatcher.newest_physical_offset
+        position = self._dispatcher.newest_position
         return position, self._dispatcher.position - position
 
     @property
     def dispatch_behind_bytes(self) -> int:
         """Bytes of log that are not visible in queues yet."""
-        return max(self.log.max_offset - self._dispatcher.position, 0)
+        return max(self.log.end - self._dispatcher.position, 0)

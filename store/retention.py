@@ -106,12 +106,10 @@ class Retention:
     def _delete(self, *, at_any_age: bool) -> int:
         deleted = 0
         while deleted < self._config.delete_file_batch_max and (at_any_age or self._is_oldest_expired()):
-            position = self._store.log_min_offset
+            position = self._store.log_start
             if not self._store.delete_oldest_log_file():
                 break
-            _log.info(
-                "deleted the log file at %d; the log now begins at %d", position, self._store.log_min_offset
-            )
+            _log.info("deleted the log file at %d; the log now begins at %d", position, self._store.log_start)
             deleted += 1
         return deleted
 

@@ -73,7 +73,7 @@ class AppendResult(msgspec.Struct, gc=False):
     """Where a message was stored; offsets are -1 when it was not."""
 
     status: PutStatus
-    physical_offset: int = -1
+    position: int = -1
     size: int = 0
     queue_offset: int = -1
     store_timestamp: int = 0
@@ -92,7 +92,7 @@ class GetResult(msgspec.Struct):
     size_bytes: int = 0
     suggest_slave: bool = False
     """The log has run ahead of this reader by more than the memory budget (suggestPullingFromSlave)."""
-    last_physical_offset: int = 0
+    last_position: int = 0
     """Log position of the last unit looked at; 0 when none was."""
 
 
@@ -101,7 +101,7 @@ class QueryResult(msgspec.Struct):
 
     views: list[memoryview]
     index_last_update_timestamp: int = 0
-    index_last_update_physical_offset: int = 0
+    index_last_update_position: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -113,7 +113,7 @@ class Hotness(msgspec.Struct, frozen=True):
 
     policy: str
     log_end_offset: int
-    physical_offset: int
+    position: int
     distance_bytes: int
     memory_budget_bytes: int
     hot: bool

@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pocketmq.broker.broker import Broker
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal
@@ -204,7 +203,7 @@ def _messages(broker: Broker, topic: str) -> list[StoredMessage]:
             record = None if unit is None else store.read_record(unit[0], unit[1])
             if record is not None:
                 found.append(stored_message(record))
-    return sorted(found, key=lambda message: message.physical_offset)
+    return sorted(found, key=lambda message: message.position)
 
 
 def _count(broker: Broker, topic: str) -> int:

@@ -23,7 +23,7 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     born_timestamp: int
     store_timestamp: int
     reconsume_times: int
-    physical_offset: int
+    position: int
     """Position in the commit log: messages of several queues sort by it into the order they came in."""
 
     @property
@@ -59,5 +59,5 @@ def stored_message(record: memoryview) -> StoredMessage:
         born_timestamp=decoded.born_timestamp,
         store_timestamp=decoded.store_timestamp,
         reconsume_times=decoded.reconsume_times,
-        physical_offset=decoded.physical_offset,
+        position=decoded.position,
     )

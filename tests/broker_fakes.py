@@ -27,8 +27,7 @@ from pocketmq.broker.membership.consumer_groups import ConsumerGroups
 from pocketmq.broker.membership.consumer_notices import ConsumerNotices
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 from pocketmq.broker.membership.queue_locks import QueueLocks
-from pocketmq.broker.network.connection import Connection
-from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held
+from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held, Result
 from pocketmq.broker.pop import popping
 from pocketmq.broker.pulling.pull_waiters import PullWaiters
 from pocketmq.broker.state.statistics import Statistics
@@ -76,7 +75,7 @@ class FakeConnection:
         """Requests received that wanted an answer."""
         self.answers_by_code: dict[int, Command | PeerError] = {}
         """What this client answers; a code not in here is never answered."""
-        self.late_answers: list[Answer | Reply | None] = []
+        self.late_answers: list[Result] = []
         """Answers to calls that were held."""
         self._on_close = on_close
 
@@ -94,7 +93,7 @@ class FakeConnection:
             raise answer
         return answer
 
-    def answer(self, command: Command, result: Answer | Reply | None) -> None:
+    def answer(self, command: Command, result: Result) -> None:
         self.late_answers.append(result)
 
     def close(self) -> None:
@@ -110,11 +109,6 @@ class FakeConnection:
         requests = [request for request, _ in self.notices]
         self.notices.clear()
         return requests
-
-    @property
-    def real(self) -> Connection:
-        """Itself, for the type checker."""
-        return cast(Connection, self)
 
 
 class FakeTimer:
@@ -268,8 +262,8 @@ def connect(broker: Broker, port: int = 50_000) -> FakeConnection:
     """A client's connection whose end the broker hears of."""
 
     def gone(connection: FakeConnection) -> None:
-        broker.consumers.connection_closed(connection.real)
-        broker.producers.connection_closed(connection.real)
+        broker.consumers.connection_closed(connection)
+        broker.producers.connection_closed(connection)
 
     return FakeConnection(port, gone)
 
@@ -291,7 +285,7 @@ async def send(
     caller = connection or FakeConnection()
     try:
         parsed = from_fields(handler.request_type, command.fields)
-        arguments = (parsed, Call(caller.real, command)) if handler.wants_call else (parsed,)
+        arguments = (parsed, Call(caller, command)) if handler.wants_call else (parsed,)
         result = handler.function(broker, *arguments)
         if inspect.isawaitable(result):
             result = await result
@@ -347,7 +341,7 @@ def store_message(
             store_host=broker.store_host,
         )
     )
-    return encode_message_id(broker.store_host, result.physical_offset)
+    return encode_message_id(broker.store_host, result.position)
 
 
 def _joined(body: Body | Sequence[Body] | None) -> bytes:

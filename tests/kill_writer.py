@@ -61,7 +61,7 @@ def write(root: str, mode: str, seed: str) -> None:
         if mode == "SYNC_FLUSH" and chance.random() < 0.3:
             wait_for_disk(store)
             store.dispatch_flushed()
-        if mode == "ASYNC_FLUSH" or result.physical_offset < store.flushed_offset:
+        if mode == "ASYNC_FLUSH" or result.position < store.flushed_position:
             tell(f"a {queue_id} {result.queue_offset} {key}")
         if number % 5 == 0:
             tell(f"o {number + 1}")
@@ -73,7 +73,7 @@ def write(root: str, mode: str, seed: str) -> None:
 
 def wait_for_disk(store: MessageStore) -> None:
     done = threading.Event()
-    store.when_flushed(store.log_max_offset, lambda is_safe: done.set() if is_safe else None)
+    store.when_flushed(store.log_end, lambda is_safe: done.set() if is_safe else None)
     assert done.wait(30)
 
 

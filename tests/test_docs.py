@@ -199,7 +199,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 def test_files_named_with_their_folder_exist(document: Path) -> None:
     named = re.findall(
-        r"`((?:protocol|store|broker|client|pipeline|cli|tests|bench|docs)/[\w/.-]+\.\w+)`",
+        r"`((?:protocol|store|broker|client|pipeline|cli|tests|conformance|bench|docs)/[\w/.-]+\.\w+)`",
         document.read_text(),
     )
     assert [name for name in named if not (ROOT / name).is_file()] == []

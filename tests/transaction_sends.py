@@ -50,7 +50,7 @@ def ending(half: Asked, how: int, **changes: object) -> EndTransaction:
 def records(broker: Broker, topic: str, queue_id: int = 0) -> list[Record]:
     found = []
     for offset in range(broker.store.max_offset(topic, queue_id)):
-        entry = broker.store.entry(topic, queue_id, offset)
+        entry = broker.store.queue_unit(topic, queue_id, offset)
         assert entry is not None
         data = broker.store.read_record(entry[0])
         assert data is not None

@@ -10,7 +10,6 @@ and nothing to pay. Mirrors the authentication and authorization pipelines of 5.
 """
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.body import Body
@@ -21,6 +20,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import BrokerError, StartError
+from ..network.role import Signer
 from .access_rules import needs_of
 from .authorization import refusal
 from .signatures import (
@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
 
 _log = logging.getLogger("pocketmq.access")
-
-Guard = Callable[[Command, str], None]
-"""Called with a request and its sender's `host:port`; raises `BrokerError` to refuse it."""
-
-Signer = Callable[[Command, Content | None], None]
-"""Called with a request of ours and its body; adds the fields that sign it."""
 
 _TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
 EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")

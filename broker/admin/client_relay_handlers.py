@@ -74,7 +74,7 @@ async def consume_message_directly(broker: Broker, request: ConsumeMessageDirect
 def _record_of(broker: Broker, message_id: str | None) -> bytes:
     """The stored record an offset message id names; the official broker stumbles over a missing one (code 1)."""
     try:
-        offset = decode_message_id(message_id or "").physical_offset
+        offset = decode_message_id(message_id or "").position
     except BodyError as error:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
     record = broker.store.read_record(offset)

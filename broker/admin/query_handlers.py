@@ -48,11 +48,11 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
         _index_type(broker, request),
     )
     if not result.views:
-        empty = QueryMessageReply(index_last_update_timestamp=0, index_last_update_physical_offset=0)
+        empty = QueryMessageReply(index_last_update_timestamp=0, index_last_update_position=0)
         return Answer(code=ResponseCode.QUERY_NOT_FOUND, remark=NOT_FOUND, reply=empty)
     reply = QueryMessageReply(
         index_last_update_timestamp=result.index_last_update_timestamp,
-        index_last_update_physical_offset=result.index_last_update_physical_offset,
+        index_last_update_position=result.index_last_update_position,
     )
     return Answer(reply=reply, body=result.views)
 
@@ -85,8 +85,8 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
     count = min(max(request.count, 0), MAX_ENTRIES)
     units = queue.units_from(request.index) or memoryview(b"")
     entries = [
-        ConsumeQueueData(physic_offset=physical_offset, physic_size=size, tags_code=tags_code)
-        for physical_offset, size, tags_code in UNIT.iter_unpack(units[: count * UNIT.size])
+        ConsumeQueueData(physic_offset=position, physic_size=size, tags_code=tags_code)
+        for position, size, tags_code in UNIT.iter_unpack(units[: count * UNIT.size])
     ]
     body = QueryConsumeQueueResponseBody(
         subscription_data=subscription,

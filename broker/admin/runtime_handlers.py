@@ -94,7 +94,7 @@ def _put_times(broker: Broker) -> dict[str, str]:
         "dispatchBehindBytes": str(broker.store.dispatch_behind_bytes),
         "pageCacheLockTimeMills": "0",  # one thread appends: nobody waits for a lock
         "remainTransientStoreBufferNumbs": str(_NO_LIMIT),
-        "remainHowManyDataToFlush": readable_bytes(broker.store.log_max_offset - broker.store.flushed_offset),
+        "remainHowManyDataToFlush": readable_bytes(broker.store.log_end - broker.store.flushed_position),
     }
 
 
@@ -105,8 +105,8 @@ def _disk(broker: Broker) -> dict[str, str]:
         for path in (config.commit_log_dir, config.root / "consumequeue")
     )
     info = {
-        "commitLogMinOffset": str(store.log_min_offset if store.log_max_offset else -1),
-        "commitLogMaxOffset": str(store.log_max_offset),
+        "commitLogMinOffset": str(store.log_start if store.log_end else -1),
+        "commitLogMaxOffset": str(store.log_end),
         "earliestMessageTimeStamp": str(store.earliest_log_time()),
         "commitLogDiskRatio": log_ratio,
         f"commitLogDiskRatio_{config.commit_log_dir}": java_double(

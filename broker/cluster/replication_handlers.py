@@ -25,7 +25,7 @@ def get_broker_ha_status(broker: Broker, request: GetBrokerHaStatus) -> Answer:
     replication = broker.replication
     info = HARuntimeInfo(
         master=True,
-        master_commit_log_max_offset=broker.store.log_max_offset,
+        master_commit_log_max_offset=broker.store.log_end,
         in_sync_slave_nums=sum(replication.in_sync(slave) for slave in replication.slaves),
         ha_connection_info=[slave.runtime_info() for slave in replication.slaves],
     )

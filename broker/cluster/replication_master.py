@@ -84,7 +84,7 @@ class ReplicationMaster:
 
     @property
     def log_end(self) -> int:
-        return self._broker.store.replication.max_offset
+        return self._broker.store.replication.end
 
     def connected(self, slave: "SlaveConnection") -> bool:
         """Takes a connection in, unless there are too many."""

@@ -95,7 +95,7 @@ class ReplicationSlave:
         if self._connection is None:
             return HAClientRuntimeInfo(
                 master_addr=self.address,
-                max_offset=self._broker.store.log_max_offset,
+                max_offset=self._broker.store.log_end,
                 master_flush_offset=self.master_flushed_offset,
             )
         return self._connection.runtime_info(self.master_flushed_offset)
@@ -134,20 +134,20 @@ class MasterConnection(asyncio.Protocol):
         self._read_ms = self._clock.now_ms()
         self._received += len(data)
         replication = self._store.replication
-        before = replication.max_offset
+        before = replication.end
         try:
             for position, part in self._parts.feed(data):
                 replication.append(position, part)
         except (FrameError, StoreError, OSError) as error:
             _log.error("cannot follow the master's log at %s: %s", self._address, error)
             self._transport.abort()
-        if replication.max_offset != before:
+        if replication.end != before:
             self._report()
             self._dispatch_soon()
 
     def _report(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode_report(self._store.replication.max_offset))
+            self._transport.write(encode_report(self._store.replication.end))
             self._reported_at = self._loop.time()
             self._wrote_ms = self._clock.now_ms()
 
@@ -184,7 +184,7 @@ class MasterConnection(asyncio.Protocol):
         return HAClientRuntimeInfo(
             master_addr=self._address,
             transferred_byte_in_second=self._rate,
-            max_offset=self._store.log_max_offset,
+            max_offset=self._store.log_end,
             last_read_timestamp=self._read_ms,
             last_write_timestamp=self._wrote_ms,
             master_flush_offset=master_flushed_offset,

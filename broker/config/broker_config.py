@@ -208,6 +208,16 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     def __post_init__(self) -> None:
         self.store.emulate = self.emulate
 
+    @property
+    def is_5(self) -> bool:
+        """Whether the broker behaves like the official 5.5 line; otherwise like 4.9."""
+        return self.emulate == 5
+
+    @property
+    def is_slave(self) -> bool:
+        """Whether this broker copies a master instead of accepting messages."""
+        return self.store.broker_role == "SLAVE"
+
 
 class NameServerConfig(msgspec.Struct, kw_only=True):
     """Official `NamesrvConfig`, and `listenPort` of its `NettyServerConfig`."""

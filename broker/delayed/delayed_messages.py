@@ -186,12 +186,12 @@ class DelayedMessages:
             unit = queue.unit(offset)
             if unit is None:
                 raise LookupError(f"unit {offset} of {SCHEDULE_TOPIC} queue {level - 1} cannot be read")
-            physical_offset, size, due_ms = unit
+            position, size, due_ms = unit
             # A due time further ahead than the level's delay was made by a clock that has been set back since.
             if now_ms < due_ms <= delays.deliver_timestamp(level, now_ms):
                 self._stands_at(level, offset)
                 return due_ms
-            if not self._deliver(level, physical_offset, size):
+            if not self._deliver(level, position, size):
                 self._stands_at(level, offset)
                 return now_ms + RETRY_MS
             offset += 1
@@ -203,28 +203,28 @@ class DelayedMessages:
         if self._broker.config.emulate >= 5:
             self._broker.delays.update(level, offset)
 
-    def _deliver(self, level: int, physical_offset: int, size: int) -> bool:
+    def _deliver(self, level: int, position: int, size: int) -> bool:
         """Store one waiting message where it belongs. False where the store does not take it now.
 
         A message whose record is gone, that does not say where it belongs, or that can never be stored there is passed
         over.
         """
         broker = self._broker
-        record = broker.store.read_record(physical_offset, size)
+        record = broker.store.read_record(position, size)
         if record is None:
             return True
         try:
             message = _real_message(record, broker.config.emulate)
         except (RecordError, KeyError, ValueError) as error:
-            _log.error("delayed message at log position %d is lost: %r", physical_offset, error)
+            _log.error("delayed message at log position %d is lost: %r", position, error)
             return True
         if message.topic == HALF_TOPIC:
-            _log.error("delayed message at log position %d wants to be a half message", physical_offset)
+            _log.error("delayed message at log position %d wants to be a half message", position)
             return True
         result = broker.store.append(message)
         if result.status in _NEVER:
             # The official broker tries on for ever, and so lets one message hold up its whole level.
-            _log.error("delayed message at log position %d is lost: %s", physical_offset, result.status.name)
+            _log.error("delayed message at log position %d is lost: %s", position, result.status.name)
             return True
         if result.status is not PutStatus.PUT_OK:
             _log.warning("delayed message for %s not stored: %s", message.topic, result.status.name)

@@ -69,7 +69,7 @@ class TimedDelivery:
 
     def _deliver_unit(self, unit: TimerUnit, taken_back: set[str]) -> bool:
         """False where the store does not take the message now."""
-        record = self.record(unit.physical_offset, unit.size)
+        record = self.record(unit.position, unit.size)
         if record is None:
             return True
         properties = decode_properties(record.properties)
@@ -103,12 +103,12 @@ class TimedDelivery:
         if not rolls:
             topic, queue_text = stored.pop(names.REAL_TOPIC, ""), stored.pop(names.REAL_QID, "")
             if not topic or not queue_text.isdecimal():
-                _log.error("timed message at %d does not say where it belongs", record.physical_offset)
+                _log.error("timed message at %d does not say where it belongs", record.position)
                 return True
             queue_id = int(queue_text)
         result = broker.store.append(copy_of(record, topic, queue_id, stored, text))
         if result.status in _NEVER:
-            _log.error("timed message at %d is lost: %s", record.physical_offset, result.status.name)
+            _log.error("timed message at %d is lost: %s", record.position, result.status.name)
             return True
         if result.status is not PutStatus.PUT_OK:
             _log.warning("timed message for %s not stored: %s", topic, result.status.name)
@@ -126,12 +126,12 @@ class TimedDelivery:
         if topic is not None:
             self._metrics.add(topic, change)
 
-    def record(self, physical_offset: int, size: int) -> Record | None:
-        data = self._broker.store.read_record(physical_offset, size)
+    def record(self, position: int, size: int) -> Record | None:
+        data = self._broker.store.read_record(position, size)
         try:
             return None if data is None else decode_record(data)
         except RecordError as error:
-            _log.error("timed message at log position %d cannot be read: %s", physical_offset, error)
+            _log.error("timed message at log position %d cannot be read: %s", position, error)
             return None
 
 

@@ -313,7 +313,7 @@ class TimedMessages:
         now_ms = self._broker.clock.now_ms()
         if self._is_over(timers, due_ms, now_ms):
             return self.delivery.deliver(record, properties, NEVER_NOTED, rolls=False)
-        return self._note(timers, record.physical_offset, size, due_ms, properties, now_ms)
+        return self._note(timers, record.position, size, due_ms, properties, now_ms)
 
     def _is_over(self, timers: TimerStore, due_ms: int, now_ms: int) -> bool:
         return due_ms < timers.read_ms or due_ms < now_ms - now_ms % timers.precision_ms
@@ -321,7 +321,7 @@ class TimedMessages:
     def _note(
         self,
         timers: TimerStore,
-        physical_offset: int,
+        position: int,
         size: int,
         due_ms: int,
         properties: dict[str, str],
@@ -331,7 +331,7 @@ class TimedMessages:
         deletes = names.TIMER_DEL_UNIQKEY in properties
         topic = properties.get(names.REAL_TOPIC)
         try:
-            timers.note(due_ms, physical_offset, size, topic, now_ms, deletes=deletes)
+            timers.note(due_ms, position, size, topic, now_ms, deletes=deletes)
         except StoreError as error:
             _log.error("timed messages wait: %s", error)
             return False

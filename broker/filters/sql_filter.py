@@ -6,14 +6,13 @@ which the expression has no value, does not match. Compiled expressions, and ref
 `consumer_filters.py`.
 """
 
-import struct
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.client import SQL92
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.message.record import HEADS, MAGIC_V1
+from pocketmq.protocol.message.record import properties_of
 
 from .sql_numbers import EvaluationError
 
@@ -26,11 +25,6 @@ MAX_EXPRESSION: Final = 32 * 1024
 _REFUSED: Final = "Invalid SQL92 expression"
 """Officially the words of its parser's own exceptions, `ParseException: Encountered "<EOF>" at ...`, follow here."""
 _LONGEST_REASON: Final = 200
-_INT: Final = struct.Struct(">i")
-_SHORT: Final = struct.Struct(">h")
-_MAGIC_POSITION: Final = 4
-_SYS_FLAG_POSITION: Final = 36
-_HEAD_BYTES: Final = tuple(head.size for head in HEADS)
 
 
 class ExpressionRefused(Exception):
@@ -89,12 +83,5 @@ def _remembered(expression: str, emulate: int) -> SqlFilter | str:
 
 def _property_text(record: memoryview) -> str:
     """The properties of a stored message between two separators, as `sql_operands.py` wants them."""
-    head_bytes = _HEAD_BYTES[record[_SYS_FLAG_POSITION + 3] >> 4 & 3]
-    position = head_bytes + _INT.unpack_from(record, head_bytes - 4)[0]
-    if _INT.unpack_from(record, _MAGIC_POSITION)[0] == MAGIC_V1:
-        position += 1 + record[position]
-    else:
-        position += 2 + _SHORT.unpack_from(record, position)[0]
-    size = _SHORT.unpack_from(record, position)[0]
-    text = str(record[position + 2 : position + 2 + size], "utf-8", "replace")
+    text = str(properties_of(record), "utf-8", "replace")
     return f"\x02{text}\x02"

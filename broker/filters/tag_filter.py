@@ -12,7 +12,7 @@ from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
 from pocketmq.protocol.bodies.subscription import tag_subscription
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..broker import Broker
+from ..config.broker_config import BrokerConfig
 from ..errors import BrokerError
 
 LONGEST_REMEMBERED: Final = 1024
@@ -22,9 +22,9 @@ TagsMatch = Callable[[int], bool]
 """True for the tags codes a pull wants."""
 
 
-def check_filter_enabled(broker: Broker, expression_type: str | None) -> None:
+def check_filter_enabled(config: BrokerConfig, expression_type: str | None) -> None:
     """Refuse any type of expression but TAG where `enablePropertyFilter` is off."""
-    if not broker.config.enable_property_filter:
+    if not config.enable_property_filter:
         remark = f"The broker does not support consumer to filter message by {expression_type}"
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 

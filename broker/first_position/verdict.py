@@ -89,8 +89,8 @@ def _verdict(
         reset_offset=facts.reset_offset,
         is_first_message_hot=heat.hot if heat else None,
         residency=heat.policy if heat else "",
-        first_position_bytes=heat.physical_offset if heat else None,
-        log_end_bytes=store.log_max_offset,
+        first_position_bytes=heat.position if heat else None,
+        log_end_bytes=store.log_end,
         memory_budget_bytes=heat.memory_budget_bytes if heat else 0,
     )
     return msgspec.structs.replace(verdict, because=_reason(verdict, decision.rule))

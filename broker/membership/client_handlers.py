@@ -172,7 +172,7 @@ def check_client_config(broker: Broker, request: CheckClientConfig, call: Call) 
     subscription = CheckClientRequestBody.decode(call.body).subscription_data
     if subscription is None or is_tag_type(subscription.expression_type):
         return
-    check_filter_enabled(broker, subscription.expression_type)
+    check_filter_enabled(broker.config, subscription.expression_type)
     try:
         compile_expression(subscription.sub_string, subscription.expression_type, broker.config.emulate)
     except ExpressionRefused as refusal:

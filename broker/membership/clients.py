@@ -4,10 +4,7 @@ A value with one moving part, the time of the last heartbeat. Which groups it be
 `consumer_groups.py` and `producer_groups.py`, which come next.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..network.connection import Connection
+from ..network.dispatch import Peer
 
 
 class Client:
@@ -15,9 +12,7 @@ class Client:
 
     __slots__ = ("client_id", "connection", "language", "last_update_ms", "version")
 
-    def __init__(
-        self, connection: "Connection", client_id: str, language: str, version: int, now_ms: int
-    ) -> None:
+    def __init__(self, connection: Peer, client_id: str, language: str, version: int, now_ms: int) -> None:
         self.connection = connection
         self.client_id = client_id
         self.language = language

@@ -19,14 +19,12 @@ travel: `consumer_notices.py`.
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.client import SubscriptionData
 
+from ..network.dispatch import Peer
 from .clients import Client
-
-if TYPE_CHECKING:
-    from ..network.connection import Connection
 
 _log = logging.getLogger("pocketmq.groups")
 
@@ -34,7 +32,7 @@ CHANNEL_EXPIRED_MS: Final = 120_000
 """A client without heartbeat for longer than this is gone."""
 BROADCASTING: Final = "BROADCASTING"
 
-Notify = Callable[[str, "list[Connection]"], None]
+Notify = Callable[[str, list[Peer]], None]
 """Called with a group and its remaining connections when its members or topics changed."""
 
 
@@ -58,7 +56,7 @@ class ConsumerGroup:
         self.consume_from_where: str | None = None
         self.subscriptions: dict[str, SubscriptionData] = {}
         """By topic."""
-        self.connections: dict[Connection, Client] = {}
+        self.connections: dict[Peer, Client] = {}
         """Members in the order they came."""
         self.heartbeat_fingerprint: int | None = None
         """Of the last heartbeat of any member; 0 for the old form that always names its subscriptions."""
@@ -185,7 +183,7 @@ class ConsumerGroups:
             self._tell(known)
         return changed
 
-    def unregister(self, group: str, connection: "Connection", *, is_notified: bool = True) -> None:
+    def unregister(self, group: str, connection: Peer, *, is_notified: bool = True) -> None:
         """A client leaves a group in good order (35)."""
         known = self._groups.get(group)
         if known is None:
@@ -195,7 +193,7 @@ class ConsumerGroups:
         if is_notified:
             self._tell(known)
 
-    def connection_closed(self, connection: "Connection") -> None:
+    def connection_closed(self, connection: Peer) -> None:
         """A connection is gone: out of every group, whatever the groups' own switches say."""
         for group in list(self._groups.values()):
             client = group.connections.pop(connection, None)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
+from ..network.dispatch import Peer
+
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..network.connection import Connection
 
 
 class ConsumerNotices:
@@ -19,9 +20,9 @@ class ConsumerNotices:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._waiting: dict[str, list[Connection]] = {}
+        self._waiting: dict[str, list[Peer]] = {}
 
-    def changed(self, group: str, connections: "list[Connection]") -> None:
+    def changed(self, group: str, connections: list[Peer]) -> None:
         config = self._broker.config
         if not config.notify_consumer_ids_changed_enable:
             return
@@ -38,7 +39,7 @@ class ConsumerNotices:
                 _tell(group, connections)
 
 
-def _tell(group: str, connections: "list[Connection]") -> None:
+def _tell(group: str, connections: list[Peer]) -> None:
     notice = NotifyConsumerIdsChanged(consumer_group=group)
     for connection in connections:
         connection.notify(notice)

@@ -5,13 +5,10 @@ Consumers are in `consumer_groups.py`. Mirrors `ProducerManager`; touched by the
 """
 
 import logging
-from typing import TYPE_CHECKING
 
+from ..network.dispatch import Peer
 from .clients import Client
 from .consumer_groups import CHANNEL_EXPIRED_MS
-
-if TYPE_CHECKING:
-    from ..network.connection import Connection
 
 _log = logging.getLogger("pocketmq.groups")
 
@@ -22,14 +19,14 @@ class ProducerGroups:
     def __init__(self, *, emulate: int = 5, expiry_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._keeps_empty_groups = emulate < 5
         self._expiry_ms = expiry_ms
-        self._groups: dict[str, dict[Connection, Client]] = {}
-        self._by_client_id: dict[str, Connection] = {}
+        self._groups: dict[str, dict[Peer, Client]] = {}
+        self._by_client_id: dict[str, Peer] = {}
         self._turn = 0
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def get(self, group: str) -> "dict[Connection, Client] | None":
+    def get(self, group: str) -> dict[Peer, Client] | None:
         """Members of a group in the order they came; `None` for a group that is not known.
 
         The 4.9 line still knows, without members, a group whose last connection was cut.
@@ -40,11 +37,11 @@ class ProducerGroups:
         """Every group with members."""
         return {group: list(members.values()) for group, members in self._groups.items() if members}
 
-    def find_connection(self, client_id: str) -> "Connection | None":
+    def find_connection(self, client_id: str) -> Peer | None:
         """The connection a client last registered a producer on."""
         return self._by_client_id.get(client_id)
 
-    def available_connection(self, group: str) -> "Connection | None":
+    def available_connection(self, group: str) -> Peer | None:
         """A connection of the group, each in turn (official getAvailableChannel)."""
         members = self._groups.get(group)
         if not members:
@@ -68,7 +65,7 @@ class ProducerGroups:
         self._by_client_id[client.client_id] = client.connection
         _log.info("new producer of %s: %r", group, client)
 
-    def unregister(self, group: str, connection: "Connection") -> None:
+    def unregister(self, group: str, connection: Peer) -> None:
         """A client's producer of this group shut down (35)."""
         members = self._groups.get(group)
         if not members:
@@ -79,7 +76,7 @@ class ProducerGroups:
         if not members:
             del self._groups[group]
 
-    def connection_closed(self, connection: "Connection") -> None:
+    def connection_closed(self, connection: Peer) -> None:
         for group, members in list(self._groups.items()):
             client = members.pop(connection, None)
             if client is None:
@@ -101,7 +98,7 @@ class ProducerGroups:
                 client.connection.close()
             self._drop_if_empty(group, members)
 
-    def _drop_if_empty(self, group: str, members: "dict[Connection, Client]") -> None:
+    def _drop_if_empty(self, group: str, members: dict[Peer, Client]) -> None:
         if not members and not self._keeps_empty_groups:
             self._groups.pop(group, None)
 

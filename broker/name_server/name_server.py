@@ -19,6 +19,7 @@ from pocketmq.store.clock import Clock
 
 from ..errors import PeerError
 from ..network.connection import Connection
+from ..network.dispatch import Peer
 from .kv_config import KvConfig
 from .route_table import RouteTable
 
@@ -65,7 +66,7 @@ class NameServer:
             task.cancel()
         self._server = None
 
-    def connection_closed(self, connection: Connection) -> None:
+    def connection_closed(self, connection: Peer) -> None:
         """Forget the brokers that spoke on it."""
         for address in [one for one, held in self._brokers.items() if held is connection]:
             del self._brokers[address]

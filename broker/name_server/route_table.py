@@ -25,10 +25,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import Clock
 
 from ..errors import BrokerError
+from ..network.dispatch import Peer
 
 if TYPE_CHECKING:
     from ..config.broker_config import NameServerConfig
-    from ..network.connection import Connection
 
 _log = logging.getLogger("pocketmq.route_table")
 
@@ -49,7 +49,7 @@ class LiveBroker:
 
     def __init__(
         self,
-        connection: "Connection | None",
+        connection: Peer | None,
         data_version: DataVersion,
         ha_server_addr: str,
         last_update_ms: int,
@@ -95,7 +95,7 @@ class RouteTable:
         request: RegisterBroker,
         wrapper: TopicConfigAndMappingSerializeWrapper,
         filter_servers: list[str] | None,
-        connection: "Connection | None",
+        connection: Peer | None,
     ) -> RegisterBrokerReply:
         """Take a broker and its topics in, and tell a slave its master.
 
@@ -190,7 +190,7 @@ class RouteTable:
         request: RegisterBroker,
         data_version: DataVersion,
         filter_servers: list[str] | None,
-        connection: "Connection | None",
+        connection: Peer | None,
     ) -> None:
         key = self.key(request.cluster_name, request.broker_addr)
         if key not in self.live:
@@ -238,7 +238,7 @@ class RouteTable:
         if live is not None:
             live.last_update_ms = self._clock.monotonic_ms()
 
-    def expire(self) -> list["Connection"]:
+    def expire(self) -> list[Peer]:
         """Drop the brokers that were silent for too long; returns their connections, to be closed."""
         now_ms = self._clock.monotonic_ms()
         silent = [key for key, live in self.live.items() if live.last_update_ms + live.timeout_ms < now_ms]
@@ -251,7 +251,7 @@ class RouteTable:
                 connections.append(live.connection)
         return connections
 
-    def connection_closed(self, connection: "Connection") -> None:
+    def connection_closed(self, connection: Peer) -> None:
         """Drop the brokers that last spoke on this connection."""
         for key in [key for key, live in self.live.items() if live.connection is connection]:
             _log.info("broker %s dropped: its connection closed", key[1])

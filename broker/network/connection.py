@@ -5,7 +5,7 @@ what is left waits for the next turn of the loop, so that the peer works on the 
 so do other connections. Bodies go to the socket as the views they are. Nothing here knows what a request means:
 `dispatch.py` has the table. Its state is touched by the event loop's thread only.
 
-Bounds (`server.Limits`): a frame is at most 16 MiB; a peer that is far ahead of us or does not read is not read from,
+Bounds (`role.Limits`): a frame is at most 16 MiB; a peer that is far ahead of us or does not read is not read from,
 and while it does not read nothing more is handled of what was read already; so many coroutine handlers and own requests
 are under way; a connection without traffic for the idle limit is closed.
 """
@@ -13,8 +13,8 @@ are under way; a connection without traffic for the idle limit is closed.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.message.offset_id import pack_host
@@ -24,12 +24,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
 
 from ..errors import BrokerError, PeerError
-from .dispatch import HELD, Answer, Call, Handler, Held
+from .dispatch import HELD, Answer, Call, Handler, Result
+from .role import Role, Signer
 
-if TYPE_CHECKING:
-    from .server import Server
-
-_log = logging.getLogger("pocketmq.connection")
+_log = logging.getLogger("pocketmq.network")
 
 SMALL_BODY_BYTES: Final = 1024
 """Bodies up to this size are joined with their header; larger ones keep their own buffer."""
@@ -43,7 +41,6 @@ AHEAD_BYTES: Final = 256 * 1024
 """Read from a peer while it waits for its turn, before it is not read from."""
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
-Result = Answer | Reply | Held | None
 
 
 def _packed(address: str, port: int) -> bytes:
@@ -57,13 +54,13 @@ def _packed(address: str, port: int) -> bytes:
 class Connection(asyncio.Protocol):
     """Mirrors what `NettyRemotingAbstract` does for one channel. Owned by its `Server`."""
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
-        self.loop = server.loop
-        self._handlers = server.handlers.table
-        self._state = server.state
-        self._guard = server.guard
-        self.signer: Callable[[Command, Body | None], None] | None = None
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        self.loop = role.loop
+        self._handlers = role.handlers.table
+        self._state = role.state
+        self._guard = role.guard
+        self.signer: Signer | None = None
         """Signs our requests to this peer, where we are one of its users."""
         self._cutter = FrameCutter()
         self._transport: asyncio.Transport | None = None
@@ -86,12 +83,12 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
-        self._transport.set_write_buffer_limits(high=self._server.limits.unread_bytes)
+        self._transport.set_write_buffer_limits(high=self._role.limits.unread_bytes)
         host = transport.get_extra_info("peername") or ("", 0)
         self.packed_host = _packed(host[0], host[1])
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self.loop.time()
-        self._server.connected(self)
+        self._role.connected(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
@@ -169,7 +166,7 @@ class Connection(asyncio.Protocol):
             if not future.done():
                 future.set_exception(PeerError(f"connection to {self.peer} closed"))
         self._calls.clear()
-        self._server.disconnected(self)
+        self._role.disconnected(self)
 
     # -- answering requests
 
@@ -221,7 +218,7 @@ class Connection(asyncio.Protocol):
             fields,
             None,
             "JAVA",
-            self._server.version,
+            self._role.version,
             command.header_type,
         )
         self.write(reply, body)
@@ -262,7 +259,7 @@ class Connection(asyncio.Protocol):
             transport.writelines(out)
 
     def _start(self, command: Command, handler: Handler, result: Coroutine[Any, Any, Result]) -> None:
-        if len(self._tasks) >= self._server.limits.tasks:
+        if len(self._tasks) >= self._role.limits.tasks:
             result.close()
             busy = "[OVERLOAD]system busy, start flow control for a while"
             self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=busy))
@@ -297,7 +294,7 @@ class Connection(asyncio.Protocol):
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark)
 
     def _refuse_unknown(self, command: Command) -> None:
-        self._server.unknown_code(command.code, self.peer)
+        self._role.unknown_code(command.code, self.peer)
         remark = f" request type {command.code} not supported"
         self.answer(command, Answer(code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
 
@@ -320,9 +317,9 @@ class Connection(asyncio.Protocol):
         self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
     ) -> Command:
         """Send a request and wait for the reply frame, whatever its code. `PeerError` where none came."""
-        if self.closed or len(self._calls) >= self._server.limits.calls:
+        if self.closed or len(self._calls) >= self._role.limits.calls:
             raise PeerError(f"cannot send to {self.peer}")
-        opaque = self._server.next_opaque()
+        opaque = self._role.next_opaque()
         future: asyncio.Future[Command] = self.loop.create_future()
         self._calls[opaque] = future
         try:
@@ -341,12 +338,12 @@ class Connection(asyncio.Protocol):
         """Send a one-way request; lost in silence where the peer is gone or does not read."""
         if self.closed or self._transport is None:
             return
-        if self._transport.get_write_buffer_size() > self._server.limits.unread_bytes:
+        if self._transport.get_write_buffer_size() > self._role.limits.unread_bytes:
             return
-        self.write(self._request(request, self._server.next_opaque(), ONEWAY_FLAG), body)
+        self.write(self._request(request, self._role.next_opaque(), ONEWAY_FLAG), body)
 
     def _request(self, request: Request[Any], opaque: int, flag: int) -> Command:
-        return Command(request.code, opaque, flag, None, to_fields(request), version=self._server.version)
+        return Command(request.code, opaque, flag, None, to_fields(request), version=self._role.version)
 
     def _reply_received(self, command: Command) -> None:
         future = self._calls.get(command.opaque)

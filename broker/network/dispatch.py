@@ -11,16 +11,14 @@ A handler that needs the frame itself (body, peer, version, opaque) takes a thir
 Refusals are raised as `BrokerError`.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Protocol, TypeVar, get_args, get_type_hints
 
 import msgspec
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.schema import Reply, Request
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -44,12 +42,41 @@ HELD: Final = Held()
 """Returned by a handler that keeps its call and answers later (a suspended pull)."""
 
 
+Result = Answer | Reply | Held | None
+"""What a handler returns."""
+
+
+class Peer(Protocol):
+    """The connection a request arrived on, as handlers and the tables of clients use it."""
+
+    loop: asyncio.AbstractEventLoop
+    peer: str
+    """`host:port` of the other end."""
+    packed_host: bytes
+    """The same in the bytes of a stored message."""
+    closed: bool
+
+    def answer(self, command: Command, result: Result) -> None:
+        """Send the reply to a request."""
+
+    async def exchange(
+        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+    ) -> Command:
+        """Send a request and wait for its reply; `PeerError` if none arrives."""
+
+    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+        """Send a one-way request."""
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+
+
 class Call:
     """One request being handled: its frame and the connection to answer on."""
 
     __slots__ = ("command", "connection")
 
-    def __init__(self, connection: "Connection", command: Command) -> None:
+    def __init__(self, connection: Peer, command: Command) -> None:
         self.connection = connection
         self.command = command
 
@@ -59,7 +86,7 @@ class Call:
         body = self.command.body
         return b"" if body is None else body
 
-    def answer(self, result: "Answer | Reply | None") -> None:
+    def answer(self, result: Answer | Reply | None) -> None:
         """Answer a held call; a call whose connection is gone, or a one-way one, is dropped in silence."""
         self.connection.answer(self.command, result)
 

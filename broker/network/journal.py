@@ -45,9 +45,9 @@ from .connection import Connection
 if TYPE_CHECKING:
     import asyncio
 
-    from .server import Server
+    from .role import Role
 
-_log = logging.getLogger("pocketmq.journal")
+_log = logging.getLogger("pocketmq.network")
 
 QUEUE_ENTRIES: Final = 65536
 QUEUE_BYTES: Final = 64 * 1024 * 1024
@@ -212,10 +212,10 @@ class JournaledConnection(Connection):
     What is called for each message names its base, which is quicker than `super()`.
     """
 
-    def __init__(self, server: "Server", journal: Journal) -> None:
-        super().__init__(server)
+    def __init__(self, role: "Role", journal: Journal) -> None:
+        super().__init__(role)
         self._journal = journal
-        self._server_name = server.handlers.name
+        self._server_name = role.handlers.name
         self._number = journal.next_connection()
         self._client_id: str | None = None
         self._now: Command | None = None

@@ -10,33 +10,20 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
-from ..access.access_control import Guard, Signer
 from ..errors import PeerError, StartError
 from .connection import Connection
-from .dispatch import Handlers
+from .dispatch import Handlers, Peer
+from .first_byte import FirstByte
+from .role import Guard, Limits, Member, Role, Signer
 from .tls import Tls
-from .tls_stream import FirstByte
 
-_log = logging.getLogger("pocketmq.server")
+_log = logging.getLogger("pocketmq.network")
 
 IDLE_SCAN_SECONDS: Final = 10.0
 """At most; a short idle limit is looked at more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
 MAX_PORT: Final = 65_535
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """Bounds of each connection; defaults and names as in `config/broker_config.py`."""
-
-    idle_seconds: float = 120.0
-    """A connection without a read for this long is closed, as the official server's idle handler does."""
-    unread_bytes: int = 4_194_304
-    """A peer that leaves more than this unread is not read from until it catches up."""
-    tasks: int = 4096
-    calls: int = 4096
 
 
 class Server:
@@ -52,9 +39,9 @@ class Server:
         state: Any,
         *,
         version: int,
-        on_close: Callable[[Connection], None] | None = None,
+        on_close: Callable[[Peer], None] | None = None,
         limits: Limits | None = None,
-        connection: "Callable[[Server], Connection]" = Connection,
+        connection: Callable[[Role], Connection] = Connection,
         guard: Guard | None = None,
         tls: Tls | None = None,
         signer: Signer | None = None,
@@ -70,11 +57,11 @@ class Server:
         self.tls = tls
         """How TLS is spoken here; `None` where it is not."""
         self.loop = asyncio.get_running_loop()
-        self.connections: set[Connection] = set()
-        self.waiting: set[FirstByte] = set()
-        """Those nobody has said anything on, where the first byte tells TLS from frames."""
+        self.connections: set[Member] = set()
+        self._waiting: set[FirstByte] = set()
+        """Connections before their first byte, which tells TLS from plain frames."""
         self._on_close = on_close
-        self.new_connection = connection
+        self._connection_type = connection
         self._opaque = itertools.count(1)
         self._unknown_codes: set[int] = set()
         self._listeners: list[asyncio.Server] = []
@@ -107,7 +94,14 @@ class Server:
             raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
 
     def _protocol(self) -> Connection | FirstByte:
-        return self.new_connection(self) if self.tls is None or not self.tls.is_served else FirstByte(self)
+        if self.tls is None or not self.tls.is_served:
+            return self._new_connection()
+        return FirstByte(
+            self.loop, self.tls, self._new_connection, self._opened_silently, self._waiting.discard
+        )
+
+    def _new_connection(self) -> Connection:
+        return self._connection_type(self)
 
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
@@ -117,7 +111,7 @@ class Server:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 _, connection = await self.loop.create_connection(
-                    lambda: self.new_connection(self), host, port, ssl=context
+                    self._new_connection, host, port, ssl=context
                 )
             connection.signer = self.signer
         except (OSError, TimeoutError) as error:
@@ -146,15 +140,12 @@ class Server:
 
     # -- called by the connections
 
-    def connected(self, connection: Connection | FirstByte) -> None:
-        if isinstance(connection, FirstByte):
-            self.waiting.add(connection)
-        else:
-            self.connections.add(connection)
-        if self._is_closed:  # taken from the backlog after the listener had been closed
+    def connected(self, connection: Member) -> None:
+        self.connections.add(connection)
+        if self._is_closed:  # accepted from the backlog after the listener was closed
             connection.abort()
 
-    def disconnected(self, connection: Connection) -> None:
+    def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
         if self._on_close is not None:
             self._on_close(connection)
@@ -165,8 +156,13 @@ class Server:
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
 
-    def _peers(self) -> list[Connection | FirstByte]:
-        return [*self.connections, *self.waiting]
+    def _opened_silently(self, connection: FirstByte) -> None:
+        self._waiting.add(connection)
+        if self._is_closed:
+            connection.abort()
+
+    def _peers(self) -> list[Member | FirstByte]:
+        return [*self.connections, *self._waiting]
 
     def _close_idle(self) -> None:
         limit = self.loop.time() - self.limits.idle_seconds

@@ -27,7 +27,7 @@ from ..errors import StartError
 if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
 
-_log = logging.getLogger("pocketmq.tls")
+_log = logging.getLogger("pocketmq.network")
 
 _VERIFY: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "require": ssl.CERT_REQUIRED}
 _CERTIFICATE_DAYS: Final = 365

@@ -1,90 +1,34 @@
-"""A connection's first byte, and the bytes of those that begin with TLS.
+"""A connection inside TLS: to asyncio a protocol, to the connection above it a transport.
 
-    0x16      a TLS handshake: `TlsStream` between the socket and the connection
-    other     frames: the connection takes the socket over, and nothing is between them any more
+    socket <-> TlsStream <-> Connection
 
-`FirstByte` waits for it. `TlsStream` is to asyncio a protocol and to its `Connection` a transport; it holds no more
-than the handshake and what one read brings. Which certificate: `tls.py`.
+Holds no more than the handshake and what one read brings. Which certificate the server shows: `tls.py`.
 """
 
 import asyncio
 import logging
 import ssl
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from ..errors import StartError
-from .connection import Connection
+_log = logging.getLogger("pocketmq.network")
 
-if TYPE_CHECKING:
-    from .server import Server
-
-_log = logging.getLogger("pocketmq.tls")
-
-HANDSHAKE: Final = 0x16
 HANDSHAKE_SECONDS: Final = 10.0
 _READ_BYTES: Final = 65_536
 
 
-class FirstByte(asyncio.Protocol):
-    """A connection nobody has said anything on. It counts among the server's connections."""
-
-    def __init__(self, server: "Server") -> None:
-        self._server = server
-        self._transport: asyncio.Transport | None = None
-        self.peer = ""
-        self.last_activity = 0.0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        host = transport.get_extra_info("peername") or ("", 0)
-        self.peer = f"{host[0]}:{host[1]}"
-        self.last_activity = self._server.loop.time()
-        self._server.connected(self)
-
-    def data_received(self, data: bytes) -> None:
-        server, transport = self._server, self._transport
-        assert transport is not None
-        server.waiting.discard(self)
-        tls = server.tls
-        assert tls is not None
-        if data[0] != HANDSHAKE:
-            if tls.is_enforced:
-                _log.warning("closing %s: it did not begin with TLS", self.peer)
-                transport.abort()
-                return
-            _take_over(transport, server.new_connection(server), data)
-            return
-        try:
-            context = tls.server_context()
-        except StartError as error:
-            _log.error("closing %s: %s", self.peer, error)
-            transport.abort()
-            return
-        _take_over(transport, TlsStream(server.new_connection(server), context, self.peer), data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._server.waiting.discard(self)
-
-    def close(self) -> None:
-        self.abort()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-
-def _take_over(transport: asyncio.Transport, protocol: asyncio.Protocol, data: bytes) -> None:
-    transport.set_protocol(protocol)
-    protocol.connection_made(transport)
-    protocol.data_received(data)
-
-
 class TlsStream(asyncio.Protocol, asyncio.Transport):
-    """Frames inside TLS. Everything that happens below is told to the connection above, and the reverse."""
+    """Frames inside TLS. Passes every event of the socket up to the connection, and every call of it down."""
 
-    def __init__(self, connection: Connection, context: ssl.SSLContext, peer: str) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection: asyncio.Protocol,
+        context: ssl.SSLContext,
+        peer: str,
+    ) -> None:
         asyncio.Transport.__init__(self)
+        self._loop = loop
         self._connection = connection
         self._peer = peer
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -102,8 +46,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._below = cast(asyncio.Transport, transport)
-        loop = self._connection.loop
-        self._deadline = loop.call_later(HANDSHAKE_SECONDS, self._below.abort)
+        self._deadline = self._loop.call_later(HANDSHAKE_SECONDS, self._below.abort)
         self._connection.connection_made(self)
 
     def data_received(self, data: bytes) -> None:
@@ -146,7 +89,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
         if data and not self._socket.is_closing():
             self._socket.write(data)
 
-    def eof_received(self) -> bool:
+    def eof_received(self) -> bool | None:
         return self._connection.eof_received()
 
     def pause_writing(self) -> None:

@@ -8,7 +8,12 @@ time means a new checkpoint of one message, and an ack of the old one. Mirrors `
 
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
-from pocketmq.protocol.message.pop_receipt import ORDER_REVIVE_QUEUE, Receipt, parse_receipt, real_topic
+from pocketmq.protocol.message.pop_receipt import (
+    ORDERED_REVIVE_QUEUE,
+    Receipt,
+    parse_receipt_of_ack,
+    real_topic,
+)
 from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
@@ -36,7 +41,7 @@ def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
         )
-    receipt = parse_receipt(request.extra_info)
+    receipt = parse_receipt_of_ack(request.extra_info)
     if receipt.is_ordered:
         remark = _ack_ordered(
             broker,
@@ -77,7 +82,7 @@ def change_message_invisible_time(
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if not broker.store.min_offset(topic, queue_id) <= offset < broker.store.max_offset(topic, queue_id):
         raise BrokerError(ResponseCode.NO_MESSAGE, "")
-    receipt = parse_receipt(request.extra_info)
+    receipt = parse_receipt_of_ack(request.extra_info)
     now_ms = broker.clock.now_ms()
     if receipt.is_ordered:
         return _change_ordered(broker, request, receipt, now_ms)
@@ -127,7 +132,7 @@ def _store_ack(broker: Broker, request: AckMessage | ChangeMessageInvisibleTime,
         pop_time=receipt.pop_time_ms,
         broker_name=receipt.broker_name,
     )
-    _put(broker, ack, receipt.revive_queue_id, receipt.pop_time_ms + receipt.invisible_time_ms)
+    _put(broker, ack, receipt.revive_queue_id, receipt.visible_again_ms)
 
 
 def _put(broker: Broker, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
@@ -147,7 +152,7 @@ def _ack_batch(broker: Broker, batch: BatchAck, broker_name: str | None, call: C
     minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
     offsets = [offset for offset in batch.offsets() if minimum <= offset <= maximum]
     remark = None
-    if batch.revive_queue_id == ORDER_REVIVE_QUEUE:
+    if batch.revive_queue_id == ORDERED_REVIVE_QUEUE:
         for offset in offsets:
             remark = (
                 _ack_ordered(
@@ -209,5 +214,5 @@ def _change_ordered(
     return ChangeMessageInvisibleTimeReply(
         pop_time=receipt.pop_time_ms,
         invisible_time=until_ms - receipt.pop_time_ms,
-        revive_qid=ORDER_REVIVE_QUEUE,
+        revive_qid=ORDERED_REVIVE_QUEUE,
     )

@@ -213,7 +213,7 @@ class Revive:
         """Copy one message to its retry topic; False where the store does not take it now."""
         broker = self._broker
         group, topic = check_point.group or "", check_point.topic or ""
-        entry = broker.store.entry(topic, check_point.queue_id, offset)
+        entry = broker.store.queue_unit(topic, check_point.queue_id, offset)
         record = None if entry is None else broker.store.read_record(entry[0], entry[1])
         if record is None:
             return True  # deleted meanwhile

@@ -322,7 +322,7 @@ def _sql_of_request(broker: Broker, request: PullMessage) -> SqlFilter | None:
     asked 46 before."""
     if not request.subscription:
         raise _parse_failed()
-    check_filter_enabled(broker, request.expression_type)
+    check_filter_enabled(broker.config, request.expression_type)
     try:
         return compile_expression(request.subscription, request.expression_type, broker.config.emulate)
     except ExpressionRefused:
@@ -342,5 +342,5 @@ def _sql_of_group(broker: Broker, request: PullMessage, expression_type: str) ->
         raise BrokerError(
             ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
         )
-    check_filter_enabled(broker, expression_type)
+    check_filter_enabled(broker.config, expression_type)
     return sql

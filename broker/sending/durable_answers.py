@@ -38,7 +38,7 @@ def when_safe(
         _answer_when_saved(broker, call, answer)
         return HELD
     broker.waiting_sends += 1
-    end = result.physical_offset + result.size
+    end = result.position + result.size
     if for_disk:
         _when_on_disk(broker, call, answer, end)
     else:

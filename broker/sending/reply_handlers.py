@@ -60,7 +60,7 @@ async def send_reply_message(broker: Broker, request: AnySend, call: Call) -> An
     if config.store_reply_message_enable:
         result = _store(broker, request, call, queue_id, properties, text)
         if result is not None:
-            fields["msgId"] = encode_message_id(broker.store_host, result.physical_offset)
+            fields["msgId"] = encode_message_id(broker.store_host, result.position)
             fields |= {"queueId": str(queue_id), "queueOffset": str(result.queue_offset)}
     return answer
 

@@ -133,7 +133,7 @@ def _copy(broker: Broker, record: Record, topic: str, queue_id: int, level: int)
     properties[names.WAIT] = "false"
     properties[names.DELAY] = str(level)
     if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
-        message_id = encode_message_id(record.store_host, record.physical_offset)
+        message_id = encode_message_id(record.store_host, record.position)
         properties[names.ORIGIN_MESSAGE_ID] = message_id
     message = NewMessage(
         topic=topic,

@@ -77,7 +77,7 @@ def send_message(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
         raise refusal_of(broker, result.status)
     broker.statistics.message_put(message.topic, 1, result.size, message.queue_id)
     answer = _answer(
-        broker, result, encode_message_id(broker.store_host, result.physical_offset), queue_id, unique_id
+        broker, result, encode_message_id(broker.store_host, result.position), queue_id, unique_id
     )
     if is_5:
         if is_half:
@@ -121,7 +121,7 @@ def _store_batch(broker: Broker, request: AnySend, call: Call) -> Answer | Held:
     if not results or results[0].status not in STORED:
         raise refusal_of(broker, results[0].status if results else PutStatus.MESSAGE_ILLEGAL)
     broker.statistics.message_put(topic, len(results), sum([result.size for result in results]))
-    message_ids = encode_message_ids(broker.store_host, [result.physical_offset for result in results])
+    message_ids = encode_message_ids(broker.store_host, [result.position for result in results])
     answer = _answer(broker, results[0], message_ids, queue_id, shared.get(names.UNIQ_KEY))
     return when_safe(broker, call, answer, results[-1], shared)
 

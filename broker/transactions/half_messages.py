@@ -71,7 +71,7 @@ def committed_message(broker: "Broker", half: Record, properties: dict[str, str]
     properties.pop(names.TRAN_MSG, None)
     message = copy_of(half, topic, queue_id, properties, text)
     message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
-    message.prepared_transaction_offset = half.physical_offset
+    message.prepared_transaction_offset = half.position
     if names.DELAY in properties:
         message = delay_if_asked(broker, message)
     return time_if_asked(broker, message)

@@ -258,9 +258,7 @@ class TransactionCheck:
             return None
         if broker.config.emulate >= 5:
             broker.statistics.message_put(HALF_TOPIC, 1, result.size)
-        return msgspec.structs.replace(
-            record, queue_offset=result.queue_offset, physical_offset=result.physical_offset
-        )
+        return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 
     def _send_question(self, half: Record, properties: dict[str, str]) -> None:
         """39 to one producer of the group; the message goes along as it will be once it is committed."""
@@ -274,10 +272,10 @@ class TransactionCheck:
         is_5 = broker.config.emulate >= 5
         question = CheckTransactionState(
             tran_state_table_offset=half.queue_offset,
-            commit_log_offset=half.physical_offset,
+            commit_log_offset=half.position,
             msg_id=unique_id,
             transaction_id=unique_id,
-            offset_msg_id=encode_message_id(half.store_host, half.physical_offset),
+            offset_msg_id=encode_message_id(half.store_host, half.position),
             topic=HALF_TOPIC if is_5 else None,
             broker_name=broker.config.broker_name if is_5 else None,
         )

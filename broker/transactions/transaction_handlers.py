@@ -74,8 +74,8 @@ def _refusal(broker: Broker, status: PutStatus) -> BrokerError:
     return refusal
 
 
-def _half_record(broker: Broker, physical_offset: int) -> Record:
-    data = broker.store.read_record(physical_offset) if physical_offset >= 0 else None
+def _half_record(broker: Broker, position: int) -> Record:
+    data = broker.store.read_record(position) if position >= 0 else None
     try:
         if data is not None:
             return decode_record(data)
@@ -102,7 +102,7 @@ def _check_place(request: EndTransaction, half: Record, properties: dict[str, st
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != request.tran_state_table_offset:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
-    if half.physical_offset != request.commit_log_offset:
+    if half.position != request.commit_log_offset:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
     if half.topic != HALF_TOPIC:
         # Officially the end of a committed message is stored once more, under whatever its properties say.
@@ -114,9 +114,9 @@ def resume_check_half_message(broker: Broker, request: ResumeCheckHalfMessage) -
     """Put a message that was given up back among the half messages, its checks counted from zero."""
     try:
         place = decode_message_id(request.msg_id or "")
-        data = broker.store.read_record(place.physical_offset)
+        data = broker.store.read_record(place.position)
         if data is None:
-            raise RecordError(f"no message at log position {place.physical_offset}")
+            raise RecordError(f"no message at log position {place.position}")
         record = decode_record(data)
     except BodyError as error:
         _log.warning("cannot resume %s: %s", request.msg_id, error)

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from click import echo
+from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.brokers import TopicRates
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.route import MASTER_ID
-from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.routes import ClusterInfo
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic

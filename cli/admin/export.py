@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import msgspec
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, ClientError, SubscriptionGroupConfig, TopicConfig
 from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.route import MASTER_ID
-from pocketmq.client.errors import ClientError
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.message.topics import (
     SYSTEM_PREFIX,
     SYSTEM_TOPICS,

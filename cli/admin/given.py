@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
+from pocketmq.client import ClientError
 from pocketmq.client.clock import wall_ms
-from pocketmq.client.errors import ClientError
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson
 

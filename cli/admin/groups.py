@@ -5,14 +5,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from click import echo
+from pocketmq.client import AdminClient, ClientError, SubscriptionGroupConfig
 from pocketmq.client.admin.calls import one_address
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.topics import parse_attributes
 from pocketmq.client.clock import wall_ms
-from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
-from pocketmq.protocol.bodies.group_config import GroupRetryPolicy, SubscriptionGroupConfig
+from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.text import fastjson

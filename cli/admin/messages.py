@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Final
 
 from click import echo
+from pocketmq.client import (
+    AdminClient,
+    ClientError,
+    MessageExt,
+    MessageNotFound,
+    MessageQueue,
+    Producer,
+    SendResult,
+)
 from pocketmq.client.admin.calls import one_address
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT
 from pocketmq.client.clock import wall_ms
-from pocketmq.client.errors import ClientError, MessageNotFound
 from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.hooks.trace_views import TraceView
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.values.message import MessageExt
-from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 

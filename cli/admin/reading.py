@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from click import echo
+from pocketmq.client import AdminClient, ClientError, MessageExt, MessageQueue
 from pocketmq.client.admin.calls import TOOLS_GROUP
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.clock import wall_ms
-from pocketmq.client.errors import ClientError
-from pocketmq.client.values.message import MessageExt
 from pocketmq.client.values.results import PullStatus
-from pocketmq.protocol.message.message_queue import MessageQueue
 
 from .given import Given
 from .messages import charset_of

@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, ClientError, Producer
 from pocketmq.client.clock import wall_ms
-from pocketmq.client.errors import ClientError
-from pocketmq.client.producing.producer import Producer
 
 from .given import Given
 from .messages import send_result_text

@@ -78,7 +78,10 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 @namesrv_option
 def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
-    """Measure the messages a second and the latencies of a broker, by MODE."""
+    """Measure the messages a second and the latencies of a broker.
+
+    MODE is what is measured: sending, consuming, or both from end to end.
+    """
     if mode == "end-to-end" and not rate:
         rate = 1000.0
     size = options.pop("size")

@@ -317,7 +317,7 @@ class AdminMessages(AdminBrokers):
             host, port = unpack_host(place.host)
             if not 0 < port <= PORT_MAX:
                 return None
-            request = ViewMessageById(topic=topic, offset=place.physical_offset)
+            request = ViewMessageById(topic=topic, offset=place.position)
             return decode_messages(await self._body(_address(host, port), request), "")[0]
         except (BodyError, ClientError, ValueError, IndexError):
             return None

@@ -12,8 +12,7 @@ Mirrors `DefaultTopAddressing` and `MixAll.getWSAddr`.
 import asyncio
 from typing import Final
 
-from ..errors import NotReachable
-from ..settings.checks import InvalidSetting
+from ..errors import InvalidSetting, NotReachable
 from ..settings.client_settings import ClientSettings, name_servers
 
 FETCH_SECONDS: Final = 3.0

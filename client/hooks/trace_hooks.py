@@ -8,14 +8,14 @@ the property TRACE_ON=false. Recalls are traced with `recall_trace_enable`. Mirr
 from collections.abc import Callable
 from typing import Any
 
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import Request
 
 from ..clock import wall_ms
-from ..errors import ClientError
-from ..producing.recall import decode_recall_handle
 from ..settings.client_settings import AccessChannel
 from ..values.namespaces import without_namespace
 from ..values.results import DEFAULT_REGION, SendStatus
@@ -162,7 +162,7 @@ class RecallTraceHook(RPCHook):
             return
         try:
             msg_id = decode_recall_handle(request.recall_handle).message_id
-        except ClientError:
+        except BodyError:
             return
         self._append(
             TraceContext(

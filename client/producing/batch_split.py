@@ -13,7 +13,7 @@ from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..values.validators import ValidationFailed
+from ..errors import ValidationFailed
 
 _ELEMENT_HEAD_BYTES: Final = 22
 """Everything of an encoded element but body and properties."""

@@ -34,14 +34,13 @@ from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.results import SendResult
-from ..values.validators import check_message, check_producer_group, check_topic
+from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
 from .fault_tolerance import DETECTOR_PERIOD_MS
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
-from .recall import decode_recall_handle
 from .sender import Sender
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
@@ -252,7 +251,7 @@ class Producer(Client):
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
             raise ClientError("topic is not supported")
-        broker_name = decode_recall_handle(recall_handle).broker_name
+        broker_name = broker_of_recall_handle(recall_handle)
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
         address = instance.brokers.master(broker_name) or await instance.any_broker(topic)

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.tags import java_hash
 
-from ..errors import ClientError
+from ..errors import SelectionFailed
 from .fault_tolerance import LatencyFaultTolerance
 
 _MASK: Final = 0x7FFFFFFF
@@ -28,10 +28,6 @@ class MessageQueueSelector(Protocol):
     """Official MessageQueueSelector: the queue of a message, out of those of its topic."""
 
     def __call__(self, queues: Sequence[MessageQueue], message: Any, arg: Any) -> MessageQueue: ...
-
-
-class SelectionFailed(ClientError):
-    """A selector raised or gave no queue."""
 
 
 class QueueTurn:

@@ -174,7 +174,7 @@ class TransactionProducer(Producer):
         request = EndTransaction(
             producer_group=self.group,
             tran_state_table_offset=result.queue_offset,
-            commit_log_offset=decode_message_id(result.offset_message_id).physical_offset,
+            commit_log_offset=decode_message_id(result.offset_message_id).position,
             commit_or_rollback=state.value,
             msg_id=result.message_id,
             transaction_id=result.transaction_id,

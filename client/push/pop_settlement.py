@@ -29,7 +29,7 @@ POP_DELAY_SECONDS: Final = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 
 def is_pop_timeout(messages: Sequence[MessageExt]) -> bool:
     """Whether the time of a batch is over, as its first message's receipt says."""
     try:
-        return wall_ms() >= receipt_of(messages[0]).ends_ms
+        return wall_ms() >= receipt_of(messages[0]).visible_again_ms
     except ProtocolError:
         return True
 

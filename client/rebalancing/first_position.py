@@ -22,7 +22,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ClientError
+from ..errors import FirstPositionUnknown
 from ..offsets.offset_memory import NO_OFFSET
 from ..settings.timestamps import parse_timestamp
 
@@ -34,14 +34,6 @@ _FROM_LAST: Final = frozenset(
         ConsumeFromWhere.CONSUME_FROM_MAX_OFFSET,
     }
 )
-
-
-class FirstPositionUnknown(ClientError):
-    """No first position for now: leave the queue out and try again. `code` is the official response code."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class UseOffset(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
 from ..clock import steady_ms
-from ..errors import ClientError
-from ..settings.allocation import AllocateMessageQueueStrategy, AllocationFailed
+from ..errors import AllocationFailed, ClientError
+from ..settings.allocation import AllocateMessageQueueStrategy
 from .flow_control import FIRST_PULL_DELAY_MS
 from .plan import (
     RETRY_AFTER_NO_LOCK_MS,

@@ -12,16 +12,12 @@ from typing import Final, Protocol
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..errors import ClientError
+from ..errors import AllocationFailed
 
 VIRTUAL_NODES: Final = 10
 """Official default number of points of one client on the ring."""
 
 Queues = Sequence[MessageQueue]
-
-
-class AllocationFailed(ClientError):
-    """A strategy cannot decide (official IllegalArgumentException): the assignment stays as it is."""
 
 
 class AllocateMessageQueueStrategy(Protocol):

@@ -14,8 +14,8 @@ from typing import Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..errors import ClientError
-from ..values.validators import ValidationFailed, check_topic
+from ..errors import InvalidSetting, ValidationFailed
+from ..values.validators import check_topic
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -26,10 +26,6 @@ MIB: Final = 1024 * 1024
 Range = tuple[int, int]
 AT_LEAST_0: Final[Range] = (0, INT_MAX)
 AT_LEAST_1: Final[Range] = (1, INT_MAX)
-
-
-class InvalidSetting(ClientError):
-    """A setting of a wrong type, outside its range, unknown, or at odds with another."""
 
 
 def refuse(name: str, value: object, reason: str) -> InvalidSetting:

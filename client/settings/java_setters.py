@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from .checks import InvalidSetting
+from ..errors import InvalidSetting
 
 _IN_THE_LOOP: Final = "sends and callbacks run in the event loop, without threads"
 _ONE_BY_ONE: Final = "the checker is asked about one message after the other, and at most 2000 questions wait"

@@ -150,7 +150,7 @@ class MessageExt(msgspec.Struct, eq=False):
     @property
     def offset_message_id(self) -> str:
         """The broker's id: where the message is stored."""
-        return encode_message_id(self.record.store_host, self.record.physical_offset)
+        return encode_message_id(self.record.store_host, self.record.position)
 
     @property
     def transaction_id(self) -> str | None:
@@ -160,7 +160,7 @@ class MessageExt(msgspec.Struct, eq=False):
 
     @property
     def commit_log_offset(self) -> int:
-        return self.record.physical_offset
+        return self.record.position
 
     @property
     def born_timestamp(self) -> int:

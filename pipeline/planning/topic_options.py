@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-from pocketmq.client.settings.checks import InvalidSetting
+from pocketmq.client.errors import InvalidSetting, ValidationFailed
 from pocketmq.client.settings.client_settings import name_servers
-from pocketmq.client.values.validators import ValidationFailed, check_group
+from pocketmq.client.values.validators import check_group
 from pocketmq.protocol.bodies.subscription import ExpressionError, tag_subscription
 
 from ..access import NAMES as ACCESS_NAMES

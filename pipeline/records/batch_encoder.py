@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import MAX_PROPERTIES_BYTES
+from pocketmq.protocol.message.record import MAX_PROPERTIES_BYTES
 
 from ..errors import OptionError
 

@@ -22,6 +22,8 @@ from pocketmq.protocol.message.record import (
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
+    PHYSICAL_OFFSET_AT,
+    SYS_FLAG_AT,
     measure_record,
 )
 
@@ -97,7 +99,9 @@ def next_record(data: memoryview, position: int, end: int, base: int) -> int:
 
 
 def _is_record(data: memoryview, start: int, base: int) -> bool:
-    if start + 36 > len(data) or _LONG.unpack_from(data, start + 28)[0] != base + start:
+    if start + SYS_FLAG_AT > len(data):
+        return False
+    if _LONG.unpack_from(data, start + PHYSICAL_OFFSET_AT)[0] != base + start:
         return False
     return measure_record(data, start, len(data), check_crc=False) > BLANK
 

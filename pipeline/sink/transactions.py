@@ -30,7 +30,7 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
             request = EndTransaction(
                 producer_group=options.group,
                 tran_state_table_offset=half.queue_offset,
-                commit_log_offset=decode_message_id(half.offset_message_id).physical_offset,
+                commit_log_offset=decode_message_id(half.offset_message_id).position,
                 commit_or_rollback=TRANSACTION_COMMIT if is_commit else TRANSACTION_ROLLBACK,
                 msg_id=half.message_id,
                 transaction_id=half.transaction_id,

@@ -15,13 +15,12 @@ from collections.abc import Iterable
 import msgspec
 
 from ..errors import BodyError
+from .record import MAX_PROPERTIES_BYTES
 
 _HEAD = struct.Struct(">iiiii")
 _FLAG_AND_LENGTH = struct.Struct(">12xii")
 _SHORT = struct.Struct(">h")
 assert _HEAD.size == _FLAG_AND_LENGTH.size == 20
-
-MAX_PROPERTIES_BYTES = 32767
 
 
 class BatchElement(msgspec.Struct, frozen=True):

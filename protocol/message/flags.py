@@ -51,6 +51,12 @@ def with_transaction_type(sys_flag: int, transaction: int) -> int:
     return (sys_flag & ~TRANSACTION_MASK) | transaction
 
 
+def is_in_queue(sys_flag: int) -> bool:
+    """True if the record has a unit in its queue: ordinary and committed messages have, half messages and rollbacks
+    have none."""
+    return not sys_flag & TRANSACTION_PREPARED
+
+
 def is_readable(perm: int) -> bool:
     return perm & PERM_READ != 0
 

@@ -21,18 +21,18 @@ class MessageId(msgspec.Struct, frozen=True):
 
     host: bytes
     """IP (4 or 16 bytes) then port (int32), as in records."""
-    physical_offset: int
+    position: int
 
 
-def encode_message_id(store_host: bytes, physical_offset: int) -> str:
+def encode_message_id(store_host: bytes, position: int) -> str:
     """`store_host` is the packed 8 or 20 bytes of the record."""
-    return (store_host + physical_offset.to_bytes(8, "big", signed=True)).hex().upper()
+    return (store_host + position.to_bytes(8, "big", signed=True)).hex().upper()
 
 
-def encode_message_ids(store_host: bytes, physical_offsets: Iterable[int]) -> str:
+def encode_message_ids(store_host: bytes, positions: Iterable[int]) -> str:
     """The ids of a batch, joined by commas."""
     host = store_host.hex().upper()
-    return ",".join([f"{host}{offset:016X}" for offset in physical_offsets])
+    return ",".join([f"{host}{offset:016X}" for offset in positions])
 
 
 def decode_message_id(text: str) -> MessageId:

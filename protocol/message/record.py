@@ -48,8 +48,26 @@ HEADS = (
     struct.Struct(">iiiiiqqiq8sq20siqi"),
     struct.Struct(">iiiiiqqiq20sq20siqi"),
 )
-"""Everything up to and with bodyLength; pick with `(sys_flag >> 4) & 3`."""
+"""The head, which is everything up to and with bodyLength: `head_for` picks the one for the hosts of a record."""
 assert [head.size for head in HEADS] == [88, 100, 100, 112]
+
+# Where the fields of a head begin. Behind bornHost the positions depend on its width.
+SIZE_AT = 0
+MAGIC_AT = 4
+BODY_CRC_AT = 8
+QUEUE_ID_AT = 12
+FLAG_AT = 16
+QUEUE_OFFSET_AT = 20
+PHYSICAL_OFFSET_AT = 28
+SYS_FLAG_AT = 36
+BORN_TIMESTAMP_AT = 40
+BORN_HOST_AT = 48
+
+SYS_FLAG_LAST_BYTE = SYS_FLAG_AT + 3
+"""The byte of sysFlag that holds the IPv6 bits."""
+
+IPV4_HOST_BYTES = 8
+IPV6_HOST_BYTES = 20
 
 FILLER = struct.Struct(">ii")
 MIN_RECORD_BYTES = 91
@@ -61,6 +79,8 @@ _SIZE_MAGIC = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _LONG = struct.Struct(">q")
+_HEAD_BY_BYTE = tuple(HEADS[(byte >> 4) & 3] for byte in range(256))
+"""The head for each value of the byte at SYS_FLAG_LAST_BYTE: records are decoded by the million."""
 
 
 class RecordError(BodyError):
@@ -73,7 +93,7 @@ class Record(msgspec.Struct, frozen=True):
     topic: str
     queue_id: int
     queue_offset: int
-    physical_offset: int
+    position: int
     body: bytes | memoryview
     properties: bytes | memoryview
     flag: int = 0
@@ -87,6 +107,11 @@ class Record(msgspec.Struct, frozen=True):
     body_crc: int = 0
     size: int = 0
     magic: int = MAGIC_V1
+
+
+def head_for(sys_flag: int) -> struct.Struct:
+    """The head of a record whose sysFlag is `sys_flag`: its two IPv6 bits say how wide the hosts are."""
+    return _HEAD_BY_BYTE[sys_flag & 0xFF]
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -109,7 +134,7 @@ def measure_record(data: memoryview, position: int, end: int, *, check_crc: bool
     if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES or size > left:
         return INVALID
     record_end = position + size
-    body_start = position + HEADS[(data[position + 39] >> 4) & 3].size
+    body_start = position + _HEAD_BY_BYTE[data[position + SYS_FLAG_LAST_BYTE]].size
     if body_start + 3 > record_end:
         return INVALID
     (body_length,) = _INT.unpack_from(data, body_start - 4)
@@ -129,7 +154,7 @@ def measure_record(data: memoryview, position: int, end: int, *, check_crc: bool
     if properties_start + _SHORT.unpack_from(data, properties_start - 2)[0] != record_end:
         return INVALID
     if check_crc and body_length:
-        stored = _INT.unpack_from(data, position + 8)[0]
+        stored = _INT.unpack_from(data, position + BODY_CRC_AT)[0]
         if zlib.crc32(data[body_start : body_start + body_length]) & 0x7FFFFFFF != stored:
             return INVALID
     return size
@@ -146,7 +171,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         raise RecordError(
             f"no record at byte {position} of {len(view)}: {bytes(view[position : position + 8]).hex()}"
         )
-    head = HEADS[(view[position + 39] >> 4) & 3]
+    head = _HEAD_BY_BYTE[view[position + SYS_FLAG_LAST_BYTE]]
     (
         *_,
         magic,
@@ -154,7 +179,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         queue_id,
         flag,
         queue_offset,
-        physical_offset,
+        own_position,
         sys_flag,
         born_timestamp,
         born_host,
@@ -172,7 +197,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
         str(view[topic_start:topic_end], "utf-8", "replace"),
         queue_id,
         queue_offset,
-        physical_offset,
+        own_position,
         view[body_start : body_start + body_length],
         view[topic_end + 2 : position + size],
         flag,
@@ -212,7 +237,7 @@ def encode_record(record: Record) -> bytes:
         )
     version_2 = record.magic == MAGIC_V2 or len(topic) > MAX_TOPIC_BYTES_V1
     sys_flag = sys_flag_for_hosts(record.sys_flag, record.born_host, record.store_host)
-    head = HEADS[(sys_flag >> 4) & 3]
+    head = head_for(sys_flag)
     topic_head = _SHORT.pack(len(topic)) if version_2 else bytes((len(topic),))
     size = head.size + len(record.body) + len(topic_head) + len(topic) + 2 + len(properties)
     packed = head.pack(
@@ -222,7 +247,7 @@ def encode_record(record: Record) -> bytes:
         record.queue_id,
         record.flag,
         record.queue_offset,
-        record.physical_offset,
+        record.position,
         sys_flag,
         record.born_timestamp,
         record.born_host,
@@ -237,26 +262,68 @@ def encode_record(record: Record) -> bytes:
 
 def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> int:
     """`sys_flag` with the two IPv6 bits as the packed hosts demand. Raises RecordError for any other length."""
-    if len(born_host) not in (8, 20) or len(store_host) not in (8, 20):
+    widths = (IPV4_HOST_BYTES, IPV6_HOST_BYTES)
+    if len(born_host) not in widths or len(store_host) not in widths:
         raise RecordError(f"a packed host is 8 or 20 bytes, not {len(born_host)} and {len(store_host)}")
     flag = sys_flag & ~(BORN_HOST_IPV6 | STORE_HOST_IPV6)
-    if len(born_host) == 20:
+    if len(born_host) == IPV6_HOST_BYTES:
         flag |= BORN_HOST_IPV6
-    if len(store_host) == 20:
+    if len(store_host) == IPV6_HOST_BYTES:
         flag |= STORE_HOST_IPV6
     return flag
 
 
+# One field of a whole record that starts at byte 0: for those who need no more of it.
+
+
+def queue_id_of(record: memoryview) -> int:
+    queue_id: int = _INT.unpack_from(record, QUEUE_ID_AT)[0]
+    return queue_id
+
+
 def queue_offset_of(record: memoryview) -> int:
-    """queueOffset of a whole record."""
-    return int.from_bytes(record[20:28], "big", signed=True)
+    queue_offset: int = _LONG.unpack_from(record, QUEUE_OFFSET_AT)[0]
+    return queue_offset
+
+
+def position_of(record: memoryview) -> int:
+    """The position in the commit log that the record itself names."""
+    position: int = _LONG.unpack_from(record, PHYSICAL_OFFSET_AT)[0]
+    return position
+
+
+def sys_flag_of(record: memoryview) -> int:
+    sys_flag: int = _INT.unpack_from(record, SYS_FLAG_AT)[0]
+    return sys_flag
 
 
 def store_timestamp_of(record: memoryview) -> int:
-    """storeTimestamp of the record that starts at byte 0, in ms."""
-    position = 68 if record[39] & BORN_HOST_IPV6 else 56
-    timestamp: int = _LONG.unpack_from(record, position)[0]
+    """storeTimestamp in ms."""
+    is_wide = record[SYS_FLAG_LAST_BYTE] & BORN_HOST_IPV6
+    timestamp: int = _LONG.unpack_from(
+        record, BORN_HOST_AT + (IPV6_HOST_BYTES if is_wide else IPV4_HOST_BYTES)
+    )[0]
     return timestamp
+
+
+def topic_of(record: memoryview) -> str:
+    start, end = _topic_bounds(record)
+    return str(record[start:end], "utf-8", "replace")
+
+
+def properties_of(record: memoryview) -> memoryview:
+    """The properties text, as stored."""
+    _, topic_end = _topic_bounds(record)
+    (length,) = _SHORT.unpack_from(record, topic_end)
+    return record[topic_end + 2 : topic_end + 2 + length]
+
+
+def _topic_bounds(record: memoryview) -> tuple[int, int]:
+    body_start = _HEAD_BY_BYTE[record[SYS_FLAG_LAST_BYTE]].size
+    width_at = body_start + _INT.unpack_from(record, body_start - 4)[0]
+    if _INT.unpack_from(record, MAGIC_AT)[0] == MAGIC_V1:
+        return width_at + 1, width_at + 1 + record[width_at]
+    return width_at + 2, width_at + 2 + _SHORT.unpack_from(record, width_at)[0]
 
 
 def crc_property(record: bytes | memoryview) -> bytes:

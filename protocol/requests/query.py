@@ -7,7 +7,7 @@ class QueryMessageReply(Reply, frozen=True, kw_only=True):
     """How far the key index has come. `QueryMessageResponseHeader`; the body holds messages as stored."""
 
     index_last_update_timestamp: Long
-    index_last_update_physical_offset: Long = field(name="indexLastUpdatePhyoffset")
+    index_last_update_position: Long = field(name="indexLastUpdatePhyoffset")
 
 
 @request(12)

@@ -62,10 +62,10 @@ class Checkpoint:
         """The time up to which both log and queues are on disk, with the official margin of 3 s."""
         return max(min(self.physic_msg_timestamp, self.logics_msg_timestamp) - 3000, 0)
 
-    def lower(self, physical_offset: int) -> None:
+    def lower(self, position: int) -> None:
         """Recovery has cut the log: no mark may stand behind its end."""
-        self.logics_physical_offset = min(self.logics_physical_offset, physical_offset)
-        self.confirm_physical_offset = min(self.confirm_physical_offset, physical_offset)
+        self.logics_physical_offset = min(self.logics_physical_offset, position)
+        self.confirm_physical_offset = min(self.confirm_physical_offset, position)
 
     def flush(self) -> None:
         """Write and force the fields if one has changed since the last time. Raises OSError, DiskFailedError."""

@@ -117,18 +117,18 @@ class Flusher:
         """Drop the map of a large deleted file, which takes long, together with its blocks; one in a pass."""
         self._to_let_go.append(memory)
 
-    def when_flushed(self, physical_end: int, callback: OnFlushed) -> None:
-        """Call back once the log is on disk up to `physical_end` (True), or could not be forced (False).
+    def when_flushed(self, position: int, callback: OnFlushed) -> None:
+        """Call back once the log is on disk up to `position` (True), or could not be forced (False).
 
         Called at once, in the caller's thread, if it is there already; else from the flusher's thread. There is no
         time limit here: the caller puts syncFlushTimeout around its own wait.
         """
-        if physical_end <= self._log.files.flushed:
+        if position <= self._log.files.flushed:
             callback(True)
             return
         with self._condition:
             if not self._stopping:
-                self._waiters.append((physical_end, callback))
+                self._waiters.append((position, callback))
                 self._wanted = True
                 self._condition.notify()
                 return
@@ -230,18 +230,18 @@ class Flusher:
 
     def _answer(self, waiters: list[tuple[int, OnFlushed]]) -> None:
         flushed = self._log.files.flushed
-        for physical_end, callback in waiters:
+        for position, callback in waiters:
             try:
-                callback(physical_end <= flushed)
+                callback(position <= flushed)
             except Exception:
-                logger.exception("a callback waiting for log position %d failed", physical_end)
+                logger.exception("a callback waiting for log position %d failed", position)
 
     def _flush_queues(self, *, thorough: bool) -> None:
         """The marks are read before the files are forced: what comes in between is not vouched for. The log goes
         first, because recovery believes it, too, before the place that the marks name."""
-        timestamp, physical_offset = (
+        timestamp, position = (
             self._dispatcher.newest_timestamp,
-            self._dispatcher.newest_physical_offset,
+            self._dispatcher.newest_position,
         )
         if thorough:
             self._serve_log(least_pages=0)
@@ -255,7 +255,7 @@ class Flusher:
             return
         if timestamp:
             self._checkpoint.logics_msg_timestamp = timestamp
-            self._checkpoint.logics_physical_offset = physical_offset
+            self._checkpoint.logics_physical_offset = position
         index_timestamp = self._index.flush()
         if index_timestamp > 0:
             self._checkpoint.index_msg_timestamp = index_timestamp

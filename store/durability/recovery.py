@@ -95,7 +95,7 @@ class Recovery:
             intact=intact, flushed_timestamp=self._checkpoint.index_msg_timestamp
         )
         if not self._index.enabled:
-            self._indexed_to = self._log.files.max_offset
+            self._indexed_to = self._log.files.end
         elif rebuild_index_from is None and self._index.files:
             self._indexed_to = self._index.last_update()[1]
         if not self._log.files.files:
@@ -105,10 +105,10 @@ class Recovery:
             self._log.settle()
             self._log.prepare_first()
             return RecoveryReport(clean, 0, 0, 0, 0, 0)
-        rebuild_queues_from = self._queues.recover(self._log.min_offset)
+        rebuild_queues_from = self._queues.recover(self._log.start)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
-        queues_end = self._queues.max_physical_end()
-        dispatch_from = queues_end if clean else self._log.min_offset
+        queues_end = self._queues.records_end()
+        dispatch_from = queues_end if clean else self._log.start
         if rebuild_from is not None:
             dispatch_from = min(dispatch_from, rebuild_from)
         start = self._start_file(queues_end, rebuild_from, clean=clean)
@@ -129,11 +129,11 @@ class Recovery:
             sync_directory(self._log.files.directory)  # files behind the cut must not come back
         self._log.files.flushed = end
         self._checkpoint.confirm_physical_offset = last_valid
-        self._queues.settle_counters(self._log.min_offset)
+        self._queues.settle_counters(self._log.start)
         if not clean:
             # Queues the same, but by the flusher: before the checkpoint vouches for anything new.
             for queue in self._queues:
-                queue.files.flushed = max(queue.files.min_offset, 0)
+                queue.files.flushed = max(queue.files.start, 0)
         self._dispatcher.position = end
         return RecoveryReport(clean, begin, end, self._scanned, self._dispatched, cut_bytes)
 
@@ -225,11 +225,11 @@ class Recovery:
             logger.info(
                 "recovery has read %d of at most %d MiB of the log",
                 (position - start) >> 20,
-                (self._log.files.max_offset - start) >> 20,
+                (self._log.files.end - start) >> 20,
             )
         self._next_line_at = now + _SECONDS_BETWEEN_LINES
 
-    def _is_dispatched(self, record: LoggedRecord, physical_offset: int) -> bool:
+    def _is_dispatched(self, record: LoggedRecord, position: int) -> bool:
         """Whether a record that the index has, if it is indexed at all, is in its queue already.
 
         After a crash most records are where they belong; dispatching them all again would take twice as long.
@@ -241,7 +241,7 @@ class Recovery:
             return True
         queue = self._queues_by_topic.get(topic, {}).get(queue_id)
         unit = queue.unit(queue_offset) if queue is not None else None
-        return unit is not None and unit[0] == physical_offset
+        return unit is not None and unit[0] == position
 
     def _cut(self, end: int) -> int:
         """Take everything at or behind `end` out of log, queues and index; returns the bytes lost, roughly."""
@@ -260,7 +260,7 @@ class Recovery:
         rebuild_index_from = self._index.truncate(end)
         if rebuild_index_from is not None and self._index.enabled:
             self._lower_marks(rebuild_index_from, None)
-            self._dispatcher.position = max(rebuild_index_from, self._log.min_offset)
+            self._dispatcher.position = max(rebuild_index_from, self._log.start)
             self._dispatcher.run(end)
         return lost
 

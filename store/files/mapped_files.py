@@ -102,12 +102,12 @@ class MappedFiles:
         self.files.append(file)
 
     @property
-    def min_offset(self) -> int:
+    def start(self) -> int:
         """Base of the first file; -1 without files."""
         return self.files[0].base if self.files else -1
 
     @property
-    def max_offset(self) -> int:
+    def end(self) -> int:
         """Position behind the last written byte; 0 without files."""
         return self.files[-1].end if self.files else 0
 

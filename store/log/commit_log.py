@@ -70,15 +70,15 @@ class CommitLog:
         self._topic_heads: dict[str, tuple[int, bytes]] = {}
 
     @property
-    def min_offset(self) -> int:
+    def start(self) -> int:
         """Position of the oldest byte kept; -1 for a log without files."""
-        return self.files.min_offset
+        return self.files.start
 
     @property
-    def max_offset(self) -> int:
+    def end(self) -> int:
         """Position behind the newest record."""
         file = self._file
-        return file.base + file.wrote if file is not None else self.files.max_offset
+        return file.base + file.wrote if file is not None else self.files.end
 
     def settle(self) -> None:
         """Append to the last file from now on; called once files were loaded, recovered or deleted."""
@@ -96,7 +96,7 @@ class CommitLog:
     # Writing
 
     def append(self, message: NewMessage, queue_offset: int, store_timestamp: int) -> tuple[int, int]:
-        """Write one record; returns (physical offset, size). Raises RefusedError and then nothing was written."""
+        """Write one record; returns (position, size). Raises RefusedError and then nothing was written."""
         head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
         magic, topic_head = head
         body, properties = message.body, message.properties
@@ -120,7 +120,7 @@ class CommitLog:
         file.memory[at + head_bytes : at + size] = b"".join(
             (body, topic_head, properties_bytes.to_bytes(2, "big"), properties)
         )
-        physical_offset = file.base + at
+        position = file.base + at
         (_HEAD_V4 if head_bytes == 88 else HEADS[(sys_flag >> 4) & 3].pack_into)(
             file.memory,
             at,
@@ -130,7 +130,7 @@ class CommitLog:
             message.queue_id,
             message.flag,
             queue_offset,
-            physical_offset,
+            position,
             sys_flag,
             message.born_timestamp,
             born_host,
@@ -147,7 +147,7 @@ class CommitLog:
             )
         self.newest_store_timestamp = store_timestamp
         file.wrote = at + size
-        return physical_offset, size
+        return position, size
 
     def append_batch(
         self, messages: list[NewMessage], sizes: list[int], queue_offset: int, store_timestamp: int
@@ -159,7 +159,7 @@ class CommitLog:
         file, first = self._file, messages[0]
         assert file is not None, "make_room has seen to it"
         begin = file.wrote
-        physical_offset = file.base + begin
+        position = file.base + begin
         magic, topic_head = self._topic_head_of(first.topic)
         sys_flag = sys_flag_for_hosts(first.sys_flag, first.born_host, first.store_host)
         pack_head, crc32 = HEADS[(sys_flag >> 4) & 3].pack, zlib.crc32
@@ -174,7 +174,7 @@ class CommitLog:
                 first.queue_id,
                 message.flag,
                 queue_offset,
-                physical_offset,
+                position,
                 sys_flag,
                 first.born_timestamp,
                 first.born_host,
@@ -185,11 +185,9 @@ class CommitLog:
                 len(body),
             )
             pieces += (packed, body, topic_head, len(properties).to_bytes(2, "big"), properties)
-            results.append(
-                AppendResult(PutStatus.PUT_OK, physical_offset, size, queue_offset, store_timestamp)
-            )
+            results.append(AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp))
             queue_offset += 1
-            physical_offset += size
+            position += size
         data = memoryview(b"".join(pieces))
         file.memory[begin + 4 : begin + len(data)] = data[4:]
         file.memory[begin : begin + 4] = data[:4]
@@ -291,21 +289,21 @@ class CommitLog:
 
     # Reading
 
-    def read(self, physical_offset: int, size: int) -> memoryview | None:
+    def read(self, position: int, size: int) -> memoryview | None:
         """`size` bytes at a position, all within one file and written; None otherwise."""
-        file = self.files.file_at(physical_offset)
+        file = self.files.file_at(position)
         if file is None or size <= 0:
             return None
-        at = physical_offset - file.base
+        at = position - file.base
         end = at + size
         return file.view[at:end] if end <= file.wrote else None
 
-    def read_record(self, physical_offset: int) -> memoryview | None:
+    def read_record(self, position: int) -> memoryview | None:
         """The record that starts at a position, its length taken from its head; None if none can stand there."""
-        file = self.files.file_at(physical_offset)
+        file = self.files.file_at(position)
         if file is None:
             return None
-        at = physical_offset - file.base
+        at = position - file.base
         if at + 8 > file.wrote:
             return None
         size, magic = FILLER.unpack_from(file.view, at)
@@ -313,9 +311,9 @@ class CommitLog:
             return None
         return file.view[at : at + size]
 
-    def store_timestamp(self, physical_offset: int, size: int) -> int:
+    def store_timestamp(self, position: int, size: int) -> int:
         """storeTimestamp of the record that a queue unit points to, in ms; -1 if it is gone (pickupStoreTimestamp)."""
-        record = self.read(physical_offset, size)
+        record = self.read(position, size)
         return store_timestamp_of(record) if record is not None and size >= 91 else -1
 
     def next_file_offset(self, offset: int) -> int:

@@ -31,19 +31,19 @@ class ReplicatedLog:
     # The master's side
 
     @property
-    def max_offset(self) -> int:
-        return self._log.max_offset
+    def end(self) -> int:
+        return self._log.end
 
     @property
-    def min_offset(self) -> int:
-        return self._log.min_offset
+    def start(self) -> int:
+        return self._log.start
 
     def first_position(self, reported: int) -> int:
         """Where copying to a slave begins that says its log ends at `reported`: there, or for an empty slave at the
         start of the newest file."""
         if reported > 0:
             return reported
-        end = self._log.max_offset
+        end = self._log.end
         return end - end % self._log.file_bytes
 
     def read(self, position: int, most_bytes: int) -> memoryview | None:
@@ -72,8 +72,8 @@ class ReplicatedLog:
             log.files.add_file(start, position - start + len(data)).wrote = position - start
             self._dispatcher.position = position
             log.settle()
-        elif position != log.max_offset:
-            raise DivergedError(f"the master sends from {position}, our log ends at {log.max_offset}")
+        elif position != log.end:
+            raise DivergedError(f"the master sends from {position}, our log ends at {log.end}")
         if not data:
             return
         file = files[-1]
@@ -95,7 +95,7 @@ class ReplicatedLog:
         Raises StoreError where a queue or the index cannot be written; calling again goes on there.
         """
         dispatcher = self._dispatcher
-        more = dispatcher.run(self._log.max_offset, DISPATCH_AT_ONCE)
+        more = dispatcher.run(self._log.end, DISPATCH_AT_ONCE)
         if dispatcher.newest_timestamp:
             self._log.newest_store_timestamp = dispatcher.newest_timestamp
         return more

@@ -23,13 +23,13 @@ _PACK_UNIT = UNIT.pack
 class _Tail:
     """The units that wait for one queue, and where it will end with them."""
 
-    __slots__ = ("max_offset", "max_physical_end", "queue", "topic", "units")
+    __slots__ = ("max_offset", "queue", "records_end", "topic", "units")
 
     def __init__(self, queue: ConsumeQueue) -> None:
         self.queue = queue
         self.topic = queue.topic
         self.max_offset = queue.max_offset
-        self.max_physical_end = queue.max_physical_end
+        self.records_end = queue.records_end
         self.units: list[bytes] = []
 
 
@@ -51,32 +51,32 @@ class BulkDispatch:
         self._gathered = 0
         self._newest: tuple[int, int, int] | None = None
 
-    def add(self, record: LoggedRecord, physical_offset: int) -> None:
+    def add(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record, in log order. Raises StoreError when a file cannot be made, for this or earlier ones."""
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties_bytes = record
-        end = physical_offset + size
+        end = position + size
         if sys_flag & TRANSACTION_MASK in (0, TRANSACTION_COMMIT):
             tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
-            has_it = tail is not None and end <= tail.max_physical_end
+            has_it = tail is not None and end <= tail.records_end
             if self._one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
                 self.flush()
-                self._dispatcher.dispatch_record(record, physical_offset)
+                self._dispatcher.dispatch_record(record, position)
                 return
             topic = tail.topic
             properties = decode_properties(properties_bytes)
             if not has_it:
                 code = self._dispatcher.code_of(topic, properties, store_timestamp)
-                tail.units.append(_PACK_UNIT(physical_offset, size, code))
+                tail.units.append(_PACK_UNIT(position, size, code))
                 tail.max_offset += 1
-                tail.max_physical_end = end
+                tail.records_end = end
         else:
             topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
             properties = decode_properties(properties_bytes)
         if self._indexes:
             wanted = self._hashes_of(topic, properties, sys_flag)
             if wanted is not None:
-                self._entries.append((wanted, physical_offset, store_timestamp))
-        self._newest = (end, store_timestamp, physical_offset)
+                self._entries.append((wanted, position, store_timestamp))
+        self._newest = (end, store_timestamp, position)
         self._gathered += 1
         if self._gathered >= _MOST_GATHERED:
             self.flush()
@@ -89,7 +89,7 @@ class BulkDispatch:
         self._index.put_all(self._entries)
         if self._newest is not None:
             dispatcher = self._dispatcher
-            dispatcher.position, dispatcher.newest_timestamp, dispatcher.newest_physical_offset = self._newest
+            dispatcher.position, dispatcher.newest_timestamp, dispatcher.newest_position = self._newest
         self._tails, self._entries, self._gathered, self._newest = {}, [], 0, None
 
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:

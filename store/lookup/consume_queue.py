@@ -41,10 +41,10 @@ class ConsumeQueue:
         "_log_start",
         "files",
         "max_offset",
-        "max_physical_end",
         "min_offset",
         "next_offset",
         "queue_id",
+        "records_end",
         "topic",
     )
 
@@ -57,7 +57,7 @@ class ConsumeQueue:
         """Number of the unit that the next one dispatched becomes; consumers see everything below it."""
         self.next_offset = 0
         """queueOffset of the next record appended to the log; ahead of max_offset while dispatch waits for a flush."""
-        self.max_physical_end = -1
+        self.records_end = -1
         """Log position behind the newest record of this queue; -1 for an empty queue."""
         self._file: MappedFile | None = None
         self._log_start = 0
@@ -65,13 +65,13 @@ class ConsumeQueue:
 
     # Writing
 
-    def append(self, physical_offset: int, size: int, tags_code: int, queue_offset: int) -> bool:
+    def append(self, position: int, size: int, tags_code: int, queue_offset: int) -> bool:
         """Add the unit of a record; False if the queue had it already, which makes dispatching twice harmless.
 
         Raises StoreError when there is no room for it, and then nothing has changed.
         """
-        end = physical_offset + size
-        if end <= self.max_physical_end:
+        end = position + size
+        if end <= self.records_end:
             return False
         file = self._file
         if file is None or file.wrote >= file.reserved or queue_offset != self.max_offset:
@@ -79,14 +79,14 @@ class ConsumeQueue:
             if file is None:
                 return False
         at = file.wrote
-        _PACK_UNIT(file.memory, at, physical_offset, size, tags_code)
+        _PACK_UNIT(file.memory, at, position, size, tags_code)
         file.wrote = at + 20
         self.max_offset += 1
-        self.max_physical_end = end
+        self.records_end = end
         return True
 
     def extend(self, units: bytes) -> None:
-        """Add packed units, the first being number `max_offset`, of records behind `max_physical_end`: as `append` of
+        """Add packed units, the first being number `max_offset`, of records behind `records_end`: as `append` of
         each. Raises StoreError when there is no room; what had some is added."""
         done = 0
         while done < len(units):
@@ -100,8 +100,8 @@ class ConsumeQueue:
             file.wrote = at + len(part)
             self.max_offset += len(part) // QUEUE_UNIT_BYTES
             done += len(part)
-            physical_offset, size, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
-            self.max_physical_end = physical_offset + size
+            position, size, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
+            self.records_end = position + size
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to when it is not simply the current one; None for a unit that is there already."""
@@ -114,7 +114,7 @@ class ConsumeQueue:
             # brought the old units back. The new queue is the one that counts.
             self.destroy()
             return self._first_file(0)
-        if queue_offset > self.max_offset and self.max_physical_end <= self._log_start:
+        if queue_offset > self.max_offset and self.records_end <= self._log_start:
             # A power loss took the units in between, and the log has none of their records any more.
             self.destroy()
             return self._first_file(queue_offset)
@@ -155,20 +155,20 @@ class ConsumeQueue:
         return file.view[position - file.base : file.wrote] if file is not None else None
 
     def unit(self, offset: int) -> tuple[int, int, int] | None:
-        """(physical offset, size, tags code) of unit number `offset`, pre-blank ones included."""
+        """(position, size, tags code) of unit number `offset`, pre-blank ones included."""
         if not 0 <= offset < self.max_offset:
             return None
         units = self.units_from(offset)
         return UNIT.unpack_from(units) if units else None
 
-    def record_near(self, physical_offset: int) -> int:
+    def record_near(self, position: int) -> int:
         """Start of the first record at or behind a log position, among those of the last file; -1 if that is not
         known from the last file alone."""
         last = self._file
-        if last is None or not last.wrote or _physical_offset_at(last, 0) >= physical_offset:
+        if last is None or not last.wrote or _position_at(last, 0) >= position:
             return -1
-        at = _first_unit_at_or_after(last, 0, physical_offset)
-        return _physical_offset_at(last, at) if at < last.wrote else -1
+        at = _first_unit_at_or_after(last, 0, position)
+        return _position_at(last, at) if at < last.wrote else -1
 
     def next_file_offset(self, offset: int) -> int:
         """Number of the first unit of the following file (rollNextFile)."""
@@ -177,17 +177,17 @@ class ConsumeQueue:
 
     # Recovery and deletion
 
-    def recover(self, log_min_offset: int) -> bool:
+    def recover(self, log_start: int) -> bool:
         """Find the end of the loaded files: the first unit that is none, looked for in the last three files.
 
         False if units were lost with it, because a file is missing or bytes stand behind the end: reading the log
         again from the end of the last record puts them back.
         """
-        self._log_start = log_min_offset
+        self._log_start = log_start
         files = self.files.files
         if not files:
             return True
-        whole = self._close_gap(log_min_offset)
+        whole = self._close_gap(log_start)
         end_file, end, newest = files[-1], 0, b""
         for file in files[-_RECOVERED_FILES:]:
             end_file = file
@@ -201,10 +201,10 @@ class ConsumeQueue:
         else:
             self.files.truncate(end_file.base + end)
         self._end_at_files(newest)
-        self.files.flushed = self.files.max_offset
+        self.files.flushed = self.files.end
         return whole
 
-    def distrust_from(self, physical_offset: int, log: CommitLog) -> None:
+    def distrust_from(self, position: int, log: CommitLog) -> None:
         """After a power loss: drop every unit that was not forced, whatever stands in its place now.
 
         All records from a log position on will be dispatched again; units of earlier ones were forced. A page that
@@ -213,25 +213,23 @@ class ConsumeQueue:
         files = self.files.files
         if not files:
             return
-        at = next(
-            (n for n in range(len(files) - 1, 0, -1) if self._is_forced(files[n], 0, physical_offset, log)), 0
-        )
+        at = next((n for n in range(len(files) - 1, 0, -1) if self._is_forced(files[n], 0, position, log)), 0)
         file, keep, previous_end = files[at], 0, 0
         for unit in UNIT.iter_unpack(file.read(0, file.wrote)):
-            if unit[0] >= physical_offset or (unit != BLANK_UNIT and not previous_end <= unit[0]):
+            if unit[0] >= position or (unit != BLANK_UNIT and not previous_end <= unit[0]):
                 break
             keep += QUEUE_UNIT_BYTES
             previous_end = unit[0] + unit[1] if unit != BLANK_UNIT else 0
-        while keep and not self._is_forced(file, keep - QUEUE_UNIT_BYTES, physical_offset, log):
+        while keep and not self._is_forced(file, keep - QUEUE_UNIT_BYTES, position, log):
             keep -= QUEUE_UNIT_BYTES
         self._end_at(file.base + keep)
 
-    def _is_forced(self, file: MappedFile, at: int, physical_offset: int, log: CommitLog) -> bool:
+    def _is_forced(self, file: MappedFile, at: int, position: int, log: CommitLog) -> bool:
         """Whether the unit at a place of a file is the one its record asks for, and the record an early one."""
         unit = UNIT.unpack(file.read(at, at + QUEUE_UNIT_BYTES))
-        if not unit[0] < physical_offset or unit == BLANK_UNIT:
+        if not unit[0] < position or unit == BLANK_UNIT:
             return False
-        if unit[0] < log.min_offset or self.topic.startswith(_LIGHT_PREFIX):
+        if unit[0] < log.start or self.topic.startswith(_LIGHT_PREFIX):
             return True  # no record to ask, or one that knows its number in another queue
         record = log.read_record(unit[0])
         return (
@@ -240,7 +238,7 @@ class ConsumeQueue:
             and queue_offset_of(record) == (file.base + at) // QUEUE_UNIT_BYTES
         )
 
-    def _close_gap(self, log_min_offset: int) -> bool:
+    def _close_gap(self, log_start: int) -> bool:
         """Where a file is missing, keep the side that the log can complete; False if there was a gap."""
         files = self.files.files
         gap = next(
@@ -249,7 +247,7 @@ class ConsumeQueue:
         if not gap:
             return True
         before = files[gap - 1]
-        if _physical_offset_at(before, before.size - QUEUE_UNIT_BYTES) < log_min_offset:
+        if _position_at(before, before.size - QUEUE_UNIT_BYTES) < log_start:
             gone, files[:gap] = files[:gap], []
         else:
             gone, files[gap:] = files[gap:], []
@@ -257,15 +255,15 @@ class ConsumeQueue:
             file.delete()
         return False
 
-    def truncate(self, physical_offset: int) -> None:
+    def truncate(self, position: int) -> None:
         """Drop the units of records at or behind a log position."""
-        if self.max_physical_end <= physical_offset:
+        if self.records_end <= position:
             return
         files = self.files.files
         while files:
             file = files[-1]
             keep = file.wrote
-            while keep and _physical_offset_at(file, keep - QUEUE_UNIT_BYTES) >= physical_offset:
+            while keep and _position_at(file, keep - QUEUE_UNIT_BYTES) >= position:
                 keep -= QUEUE_UNIT_BYTES
             if keep or len(files) == 1:
                 break
@@ -282,25 +280,25 @@ class ConsumeQueue:
 
     def _end_at_files(self, newest_unit: bytes) -> None:
         """Go on where the files end; `newest_unit` is empty if they hold none."""
-        self.max_offset = self.next_offset = self.files.max_offset // QUEUE_UNIT_BYTES
+        self.max_offset = self.next_offset = self.files.end // QUEUE_UNIT_BYTES
         self._file = self.files.files[-1]
-        self.max_physical_end = -1
+        self.records_end = -1
         if newest_unit:
-            physical_offset, size, _ = UNIT.unpack(newest_unit)
-            self.max_physical_end = physical_offset + size
+            position, size, _ = UNIT.unpack(newest_unit)
+            self.records_end = position + size
 
-    def delete_files_before(self, log_min_offset: int) -> int:
+    def delete_files_before(self, log_start: int) -> int:
         """Delete files, never the last, whose newest unit lies before the log's start; returns how many."""
         deleted = 0
         while len(self.files.files) > 1:
             first = self.files.files[0]
-            if _physical_offset_at(first, first.size - QUEUE_UNIT_BYTES) >= log_min_offset:
+            if _position_at(first, first.size - QUEUE_UNIT_BYTES) >= log_start:
                 break
             self.files.delete_first()
             deleted += 1
         return deleted
 
-    def correct_min_offset(self, log_min_offset: int, emulate: int) -> None:
+    def correct_min_offset(self, log_start: int, emulate: int) -> None:
         """Move min_offset past units whose records are gone (correctMinOffset of the line that `emulate` names).
 
         4.x leaves a queue whose records are all gone as it is; 5.x makes min and max equal.
@@ -315,22 +313,18 @@ class ConsumeQueue:
         start = first.base
         if emulate == 5:
             minimum = self.min_offset * QUEUE_UNIT_BYTES
-            if minimum >= self.files.max_offset:
+            if minimum >= self.files.end:
                 return
-            if (
-                last.wrote
-                and log_min_offset > 0
-                and _physical_offset_at(last, last.wrote - QUEUE_UNIT_BYTES) < log_min_offset
-            ):
+            if last.wrote and log_start > 0 and _position_at(last, last.wrote - QUEUE_UNIT_BYTES) < log_start:
                 self.min_offset = self.max_offset
                 return
             start = max(minimum, first.base)
             if minimum >= first.end or (
                 minimum >= first.base
-                and (log_min_offset <= 0 or _physical_offset_at(first, start - first.base) >= log_min_offset)
+                and (log_start <= 0 or _position_at(first, start - first.base) >= log_start)
             ):
                 return
-        at = _first_unit_at_or_after(first, start - first.base, log_min_offset)
+        at = _first_unit_at_or_after(first, start - first.base, log_start)
         if at < first.wrote:
             self.min_offset = (first.base + at) // QUEUE_UNIT_BYTES
 
@@ -339,10 +333,10 @@ class ConsumeQueue:
         self.files.delete_all()
         self._file = None
         self.min_offset = self.max_offset = self.next_offset = 0
-        self.max_physical_end = -1
+        self.records_end = -1
 
 
-def _physical_offset_at(file: MappedFile, at: int) -> int:
+def _position_at(file: MappedFile, at: int) -> int:
     return int.from_bytes(file.read(at, at + 8), "big", signed=True)
 
 
@@ -373,8 +367,8 @@ def _good_units(block: bytes) -> int:
         if (first_zero := nonzero.to_bytes(count, "big").find(0)) < 0:
             return count
         return first_zero
-    for number, (physical_offset, size, _) in enumerate(UNIT.iter_unpack(block[: count * QUEUE_UNIT_BYTES])):
-        if physical_offset < 0 or size <= 0:
+    for number, (position, size, _) in enumerate(UNIT.iter_unpack(block[: count * QUEUE_UNIT_BYTES])):
+        if position < 0 or size <= 0:
             return number
     return count
 
@@ -386,12 +380,12 @@ def _is_written_behind(file: MappedFile, end: int) -> bool:
     )
 
 
-def _first_unit_at_or_after(file: MappedFile, at: int, physical_offset: int) -> int:
+def _first_unit_at_or_after(file: MappedFile, at: int, position: int) -> int:
     """Position in `file` of the first unit, from `at` on, with a record at or behind a log position."""
     low, high = at // QUEUE_UNIT_BYTES, file.wrote // QUEUE_UNIT_BYTES
     while low < high:
         middle = (low + high) // 2
-        if _physical_offset_at(file, middle * QUEUE_UNIT_BYTES) < physical_offset:
+        if _position_at(file, middle * QUEUE_UNIT_BYTES) < position:
             low = middle + 1
         else:
             high = middle

@@ -66,7 +66,7 @@ class Dispatcher:
         """Every record before this log position is in its queue and in the index."""
         self.newest_timestamp = 0
         """storeTimestamp of the newest record dispatched, ms."""
-        self.newest_physical_offset = 0
+        self.newest_position = 0
 
     def dispatch(
         self,
@@ -74,7 +74,7 @@ class Dispatcher:
         topic: str,
         queue_id: int,
         properties: dict[str, str],
-        physical_offset: int,
+        position: int,
         size: int,
         queue_offset: int,
         store_timestamp: int,
@@ -87,14 +87,14 @@ class Dispatcher:
         """
         code = self.code_of(topic, properties, store_timestamp)
         if queue is not None:
-            queue.append(physical_offset, size, code, queue_offset)
+            queue.append(position, size, code, queue_offset)
             if self._multi_dispatch:
-                self._dispatch_to_light_queues(topic, properties, physical_offset, size, code)
+                self._dispatch_to_light_queues(topic, properties, position, size, code)
         if self._index.enabled:
-            self._index.put(topic, properties, physical_offset, store_timestamp, sys_flag)
-        self.position = physical_offset + size
+            self._index.put(topic, properties, position, store_timestamp, sys_flag)
+        self.position = position + size
         self.newest_timestamp = store_timestamp
-        self.newest_physical_offset = physical_offset
+        self.newest_position = position
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
 
@@ -108,20 +108,20 @@ class Dispatcher:
         topic, store_timestamp = queue.topic, results[0].store_timestamp
         codes = [self.code_of(topic, message.property_map, store_timestamp) for message in messages]
         first = results[0]
-        if first.queue_offset == queue.max_offset and first.physical_offset >= queue.max_physical_end:
+        if first.queue_offset == queue.max_offset and first.position >= queue.records_end:
             units = [
-                _PACK_UNIT(result.physical_offset, result.size, code)
+                _PACK_UNIT(result.position, result.size, code)
                 for result, code in zip(results, codes, strict=True)
             ]
             queue.extend(b"".join(units))
         else:  # an earlier batch is still missing, or part of this one is there
             for result, code in zip(results, codes, strict=True):
-                queue.append(result.physical_offset, result.size, code, result.queue_offset)
+                queue.append(result.position, result.size, code, result.queue_offset)
         if self._index.enabled:
             hashes = [self._index.hashes_of(topic, message.property_map, 0) for message in messages]
             self._index.put_all(
                 [
-                    (wanted, result.physical_offset, store_timestamp)
+                    (wanted, result.position, store_timestamp)
                     for wanted, result in zip(hashes, results, strict=True)
                     if wanted is not None
                 ]
@@ -130,15 +130,15 @@ class Dispatcher:
         on_arrival = self.on_arrival
         if on_arrival is not None and (self._is_awaited is None or self._is_awaited(topic, queue.queue_id)):
             for message, result, code in zip(messages, results, codes, strict=True):
-                self._dispatched(result.physical_offset, result.size)
+                self._dispatched(result.position, result.size)
                 on_arrival(
                     topic, queue.queue_id, result.queue_offset, code, message.property_map, store_timestamp
                 )
-        self._dispatched(results[-1].physical_offset, results[-1].size)
+        self._dispatched(results[-1].position, results[-1].size)
 
-    def _dispatched(self, physical_offset: int, size: int) -> None:
-        self.position = physical_offset + size
-        self.newest_physical_offset = physical_offset
+    def _dispatched(self, position: int, size: int) -> None:
+        self.position = position + size
+        self.newest_position = position
 
     def code_of(self, topic: str, properties: dict[str, str], store_timestamp: int) -> int:
         """The tags code of a message's queue unit."""
@@ -147,7 +147,7 @@ class Dispatcher:
         tags = properties.get(TAGS)
         return (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
 
-    def dispatch_record(self, record: LoggedRecord, physical_offset: int) -> None:
+    def dispatch_record(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record read back from a log position.
 
         One that damage gave an impossible place goes to no queue, and keeps nobody from the records behind it.
@@ -158,7 +158,7 @@ class Dispatcher:
         if in_queue and not has_place(topic, queue_id, queue_offset):
             logger.error(
                 "the record at log position %d is damaged: no queue takes number %d of %r, queue %d; it is in none",
-                physical_offset,
+                position,
                 queue_offset,
                 topic,
                 queue_id,
@@ -169,7 +169,7 @@ class Dispatcher:
             topic,
             queue_id,
             decode_properties(properties),
-            physical_offset,
+            position,
             size,
             queue_offset,
             store_timestamp,
@@ -188,16 +188,16 @@ class Dispatcher:
             file = self._log.files.file_at(self.position)
             if file is None:
                 # The files before the log's start were deleted before they could be dispatched.
-                self.position = max(self._log.min_offset, self._log.next_file_offset(self.position))
+                self.position = max(self._log.start, self._log.next_file_offset(self.position))
                 continue
             for record in scan_records(file.view, self.position - file.base, file.wrote, check_crc=False):
-                physical_offset = file.base + record[0]
-                if physical_offset >= limit:
+                position = file.base + record[0]
+                if position >= limit:
                     return False
                 if left == 0:
                     return True
                 left -= 1
-                self.dispatch_record(record, physical_offset)
+                self.dispatch_record(record, position)
             if self.position >= limit:
                 return False
             if measure_record(file.view, self.position - file.base, file.wrote, check_crc=False) == BLANK:
@@ -234,9 +234,9 @@ class Dispatcher:
         return store_timestamp + self._delay_levels_ms[level]
 
     def _dispatch_to_light_queues(
-        self, topic: str, properties: dict[str, str], physical_offset: int, size: int, code: int
+        self, topic: str, properties: dict[str, str], position: int, size: int, code: int
     ) -> None:
         for name, offset in light_queues_of(topic, properties):
             queue = self._queues.get_or_create(name, 0)
-            queue.append(physical_offset, size, code, offset)
+            queue.append(position, size, code, offset)
             queue.next_offset = max(queue.next_offset, queue.max_offset)

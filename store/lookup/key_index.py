@@ -39,7 +39,7 @@ _STEP_BYTES = 1 << 20
 assert (HEADER.size, INDEX_UNIT.size) == (40, 20)
 
 IndexEntry = tuple[list[int], int, int]
-"""What one message brings: (key hashes, physical offset, store timestamp ms)."""
+"""What one message brings: (key hashes, position, store timestamp ms)."""
 
 
 class IndexFile:
@@ -48,11 +48,11 @@ class IndexFile:
     __slots__ = (
         "_slots",
         "_units_at",
-        "begin_physical_offset",
+        "begin_position",
         "begin_timestamp",
         "capacity",
         "count",
-        "end_physical_offset",
+        "end_position",
         "end_timestamp",
         "file",
         "room",
@@ -61,8 +61,8 @@ class IndexFile:
 
     begin_timestamp: int
     end_timestamp: int
-    begin_physical_offset: int
-    end_physical_offset: int
+    begin_position: int
+    end_position: int
     slots_used: int
     count: int
 
@@ -76,8 +76,8 @@ class IndexFile:
         (
             self.begin_timestamp,
             self.end_timestamp,
-            self.begin_physical_offset,
-            self.end_physical_offset,
+            self.begin_position,
+            self.end_position,
             self.slots_used,
             self.count,
         ) = HEADER.unpack_from(self.file.view, 0)
@@ -98,9 +98,9 @@ class IndexFile:
     def continue_after(self, previous: "IndexFile") -> None:
         """A new file starts with the end of the one before it, so its first unit's time is relative to that."""
         self.begin_timestamp = self.end_timestamp = previous.end_timestamp
-        self.begin_physical_offset = self.end_physical_offset = previous.end_physical_offset
+        self.begin_position = self.end_position = previous.end_position
 
-    def add(self, key_hashes: list[int], physical_offset: int, store_timestamp: int) -> int:
+    def add(self, key_hashes: list[int], position: int, store_timestamp: int) -> int:
         """Add a unit for each hash (none negative) and write the header; returns how many found room.
 
         The seconds of a unit are reckoned before its file's first unit moves the beginning, as officially. Raises
@@ -122,16 +122,16 @@ class IndexFile:
             if not 0 < previous <= count:
                 previous = 0
                 self.slots_used += 1
-            _PACK_UNIT(memory, units_at + 20 * count, key_hash, physical_offset, seconds, previous)
+            _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
             _PACK_INT(memory, slot_at, count)
             if count == 1:
-                self.begin_physical_offset = physical_offset
+                self.begin_position = position
                 self.begin_timestamp = store_timestamp
                 seconds = 0
             count += 1
         if count > first:
             self.count = count
-            self.end_physical_offset = physical_offset
+            self.end_position = position
             self.end_timestamp = store_timestamp
             self.write_header()
         return count - first
@@ -144,11 +144,11 @@ class IndexFile:
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         count, begin_timestamp = self.count, self.begin_timestamp
-        if count <= 1 or not entries or entries[0][1] <= self.end_physical_offset:
+        if count <= 1 or not entries or entries[0][1] <= self.end_position:
             return 0
         self.make_room(count + sum([len(key_hashes) for key_hashes, _, _ in entries]))
         taken = 0
-        for key_hashes, physical_offset, store_timestamp in entries:
+        for key_hashes, position, store_timestamp in entries:
             if count + len(key_hashes) > capacity:
                 break
             taken += 1
@@ -164,10 +164,10 @@ class IndexFile:
                     previous = 0
                     self.slots_used += 1
                 # The unit before the slot, so that `drop_uncounted` can take both back.
-                _PACK_UNIT(memory, units_at + 20 * count, key_hash, physical_offset, seconds, previous)
+                _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
                 _PACK_INT(memory, slot_at, count)
                 count += 1
-            self.end_physical_offset, self.end_timestamp = physical_offset, store_timestamp
+            self.end_position, self.end_timestamp = position, store_timestamp
         self.count = count
         self.write_header()
         return taken
@@ -195,8 +195,8 @@ class IndexFile:
             0,
             self.begin_timestamp,
             self.end_timestamp,
-            self.begin_physical_offset,
-            self.end_physical_offset,
+            self.begin_position,
+            self.end_position,
             self.slots_used,
             self.count,
         )
@@ -212,14 +212,14 @@ class IndexFile:
         memory = self.file.view
         (number,) = _INT.unpack_from(memory, 40 + 4 * (key_hash % self._slots))
         while 0 < number < self.count and len(found) < limit:
-            unit_hash, physical_offset, seconds, previous = INDEX_UNIT.unpack_from(
+            unit_hash, position, seconds, previous = INDEX_UNIT.unpack_from(
                 memory, self._units_at + 20 * number
             )
             time_ms = self.begin_timestamp + seconds * 1000
             if seconds < 0:
                 return
             if unit_hash == key_hash and begin_ms <= time_ms <= end_ms:
-                found.append(physical_offset)
+                found.append(position)
             if previous >= number or time_ms < begin_ms:
                 return
             number = previous
@@ -263,7 +263,7 @@ class KeyIndex:
             )
             if torn or rebuild_from is not None:
                 if rebuild_from is None:
-                    rebuild_from = max(file.begin_physical_offset, self.last_update()[1])
+                    rebuild_from = max(file.begin_position, self.last_update()[1])
                 file.file.delete()
                 continue
             file.drop_uncounted()
@@ -274,12 +274,12 @@ class KeyIndex:
         self.unflushed = [file for file in self.files[:-1] if file.end_timestamp > flushed_timestamp]
         return rebuild_from if self.enabled else None
 
-    def truncate(self, physical_offset: int) -> int | None:
+    def truncate(self, position: int) -> int | None:
         """Delete files with entries at or behind a log position; returns where rebuilding must begin, or None."""
         rebuild_from = None
-        while self.files and self.files[-1].end_physical_offset >= physical_offset:
+        while self.files and self.files[-1].end_position >= position:
             file = self.files.pop()
-            rebuild_from = file.begin_physical_offset
+            rebuild_from = file.begin_position
             file.file.delete()
         return rebuild_from
 
@@ -287,7 +287,7 @@ class KeyIndex:
         self,
         topic: str,
         properties: Mapping[str, str],
-        physical_offset: int,
+        position: int,
         store_timestamp: int,
         sys_flag: int,
     ) -> None:
@@ -297,7 +297,7 @@ class KeyIndex:
         """
         wanted = self.hashes_of(topic, properties, sys_flag)
         if wanted is not None:
-            self._put(wanted, physical_offset, store_timestamp)
+            self._put(wanted, position, store_timestamp)
 
     def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int] | None:
         """What a message is indexed by; None if by nothing."""
@@ -323,15 +323,15 @@ class KeyIndex:
             done += 1
             done += self.files[-1].add_all(entries[done:])
 
-    def _put(self, wanted: list[int], physical_offset: int, store_timestamp: int) -> None:
+    def _put(self, wanted: list[int], position: int, store_timestamp: int) -> None:
         file = self.files[-1] if self.files else self._add_file()
-        end = file.end_physical_offset
-        if physical_offset < end or (physical_offset == end and file.count > 1):
+        end = file.end_position
+        if position < end or (position == end and file.count > 1):
             return
-        added = file.add(wanted, physical_offset, store_timestamp)
+        added = file.add(wanted, position, store_timestamp)
         while added < len(wanted):
             wanted = wanted[added:]
-            added = self._add_file().add(wanted, physical_offset, store_timestamp)
+            added = self._add_file().add(wanted, position, store_timestamp)
 
     def _add_file(self) -> IndexFile:
         previous = self.files[-1] if self.files else None
@@ -369,11 +369,11 @@ class KeyIndex:
         """(timestamp ms, log position) of the newest entry; zeros without files."""
         if not self.files:
             return 0, 0
-        return self.files[-1].end_timestamp, self.files[-1].end_physical_offset
+        return self.files[-1].end_timestamp, self.files[-1].end_position
 
-    def delete_files_before(self, log_min_offset: int) -> None:
+    def delete_files_before(self, log_start: int) -> None:
         """Delete files, never the last, whose entries all point before the log's start."""
-        while len(self.files) > 1 and self.files[0].end_physical_offset < log_min_offset:
+        while len(self.files) > 1 and self.files[0].end_position < log_start:
             self.files.pop(0).file.delete()
 
     def flush(self) -> int:

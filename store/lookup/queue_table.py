@@ -90,42 +90,42 @@ class QueueTable:
         for queues in list(self.topics.values()):
             yield from list(queues.values())
 
-    def max_physical_end(self) -> int:
+    def records_end(self) -> int:
         """Log position behind the newest record any queue knows; -1 if all are empty."""
-        return max((queue.max_physical_end for queue in self), default=-1)
+        return max((queue.records_end for queue in self), default=-1)
 
-    def record_near(self, physical_offset: int) -> int:
+    def record_near(self, position: int) -> int:
         """Where the first record at or behind a log position starts, of the queue with the newest record; -1 where
         that queue's last file holds none before it."""
-        newest = max(self, key=lambda queue: queue.max_physical_end, default=None)
-        return newest.record_near(physical_offset) if newest is not None else -1
+        newest = max(self, key=lambda queue: queue.records_end, default=None)
+        return newest.record_near(position) if newest is not None else -1
 
-    def recover(self, log_min_offset: int) -> int | None:
+    def recover(self, log_start: int) -> int | None:
         """Find each queue's end. Where units were lost, the log position from which to put them back, else None."""
         rebuild_from: int | None = None
         for queue in self:
-            if not queue.recover(log_min_offset):
+            if not queue.recover(log_start):
                 logger.warning(
                     "queue %s-%d is damaged behind unit %d: it is filled again from the log",
                     queue.topic,
                     queue.queue_id,
                     queue.max_offset,
                 )
-                end = max(queue.max_physical_end, 0)
+                end = max(queue.records_end, 0)
                 rebuild_from = end if rebuild_from is None else min(rebuild_from, end)
         return rebuild_from
 
-    def distrust_from(self, physical_offset: int, log: CommitLog) -> None:
+    def distrust_from(self, position: int, log: CommitLog) -> None:
         """After a power loss: only units of records before a log position are known to be as they were written."""
         for queue in self:
-            queue.distrust_from(physical_offset, log)
+            queue.distrust_from(position, log)
 
-    def truncate(self, physical_offset: int) -> None:
+    def truncate(self, position: int) -> None:
         """Drop all units of records at or behind a log position; counters follow."""
         for queue in self:
-            queue.truncate(physical_offset)
+            queue.truncate(position)
 
-    def settle_counters(self, log_min_offset: int) -> None:
+    def settle_counters(self, log_start: int) -> None:
         """After recovery: the next record of each queue takes the number behind its last unit.
 
         Files whose records are gone are deleted now, not at the next cleaning: until then the min offset, which only
@@ -133,17 +133,17 @@ class QueueTable:
         """
         for queue in self:
             queue.next_offset = queue.max_offset
-        self.delete_files_before(log_min_offset)
+        self.delete_files_before(log_start)
 
-    def correct_min_offsets(self, log_min_offset: int) -> None:
+    def correct_min_offsets(self, log_start: int) -> None:
         for queue in self:
-            queue.correct_min_offset(log_min_offset, self._emulate)
+            queue.correct_min_offset(log_start, self._emulate)
 
-    def delete_files_before(self, log_min_offset: int) -> None:
+    def delete_files_before(self, log_start: int) -> None:
         """What follows the deletion of a log file: old queue files go, then min offsets move."""
         for queue in self:
-            queue.delete_files_before(log_min_offset)
-        self.correct_min_offsets(log_min_offset)
+            queue.delete_files_before(log_start)
+        self.correct_min_offsets(log_start)
 
     def delete_topic(self, topic: str) -> bool:
         """Forget the queues of a topic and delete their files; False if there were none."""
@@ -155,7 +155,7 @@ class QueueTable:
         shutil.rmtree(self._path_of(topic), ignore_errors=True)
         return True
 
-    def delete_expired(self, log_min_offset: int, is_kept: Callable[[str], bool]) -> int:
+    def delete_expired(self, log_start: int, is_kept: Callable[[str], bool]) -> int:
         """Forget the queues whose every message has left the log, but for kept topics; how many there were.
 
         A later message for such a queue starts it again at offset 0, as officially (cleanExpired).
@@ -163,7 +163,7 @@ class QueueTable:
         expired = [
             queue
             for queue in self
-            if 0 <= queue.max_physical_end <= log_min_offset
+            if 0 <= queue.records_end <= log_start
             and queue.next_offset == queue.max_offset  # none is under way to it
             and not is_kept(queue.topic)
         ]

@@ -98,7 +98,7 @@ class MessageReader:
     ) -> GetResult:
         """Walk units from `offset`, one queue file at a time, until something was found or the files are used up."""
         config = self._config
-        limits = _Limits.of(config, self._log.max_offset, self._budget.bytes, max_count, max_bytes)
+        limits = _Limits.of(config, self._log.end, self._budget.bytes, max_count, max_bytes)
         budget = max(config.max_filter_message_size, max_count * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES
         found = _Found(GetStatus.NO_MATCHED_MESSAGE)
         following, maximum = offset, queue.max_offset
@@ -116,8 +116,8 @@ class MessageReader:
             )
             if found.count or following >= maximum:
                 break
-        if found.last_physical_offset < limits.log_end - _NEWEST_BYTES:
-            self._read_ahead(found.last_physical_offset)
+        if found.last_position < limits.log_end - _NEWEST_BYTES:
+            self._read_ahead(found.last_position)
         return GetResult(
             found.status,
             found.views,
@@ -126,15 +126,15 @@ class MessageReader:
             queue.min_offset,
             maximum,
             found.total_bytes,
-            limits.log_end - found.last_physical_offset > limits.budget_bytes,
-            found.last_physical_offset,
+            limits.log_end - found.last_position > limits.budget_bytes,
+            found.last_position,
         )
 
-    def _read_ahead(self, physical_offset: int) -> None:
+    def _read_ahead(self, position: int) -> None:
         """A consumer of older messages goes on from here: by its next pull they should be in memory."""
-        file = self._log.files.file_at(physical_offset)
+        file = self._log.files.file_at(position)
         if file is not None:
-            file.read_ahead(physical_offset - file.base)
+            file.read_ahead(position - file.base)
 
     def query(
         self,
@@ -155,9 +155,7 @@ class MessageReader:
             offsets = sorted(self._index.query(topic, key, limit, begin_ms, end_ms, tags=index_type == "T"))
             if not offsets:
                 break
-            result.index_last_update_timestamp, result.index_last_update_physical_offset = (
-                self._index.last_update()
-            )
+            result.index_last_update_timestamp, result.index_last_update_position = self._index.last_update()
             records = [self._log.read_record(offset) for offset in offsets]
             result.views = [record for record in records if record is not None]
             if result.views or records[0] is None:
@@ -197,14 +195,14 @@ class _Limits(msgspec.Struct, gc=False):
 class _Found:
     """What a pull has come to; `walk` is called again only while that is nothing."""
 
-    __slots__ = ("count", "last_physical_offset", "status", "total_bytes", "views")
+    __slots__ = ("count", "last_position", "status", "total_bytes", "views")
 
     def __init__(self, status: GetStatus) -> None:
         self.status = status
         self.views: list[memoryview] = []
         self.count = 0
         self.total_bytes = 0
-        self.last_physical_offset = 0
+        self.last_position = 0
 
     def walk(
         self,
@@ -222,7 +220,7 @@ class _Found:
         hot_from = limits.hot_from
         count = total = looked_at = 0
         skip_before = run_start = run_end = file_base = file_end = -1
-        physical_offset = self.last_physical_offset
+        position = self.last_position
         view = units
         for unit_offset, size, code in UNIT.iter_unpack(units):
             if count:
@@ -232,28 +230,28 @@ class _Found:
                 elif count >= limits.disk_count or total + size > limits.disk_bytes:
                     break
             looked_at += 1
-            physical_offset = unit_offset
-            if physical_offset < skip_before:
+            position = unit_offset
+            if position < skip_before:
                 continue
             if matches is not None and not matches(code):
                 if not count:
                     self.status = GetStatus.NO_MATCHED_MESSAGE
                 continue
-            record_end = physical_offset + size
-            if physical_offset != run_end or record_end > file_end:
+            record_end = position + size
+            if position != run_end or record_end > file_end:
                 if run_start >= 0:
                     self.views.append(view[run_start - file_base : run_end - file_base])
                     run_start = -1
-                if not (file_base <= physical_offset and record_end <= file_end):
-                    file = log.files.file_at(physical_offset)
+                if not (file_base <= position and record_end <= file_end):
+                    file = log.files.file_at(position)
                     if file is None or record_end > file.end:
                         if not count:
                             self.status = GetStatus.MESSAGE_WAS_REMOVING
-                        skip_before = log.next_file_offset(physical_offset)
+                        skip_before = log.next_file_offset(position)
                         continue
                     view, file_base, file_end = file.view, file.base, file.end
             if matches_record is not None:
-                record = view[physical_offset - file_base : record_end - file_base]
+                record = view[position - file_base : record_end - file_base]
                 if not matches_record(record):
                     if not count:
                         self.status = GetStatus.NO_MATCHED_MESSAGE
@@ -261,7 +259,7 @@ class _Found:
                 self.views.append(record)
             else:
                 if run_start < 0:
-                    run_start = physical_offset
+                    run_start = position
                 run_end = record_end
             count += 1
             total += size
@@ -270,5 +268,5 @@ class _Found:
             self.views.append(view[run_start - file_base : run_end - file_base])
         if count:
             self.status = GetStatus.FOUND
-        self.count, self.total_bytes, self.last_physical_offset = count, total, physical_offset
+        self.count, self.total_bytes, self.last_position = count, total, position
         return looked_at

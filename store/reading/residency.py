@@ -44,7 +44,7 @@ class Residency(Protocol):
 
     name: str
 
-    def is_hot(self, physical_offset: int, size: int) -> bool:
+    def is_hot(self, position: int, size: int) -> bool:
         """About a record that exists."""
 
 
@@ -55,14 +55,14 @@ class DistanceResidency:
         self._log = log
         self._budget = budget
 
-    def is_hot(self, physical_offset: int, size: int) -> bool:
-        return self._log.max_offset - physical_offset <= self._budget.bytes
+    def is_hot(self, position: int, size: int) -> bool:
+        return self._log.end - position <= self._budget.bytes
 
 
 class AlwaysHotResidency:
     name = "always-hot"
 
-    def is_hot(self, physical_offset: int, size: int) -> bool:
+    def is_hot(self, position: int, size: int) -> bool:
         return True
 
 
@@ -79,12 +79,12 @@ class ResidentResidency:
         except (OSError, AttributeError, TypeError):
             pass
 
-    def is_hot(self, physical_offset: int, size: int) -> bool:
-        file = self._log.files.file_at(physical_offset)
+    def is_hot(self, position: int, size: int) -> bool:
+        file = self._log.files.file_at(position)
         if self._mincore is None or file is None:
             return True
-        first = (physical_offset - file.base) // mmap.PAGESIZE * mmap.PAGESIZE
-        length = min(physical_offset - file.base + size, file.size) - first
+        first = (position - file.base) // mmap.PAGESIZE * mmap.PAGESIZE
+        length = min(position - file.base + size, file.size) - first
         if length <= 0:
             return True
         pages = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
@@ -95,16 +95,16 @@ class ResidentResidency:
 
 
 def hotness_of(
-    residency: Residency, budget: MemoryBudget, log: CommitLog, physical_offset: int, size: int
+    residency: Residency, budget: MemoryBudget, log: CommitLog, position: int, size: int
 ) -> Hotness:
     """The numbers behind a policy's answer about a record."""
     return Hotness(
         policy=residency.name,
-        log_end_offset=log.max_offset,
-        physical_offset=physical_offset,
-        distance_bytes=log.max_offset - physical_offset,
+        log_end_offset=log.end,
+        position=position,
+        distance_bytes=log.end - position,
         memory_budget_bytes=budget.bytes,
-        hot=residency.is_hot(physical_offset, size),
+        hot=residency.is_hot(position, size),
     )
 
 

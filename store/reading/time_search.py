@@ -33,8 +33,8 @@ def search_offset(
 
 
 def _store_time(log: CommitLog, file: MappedFile, at: int) -> int:
-    physical_offset, size, _ = UNIT.unpack_from(file.view, at)
-    return log.store_timestamp(physical_offset, size)
+    position, size, _ = UNIT.unpack_from(file.view, at)
+    return log.store_timestamp(position, size)
 
 
 def _file_for(
@@ -72,14 +72,14 @@ def _search_file(
     if _store_time(log, file, floor * QUEUE_UNIT_BYTES) > timestamp_ms:
         return base if lower else 0
     low, high = floor, ceiling + 1
-    log_min_offset = log.min_offset
+    log_start = log.start
     while low < high:
         middle = (low + high) // 2
-        physical_offset, size, _ = UNIT.unpack_from(file.view, middle * QUEUE_UNIT_BYTES)
-        if physical_offset < log_min_offset:
+        position, size, _ = UNIT.unpack_from(file.view, middle * QUEUE_UNIT_BYTES)
+        if position < log_start:
             low = middle + 1
             continue
-        time_ms = log.store_timestamp(physical_offset, size)
+        time_ms = log.store_timestamp(position, size)
         if time_ms < 0:
             return 0
         if time_ms < timestamp_ms or (time_ms == timestamp_ms and not lower):
@@ -101,14 +101,14 @@ def _search_nearest(queue: ConsumeQueue, log: CommitLog, timestamp_ms: int) -> i
     low, high = _first_index(queue, file), file.wrote // QUEUE_UNIT_BYTES - 1
     left = right = -1
     left_time_ms = right_time_ms = -1
-    log_min_offset = log.min_offset
+    log_start = log.start
     while high >= low:
         middle = (low + high) // 2
-        physical_offset, size, _ = UNIT.unpack_from(file.view, middle * QUEUE_UNIT_BYTES)
-        if physical_offset < log_min_offset:
+        position, size, _ = UNIT.unpack_from(file.view, middle * QUEUE_UNIT_BYTES)
+        if position < log_start:
             left, low = middle, middle + 1
             continue
-        time_ms = log.store_timestamp(physical_offset, size)
+        time_ms = log.store_timestamp(position, size)
         if time_ms < 0:
             return 0
         if time_ms == timestamp_ms:

@@ -49,7 +49,7 @@ class TimerUnit(msgspec.Struct, frozen=True, gc=False):
     magic: int
     noted_at: int
     delay: int
-    physical_offset: int
+    position: int
     size: int
     topic_hash: int
 
@@ -68,7 +68,7 @@ class TimerLog:
     @property
     def end(self) -> int:
         """Position behind the newest unit."""
-        return self.files.max_offset
+        return self.files.end
 
     def append(
         self,
@@ -76,7 +76,7 @@ class TimerLog:
         magic: int,
         noted_at: int,
         delay: int,
-        physical_offset: int,
+        position: int,
         size: int,
         topic_hash: int,
     ) -> int:
@@ -102,7 +102,7 @@ class TimerLog:
             magic,
             noted_at,
             delay,
-            physical_offset,
+            position,
             size,
             topic_hash,
             0,
@@ -161,14 +161,14 @@ class TimerLog:
         count = min(file.wrote, file.size - _BLANK.size) // UNIT_BYTES
         return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
 
-    def delete_before(self, log_min_offset: int) -> int:
+    def delete_before(self, log_start: int) -> int:
         """Delete the files all of whose messages have left the commit log; how many went. The newest stays."""
         deleted = 0
         while len(self.files.files) > 1:
             file = self.files.files[0]
             count = (file.size - _BLANK.size) // UNIT_BYTES
             last = self.read(file.base + (count - 1) * UNIT_BYTES)
-            if last is None or last.physical_offset >= log_min_offset:
+            if last is None or last.position >= log_start:
                 break
             self.files.delete_first()
             deleted += 1

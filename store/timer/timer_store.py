@@ -106,7 +106,7 @@ class TimerStore:
     # -- noting and reading
 
     def note(
-        self, due_ms: int, physical_offset: int, size: int, topic: str | None, now_ms: int, *, deletes: bool
+        self, due_ms: int, position: int, size: int, topic: str | None, now_ms: int, *, deletes: bool
     ) -> None:
         """Put one message of the timer topic on the wheel. Raises StoreError where the disk refuses, and nothing
         was noted then; `due_ms` is a moment not before `read_ms`."""
@@ -124,19 +124,19 @@ class TimerStore:
             magic |= MAGIC_DELETE
         due_ms -= due_ms % self.precision_ms
         slot = self._slots.get(due_ms) or self._wheel.slot(due_ms)
-        position = self.log.append(
+        unit_position = self.log.append(
             NO_POSITION if slot is None else slot.last,
             magic,
             noted_at,
             due_ms - noted_at,
-            physical_offset,
+            position,
             size,
             0 if topic is None else _topic_hash(topic),
         )
         try:
-            self._link(position, due_ms, slot, -1 if deletes else 1)
+            self._link(unit_position, due_ms, slot, -1 if deletes else 1)
         except StoreError:
-            self.log.take_back(position)
+            self.log.take_back(unit_position)
             raise
 
     def _link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
@@ -204,7 +204,7 @@ class TimerStore:
 
     def delete_old_files(self) -> int:
         """Timer log files whose messages have left the commit log; how many went."""
-        return self.log.delete_before(self._store.log_min_offset)
+        return self.log.delete_before(self._store.log_start)
 
     def close(self) -> None:
         self._wheel.close()
@@ -264,7 +264,7 @@ class TimerStore:
         return min(max(offset, queue.min_offset), queue.max_offset)
 
     def _queue_offset_of(self, unit: TimerUnit) -> int | None:
-        data = self._store.read_record(unit.physical_offset, unit.size)
+        data = self._store.read_record(unit.position, unit.size)
         try:
             record = None if data is None else decode_record(data)
         except RecordError:

@@ -1,6 +1,6 @@
 """Where broadcasting consumers stand: who is one, where it goes on, when it is forgotten.
 
-The answers to pulls are compared with 5.5.0 in `interop/test_group_rules.py`.
+The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group_rules.py`.
 """
 
 import pytest
@@ -59,7 +59,7 @@ async def test_who_leaves_the_proxy_is_told_where_it_was(filled: Broker) -> None
     connection = connect(filled)
     filled.consumers.register(
         "G",
-        Client(connection.real, "one", "JAVA", 0, filled.clock.now_ms()),
+        Client(connection, "one", "JAVA", 0, filled.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",
         message_model="BROADCASTING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",

@@ -61,7 +61,7 @@ async def test_a_heartbeat_registers_consumers_and_producers(broker: Broker) -> 
     group = broker.consumers.get("g")
     assert group is not None
     assert set(group.subscriptions) == {"t", "%RETRY%g"}
-    assert broker.producers.find_connection("c") is one.real
+    assert broker.producers.find_connection("c") is one
     assert one.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
 
 

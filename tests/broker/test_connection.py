@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pocketmq.broker.network.connection import AHEAD_BYTES, PASS_BYTES, PASS_FRAMES, Connection
 from pocketmq.broker.network.dispatch import Answer, Call, Handlers
-from pocketmq.broker.network.server import Limits, Server
+from pocketmq.broker.network.role import Limits
+from pocketmq.broker.network.server import Server
 from pocketmq.protocol.requests.offset import GetMaxOffset, OffsetReply
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command

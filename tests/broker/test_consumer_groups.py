@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.membership.clients import Client
 from pocketmq.broker.membership.consumer_groups import ConsumerGroup, ConsumerGroups
-from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.network.dispatch import Peer
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from broker_fakes import FakeConnection
@@ -16,7 +16,7 @@ class Told:
     def __init__(self) -> None:
         self.notices: list[tuple[str, list[str]]] = []
 
-    def __call__(self, group: str, connections: list[Connection]) -> None:
+    def __call__(self, group: str, connections: list[Peer]) -> None:
         self.notices.append((group, [connection.peer[-1] for connection in connections]))
 
     def take(self) -> list[tuple[str, list[str]]]:
@@ -42,7 +42,7 @@ def join(
     named = [topic if isinstance(topic, SubscriptionData) else subscription(topic) for topic in topics]
     return groups.register(
         group,
-        Client(connection.real, client_id or f"client-{connection.peer}", "JAVA", 513, now_ms),
+        Client(connection, client_id or f"client-{connection.peer}", "JAVA", 513, now_ms),
         consume_type="CONSUME_PASSIVELY",
         message_model=model,
         consume_from_where="CONSUME_FROM_LAST_OFFSET",
@@ -153,9 +153,9 @@ async def test_the_switch_of_the_group_keeps_joins_and_leaves_quiet_but_not_lost
     one, two, three = (FakeConnection(port) for port in (1, 2, 3))
     for connection in (one, two, three):
         join(groups, connection, "t", is_notified=False)
-    groups.unregister("g", one.real, is_notified=False)
+    groups.unregister("g", one, is_notified=False)
     assert told.take() == []
-    groups.connection_closed(two.real)
+    groups.connection_closed(two)
     assert told.take() == [("g", ["3"])]
 
 
@@ -166,7 +166,7 @@ async def test_unregistering_tells_those_who_stay() -> None:
     join(groups, one, "t")
     join(groups, FakeConnection(2), "t")
     told.take()
-    groups.unregister("g", one.real)
+    groups.unregister("g", one)
     assert told.take() == [("g", ["2"])]
 
 
@@ -176,7 +176,7 @@ async def test_the_group_is_gone_with_its_last_member() -> None:
     one = FakeConnection(1)
     join(groups, one, "t")
     told.take()
-    groups.unregister("g", one.real)
+    groups.unregister("g", one)
     assert groups.get("g") is None
     assert len(groups) == 0
     assert told.take() == []
@@ -188,9 +188,9 @@ async def test_broadcasting_members_are_not_told() -> None:
     one, two = FakeConnection(1), FakeConnection(2)
     join(groups, one, "t", model="BROADCASTING")
     join(groups, two, "t", model="BROADCASTING")
-    groups.unregister("g", one.real)
+    groups.unregister("g", one)
     join(groups, one, "t", model="BROADCASTING")
-    groups.connection_closed(two.real)
+    groups.connection_closed(two)
     assert told.take() == []
 
 
@@ -201,7 +201,7 @@ async def test_the_4_9_line_tells_broadcasting_members_too() -> None:
     join(groups, one, "t", model="BROADCASTING")
     join(groups, two, "t", model="BROADCASTING")
     assert told.take() == [("g", ["1"]), ("g", ["1", "2"])]
-    groups.unregister("g", two.real)
+    groups.unregister("g", two)
     assert told.take() == [("g", ["1"])]
 
 
@@ -213,7 +213,7 @@ async def test_a_lost_connection_leaves_every_group() -> None:
     join(groups, one, "t", group="h")
     join(groups, two, "t", group="h")
     told.take()
-    groups.connection_closed(one.real)
+    groups.connection_closed(one)
     assert groups.get("g") is None
     assert known(groups, "h").client_ids() == ["client-127.0.0.1:2"]
     assert told.take() == [("h", ["2"])]
@@ -271,10 +271,10 @@ async def test_members_are_exactly_those_who_joined_and_did_not_leave(
             if index not in members[name]:
                 members[name].append(index)
         elif action == "leave":
-            groups.unregister(name, connections[index].real)
+            groups.unregister(name, connections[index])
             members[name] = [member for member in members[name] if member != index]
         else:
-            groups.connection_closed(connections[index].real)
+            groups.connection_closed(connections[index])
             for other in members:
                 members[other] = [member for member in members[other] if member != index]
         for other, expected in members.items():

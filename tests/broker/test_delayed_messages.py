@@ -60,14 +60,14 @@ def send(broker: Broker, properties: dict[str, str], **fields: object) -> None:
     message = delay_if_asked(broker, new_message(properties, **fields))
     result = broker.store.append(message)
     assert result.status is PutStatus.PUT_OK
-    entry = broker.store.entry(message.topic, message.queue_id, result.queue_offset)
+    entry = broker.store.queue_unit(message.topic, message.queue_id, result.queue_offset)
     assert entry is not None
     if message.topic == SCHEDULE_TOPIC:
         broker.delayed.arrived(message.queue_id, entry[2])
 
 
 def record_at(broker: Broker, topic: str, queue_id: int, offset: int) -> Record:
-    entry = broker.store.entry(topic, queue_id, offset)
+    entry = broker.store.queue_unit(topic, queue_id, offset)
     assert entry is not None
     data = broker.store.read_record(*entry[:2])
     assert data is not None
@@ -156,7 +156,7 @@ class TestDelivery:
     ) -> None:
         send(broker, {"TAGS": "A", "DELAY": "1"})
         loop.run_for(1000)
-        entry = broker.store.entry("T1", 3, 0)
+        entry = broker.store.queue_unit("T1", 3, 0)
         assert entry is not None
         assert entry[2] == tags_code("A")
 

@@ -33,7 +33,7 @@ async def test_a_young_topic_is_read_from_its_start(broker: Broker) -> None:
     assert "still in memory" in said.because
     assert said.residency == "distance"
     assert said.first_position_bytes == 0
-    assert said.log_end_bytes == broker.store.log_max_offset
+    assert said.log_end_bytes == broker.store.log_end
 
 
 async def test_a_stored_offset_wins(broker: Broker) -> None:
@@ -69,7 +69,7 @@ async def test_a_cold_topic_tells_its_distance(broker_maker: MakeBroker) -> None
     assert (said.rule, said.offset) == ("B5", None)
     assert starts(said) == (1, 0, None)
     assert said.memory_budget_bytes == 3000
-    assert f"{broker.store.log_max_offset:,} bytes from the log end > 3,000 bytes of memory" in said.because
+    assert f"{broker.store.log_end:,} bytes from the log end > 3,000 bytes of memory" in said.because
 
 
 async def test_another_policy_is_named(broker_maker: MakeBroker) -> None:

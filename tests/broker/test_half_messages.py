@@ -73,17 +73,17 @@ async def test_rolled_back_message_is_never_seen(broker: Broker) -> None:
 
 async def test_unknown_state_is_not_answered_and_changes_nothing(broker: Broker) -> None:
     half = await send_half(broker)
-    end = broker.store.log_max_offset
+    end = broker.store.log_end
     assert type(await run(broker, ending(half, UNKNOWN))).__name__ == "Held"
     assert (
         await ask(broker, ending(half, 5))
     ).remark == "RemotingCommandException: commitOrRollback field wrong"
-    assert broker.store.log_max_offset == end
+    assert broker.store.log_end == end
 
 
 async def test_who_does_not_name_his_own_half_message_is_refused(broker: Broker) -> None:
     first, second = await send_half(broker), await send_half(broker)
-    end = broker.store.log_max_offset
+    end = broker.store.log_end
     position = int(first.fields["msgId"][16:], 16)
     for change, remark in (
         ({"producer_group": "other"}, "The producer group wrong"),
@@ -100,14 +100,14 @@ async def test_who_does_not_name_his_own_half_message_is_refused(broker: Broker)
         for how in (COMMIT, ROLLBACK):
             answer = await ask(broker, ending(first, how, **change))
             assert (answer.code, answer.remark) == (1, remark)
-    assert broker.store.log_max_offset == end
+    assert broker.store.log_end == end
 
 
 async def test_a_committed_message_cannot_be_committed_as_a_half_message(broker: Broker) -> None:
     half = await send_half(broker)
     await ask(broker, ending(half, COMMIT))
     (message,) = records(broker, "T", 2)
-    change = {"tran_state_table_offset": message.queue_offset, "commit_log_offset": message.physical_offset}
+    change = {"tran_state_table_offset": message.queue_offset, "commit_log_offset": message.position}
     assert (await ask(broker, ending(half, COMMIT, **change))).code == 1
     assert broker.store.max_offset("T", 2) == 1
 

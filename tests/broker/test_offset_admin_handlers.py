@@ -22,7 +22,7 @@ def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None
 def bring_online(broker: Broker, group: str, topic: str) -> None:
     broker.consumers.register(
         group,
-        Client(connect(broker).real, "c1", "JAVA", 0, broker.clock.now_ms()),
+        Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",
         message_model="CLUSTERING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",

@@ -40,7 +40,7 @@ async def pull(broker: Broker, offset: int) -> int:
 
 
 def event(broker: Broker) -> Record:
-    entry = broker.store.entry(OFFSET_MOVED_TOPIC, 0, 0)
+    entry = broker.store.queue_unit(OFFSET_MOVED_TOPIC, 0, 0)
     assert entry is not None
     record = broker.store.read_record(entry[0], entry[1])
     assert record is not None

@@ -1,6 +1,6 @@
 """POP at the broker, on a virtual clock: what comes again and when, waiting, order, limits, damaged records.
 
-What official brokers answer is tested in interop/test_pop.py; here time is ours.
+What official brokers answer is tested in conformance/waiting/test_pop.py; here time is ours.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ def deliver_timed(broker: Broker, now_ms: int) -> None:
     queue = broker.store.consume_queue(TIMER_TOPIC, 0)
     done = delivered.setdefault(broker, set())
     for offset in range(0 if queue is None else queue.max_offset):
-        entry = broker.store.entry(TIMER_TOPIC, 0, offset)
+        entry = broker.store.queue_unit(TIMER_TOPIC, 0, offset)
         assert entry is not None
         record = broker.store.read_record(entry[0], entry[1])
         assert record is not None

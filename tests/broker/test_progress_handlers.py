@@ -1,6 +1,6 @@
 """303, 317, 345 and 353: how far groups are behind, what they read, what they may not; 306 and 316: what nobody reads.
 
-What mqadmin makes of the answers is compared with official brokers in `interop/admin_scenario_online.py`.
+What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
 """
 
 import pocketmq.broker.admin.cleaning_handlers
@@ -71,7 +71,7 @@ async def test_consume_stats_of_ordered_topics_alone(broker: Broker) -> None:
 async def test_subscription_of_a_group_online(broker: Broker) -> None:
     broker.consumers.register(
         "G",
-        Client(connect(broker).real, "c1", "JAVA", 0, broker.clock.now_ms()),
+        Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",
         message_model="CLUSTERING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",

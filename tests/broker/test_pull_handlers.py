@@ -143,7 +143,7 @@ class TestSubscriptionOfTheHeartbeat:
     async def registered(self, filled: Broker) -> Broker:
         filled.consumers.register(
             "g",
-            Client(connect(filled).real, "c1", "JAVA", 0, filled.clock.now_ms()),
+            Client(connect(filled), "c1", "JAVA", 0, filled.clock.now_ms()),
             consume_type="CONSUME_PASSIVELY",
             message_model="CLUSTERING",
             consume_from_where="CONSUME_FROM_LAST_OFFSET",

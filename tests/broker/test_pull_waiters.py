@@ -18,7 +18,7 @@ from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_messa
 
 
 def a_waiter(connection: FakeConnection, answer: Any) -> PullWaiter:
-    return PullWaiter(Call(connection.real, Command(11)), "T", 0, 0, 1000, None, answer)
+    return PullWaiter(Call(connection, Command(11)), "T", 0, 0, 1000, None, answer)
 
 
 async def turns(count: int) -> None:
@@ -85,7 +85,7 @@ async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
     """A body is a view of what its connection read, up to 16 MiB."""
     broker.topics.update(TopicConfig(topic_name="orders"))
     command = Command(11, 1, 0, None, to_fields(a_pull()), bytes(1_000_000))
-    call = Call(FakeConnection().real, command)
+    call = Call(FakeConnection(), command)
     request = from_fields(PullMessage, command.fields)
     assert pull_handlers.pull_message(broker, request, call) is HELD
     assert command.body is None

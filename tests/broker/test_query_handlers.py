@@ -22,7 +22,7 @@ def fill(broker: Broker) -> list[int]:
     """Three messages in T1 queue 0; their log positions."""
     kinds = [{"KEYS": "k1 k2", "TAGS": "A"}, {"KEYS": "k1", "UNIQ_KEY": UNIQUE}, {}]
     ids = [store_message(broker, "T1", body=b"x", properties=kind) for kind in kinds]
-    return [decode_message_id(text).physical_offset for text in ids]
+    return [decode_message_id(text).position for text in ids]
 
 
 async def query(broker: Broker, key: str, **fields: object) -> Asked:
@@ -31,7 +31,7 @@ async def query(broker: Broker, key: str, **fields: object) -> Asked:
 
 
 def offsets(answer: Asked) -> list[int]:
-    return [record.physical_offset for record in decode_records(answer.body)]
+    return [record.position for record in decode_records(answer.body)]
 
 
 class TestByKey:
@@ -143,7 +143,7 @@ class TestConsumeQueue:
 
 
 def subscribe(broker: Broker, group: str, topic: str, clock: VirtualClock) -> None:
-    client = Client(connect(broker).real, "c1", "JAVA", 0, clock.now_ms())
+    client = Client(connect(broker), "c1", "JAVA", 0, clock.now_ms())
     broker.consumers.register(
         group,
         client,

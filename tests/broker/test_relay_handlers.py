@@ -33,7 +33,7 @@ def online(broker: Broker, client_id: str = "c", port: int = 4001, version: int 
     connection = connect(broker, port)
     broker.consumers.register(
         "g",
-        Client(connection.real, client_id, "JAVA", version, 0),
+        Client(connection, client_id, "JAVA", version, 0),
         consume_type="CONSUME_PASSIVELY",
         message_model="CLUSTERING",
         consume_from_where="CONSUME_FROM_LAST_OFFSET",

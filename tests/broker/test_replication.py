@@ -68,7 +68,7 @@ def slave_of(master: Node, folder: Path, **settings: Any) -> Node:
 
 def same_log(master: Node, slave: Node) -> bool:
     ours, theirs = master.broker.store, slave.broker.store
-    if ours.log_max_offset != theirs.log_max_offset:
+    if ours.log_end != theirs.log_end:
         return False
     files = {file.base: file for file in ours.log.files.files}
     copies = theirs.log.files.files
@@ -115,10 +115,10 @@ async def test_slave_follows_log_topics_groups_and_offsets(tmp_path: Path, emula
             if emulate == 5:
                 info = fastjson.loads(bytes(reply.body or b""))
                 assert info["master"] is True
-                assert info["haConnectionInfo"][0]["slaveAckOffset"] == master.broker.store.log_max_offset
+                assert info["haConnectionInfo"][0]["slaveAckOffset"] == master.broker.store.log_end
                 assert info["inSyncSlaveNums"] == 1
                 mine = fastjson.loads(bytes((await ask(slave, 907)).body or b""))
-                assert mine["haClientRuntimeInfo"]["maxOffset"] == slave.broker.store.log_max_offset
+                assert mine["haClientRuntimeInfo"]["maxOffset"] == slave.broker.store.log_end
             else:
                 assert reply.code == 3
 
@@ -195,7 +195,7 @@ async def test_sync_master_of_5_waits_for_its_replicas(tmp_path: Path) -> None:
         async with running(slave_of(master, tmp_path / "s")) as slave:
             sent = await producer.send("orders", b"in company")
             assert sent.status.name == "SEND_OK"
-            assert slave.broker.store.log_max_offset == master.broker.store.log_max_offset
+            assert slave.broker.store.log_end == master.broker.store.log_end
 
 
 async def test_sync_master_of_49_does_not_wait_where_no_slave_is(tmp_path: Path) -> None:
@@ -242,11 +242,11 @@ async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "other")) as master:
         await send_some(master, "others", 1)
         async with running(slave_of(master, tmp_path / "s")) as slave:
-            end = slave.broker.store.log_max_offset
+            end = slave.broker.store.log_end
             await until(lambda: master.broker.replication.slaves)
             await send_some(master, "others", 1)
             await asyncio.sleep(0.05)
-            assert slave.broker.store.log_max_offset == end
+            assert slave.broker.store.log_end == end
 
 
 async def test_a_master_without_slaves_is_not_told_of_appends(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_p
     store = {"ha_send_heartbeat_interval": 50, "ha_housekeeping_interval": 1000}
     async with running(make_node(tmp_path / "m", store=store)) as master:
         await send_some(master, "orders", 1)
-        end = master.broker.store.log_max_offset
+        end = master.broker.store.log_end
         port = master.broker.config.store.ha_listen_port
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(struct.pack(">q", end))
@@ -301,7 +301,7 @@ async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
         async with running(slave_of(master, tmp_path / "s", store=settings)) as slave:
             async with asyncio.timeout(WAIT_SECONDS):
                 await heard.wait()
-            assert slave.broker.store.log_max_offset == 0
+            assert slave.broker.store.log_end == 0
 
 
 async def test_a_taken_port_behind_the_brokers_does_not_keep_slaves_away(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ SENT_TEXT = (
 
 def asker(broker: Broker, answer: Command | PeerError | None = None) -> FakeConnection:
     connection = connect(broker)
-    broker.producers.register("askers", Client(connection.real, ASKER, "JAVA", V5_5_0, broker.clock.now_ms()))
+    broker.producers.register("askers", Client(connection, ASKER, "JAVA", V5_5_0, broker.clock.now_ms()))
     if answer is not None:
         connection.answers_by_code[326] = answer
     return connection
@@ -73,7 +73,7 @@ async def test_reply_is_pushed_to_its_asker_and_stored(broker: Broker) -> None:
     assert (stored.sys_flag, stored.flag, bytes(stored.body)) == (0, 9, b"answer")
     assert "PUSH_REPLY_TIME" not in decode_properties(stored.properties)
     assert answer.fields == {
-        "msgId": f"7F00000100002A9F{stored.physical_offset:016X}",
+        "msgId": f"7F00000100002A9F{stored.position:016X}",
         "queueId": "0",
         "queueOffset": "0",
         "MSG_REGION": "DefaultRegion",

@@ -32,7 +32,7 @@ FAQ_5 = "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further d
 def put(broker: Broker, **properties: str) -> tuple[int, str]:
     """A message in T2; its log position and its message id."""
     message_id = store_message(broker, "T2", properties=properties)
-    return decode_message_id(message_id).physical_offset, message_id
+    return decode_message_id(message_id).position, message_id
 
 
 def put_retried(broker: Broker, reconsume_times: int) -> int:
@@ -48,7 +48,7 @@ def put_retried(broker: Broker, reconsume_times: int) -> int:
         store_host=broker.store_host,
         reconsume_times=reconsume_times,
     )
-    return broker.store.append(message).physical_offset
+    return broker.store.append(message).position
 
 
 async def send_back(broker: Broker, offset: int, delay_level: int = 0, **fields: object) -> Asked:
@@ -73,7 +73,7 @@ async def send_direct(broker: Broker, topic: str = "%RETRY%GG", **fields: object
 
 
 def newest(broker: Broker, topic: str, queue_id: int = 0) -> Record:
-    entry = broker.store.entry(topic, queue_id, broker.store.max_offset(topic, queue_id) - 1)
+    entry = broker.store.queue_unit(topic, queue_id, broker.store.max_offset(topic, queue_id) - 1)
     assert entry is not None
     data = broker.store.read_record(*entry[:2])
     assert data is not None
@@ -320,7 +320,7 @@ class TestDirectSend:
             flag=0,
             reconsume_times=17,
         )
-        call = Call(FakeConnection().real, Command(10, version=513))
+        call = Call(FakeConnection(), Command(10, version=513))
         assert redirect_if_exhausted(broker, request, call, {}, 5) == ("%DLQ%GG", 0)
         assert "GG" in broker.groups
 

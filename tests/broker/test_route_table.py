@@ -11,7 +11,7 @@ from pocketmq.broker.config.broker_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
 from pocketmq.broker.name_server.route_table import RouteTable
 from pocketmq.broker.name_server.topic_routes import find_route
-from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.network.dispatch import Peer
 from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -42,7 +42,7 @@ class Table:
         broker_id: int = 0,
         *topics: TopicConfig,
         counter: int = 1,
-        connection: Connection | None = None,
+        connection: Peer | None = None,
         timeout_ms: int | None = None,
         acts: bool | None = None,
     ) -> RegisterBrokerReply:
@@ -64,8 +64,8 @@ def topic(name: str, perm: int = 6, queues: int = 4) -> TopicConfig:
     return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
 
 
-def a_connection() -> Connection:
-    return cast(Connection, object())
+def a_connection() -> Peer:
+    return cast(Peer, object())
 
 
 both_lines = pytest.mark.parametrize("line", [5, 4], ids=["5.x", "4.x"])

@@ -79,14 +79,14 @@ async def test_figures_follow_what_happened(broker: Broker, clock: VirtualClock)
         broker.statistics.sample(clock.now_ms())
     info = await runtime_info(broker)
     assert info["putMessageTimesTotal"] == "2"
-    assert info["putMessageSizeTotal"] == info["commitLogMaxOffset"] == str(broker.store.log_max_offset)
-    assert float(info["putMessageAverageSize"]) == broker.store.log_max_offset / 2
+    assert info["putMessageSizeTotal"] == info["commitLogMaxOffset"] == str(broker.store.log_end)
+    assert float(info["putMessageAverageSize"]) == broker.store.log_end / 2
     assert info["earliestMessageTimeStamp"] == str(first_ms)
     assert info["runtime"] == "[ 1 days, 1 hours, 1 minutes, 12 seconds ]"
     assert info["scheduleMessageOffset_3"] == "0,1"
     assert info["putTps"] == "0.0  "
     assert info["msgPutTotalTodayNow"] == "1"
-    assert info["remainHowManyDataToFlush"] == f"{broker.store.log_max_offset} B"
+    assert info["remainHowManyDataToFlush"] == f"{broker.store.log_end} B"
     assert re.fullmatch(r"0\.\d\d?|1\.0", info["commitLogDiskRatio"])
     assert re.fullmatch(r"Total : [\d.]+ \w?i?B, Free : [\d.]+ \w?i?B\.", info["commitLogDirCapacity"])
     classes = "<=0ms 0~10ms 10~50ms 50~100ms 100~200ms 200~500ms 500ms~1s 1~2s 2~3s 3~4s 4~5s 5~10s 10s~"

@@ -39,7 +39,7 @@ async def test_delay_level_that_no_int_holds_is_refused_in_words(broker: Broker,
     answer = await ask(broker, a_send(DELAY="9" * digits), b"x")
     assert answer.code == 1
     assert "DELAY is not a number" in (answer.remark or "")
-    assert broker.store.log_max_offset <= 0
+    assert broker.store.log_end <= 0
 
 
 async def test_priority_that_no_int_holds_is_none(broker: Broker) -> None:

@@ -35,7 +35,7 @@ def properties(**pairs: str) -> str:
 
 
 def stored(broker: Broker, topic: str = "orders", queue_id: int = 0, offset: int = 0) -> Record:
-    entry = broker.store.entry(topic, queue_id, offset)
+    entry = broker.store.queue_unit(topic, queue_id, offset)
     assert entry is not None, f"nothing at {topic} {queue_id} {offset}"
     record = broker.store.read_record(entry[0], entry[1])
     assert record is not None
@@ -165,7 +165,7 @@ async def test_transactions_and_timed_messages_may_be_refused(broker: Broker) ->
         ("TIMER_DELIVER_MS", "1", 1),
     ):
         assert (await ask(broker, a_send(properties=properties(**{name: value})), b"x")).code == code
-    assert broker.store.log_max_offset <= 0
+    assert broker.store.log_end <= 0
 
 
 async def test_a_priority_chooses_the_queue(broker: Broker) -> None:
@@ -230,12 +230,12 @@ class TestBatch:
             broker, a_send(kind=SendBatchMessage, batch=True, **changes), encode_batch(self.elements)
         )
         assert answer.code == 13
-        assert broker.store.log_max_offset <= 0
+        assert broker.store.log_end <= 0
 
     async def test_a_lying_length_stores_nothing(self, broker: Broker) -> None:
         body = encode_batch(self.elements)[:-3]
         assert (await ask(broker, a_send(kind=SendBatchMessage, batch=True), body)).code == 1
-        assert broker.store.log_max_offset <= 0
+        assert broker.store.log_end <= 0
 
 
 class TestSyncFlush:

@@ -82,7 +82,7 @@ A_SEND: dict[str, Any] = {
 
 
 def names_at(broker: Broker, topic: str) -> list[str]:
-    entry = broker.store.entry(topic, 0, 0)
+    entry = broker.store.queue_unit(topic, 0, 0)
     assert entry is not None
     record = broker.store.read_record(entry[0], entry[1])
     assert record is not None

@@ -90,7 +90,7 @@ async def test_message_whose_time_is_over_is_stored_at_once(
 async def test_time_that_is_none_is_refused(timed: Broker, properties: dict[str, str]) -> None:
     answer = await send(timed, **properties)
     assert (answer.code, answer.remark) == (13, ILLEGAL)
-    assert timed.store.log_max_offset <= 0
+    assert timed.store.log_end <= 0
 
 
 async def test_4_9_does_not_know_these_properties(broker4: Broker, loop: FakeLoop) -> None:

@@ -25,7 +25,7 @@ def join(broker: Broker, group: str = "pg", port: int = 50_000) -> FakeConnectio
     """A producer of that group."""
     connection = connect(broker, port)
     broker.producers.register(
-        group, Client(connection.real, f"producer@{port}", "JAVA", V5_5_0, broker.clock.now_ms())
+        group, Client(connection, f"producer@{port}", "JAVA", V5_5_0, broker.clock.now_ms())
     )
     return connection
 
@@ -56,10 +56,10 @@ async def test_producer_is_asked_once_its_message_is_older_than_the_timeout(
     first, copy = records(broker, HALF_TOPIC)
     assert question == CheckTransactionState(
         tran_state_table_offset=1,
-        commit_log_offset=copy.physical_offset,
+        commit_log_offset=copy.position,
         msg_id=KEY,
         transaction_id=KEY,
-        offset_msg_id=f"{half.fields['msgId'][:16]}{copy.physical_offset:016X}",
+        offset_msg_id=f"{half.fields['msgId'][:16]}{copy.position:016X}",
         topic=HALF_TOPIC,
         broker_name="broker-a",
     )
@@ -225,7 +225,7 @@ async def test_half_message_that_names_no_place_disturbs_no_other(
     producer = join(broker)
     for _ in range(2):
         await send_half(broker)
-    position = records(broker, HALF_TOPIC)[0].physical_offset
+    position = records(broker, HALF_TOPIC)[0].position
     data = broker.store.read_record(position)
     assert data is not None
     at = bytes(data).index(b"REAL_QID")

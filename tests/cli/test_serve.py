@@ -225,3 +225,8 @@ def test_commands_are_imported_only_when_used() -> None:
     code = "import sys, pocketmq.cli.main; print('pocketmq.broker' in sys.modules, 'asyncio' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "Warning", "error"])
+def test_log_level_may_be_written_in_any_case(level: str) -> None:
+    assert invoke("--log-level", level, "--print-config").exit_code == 0

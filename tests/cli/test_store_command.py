@@ -34,7 +34,7 @@ def run(*words: object) -> Result:
 def test_whole_store_is_said_to_be_whole(folder: Path) -> None:
     result = run("check", folder)
     assert result.exit_code == 0
-    assert "last stop   in order" in result.output
+    assert "last stop   clean" in result.output
     assert "5 records, 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.000Z" in result.output
     assert result.output.endswith("whole\n")
 

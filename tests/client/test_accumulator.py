@@ -3,14 +3,13 @@
 import asyncio
 
 import pytest
-from pocketmq.client.errors import ClientError
+from pocketmq.client.errors import ClientError, ValidationFailed
 from pocketmq.client.hooks.hooks import SendMessageContext, SendMessageHook
 from pocketmq.client.producing.accumulator import ProduceAccumulator, split_result
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import Message
 from pocketmq.client.values.results import SendResult
-from pocketmq.client.values.validators import ValidationFailed
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.errors import AllocationFailed
 from pocketmq.client.settings.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
@@ -11,7 +12,6 @@ from pocketmq.client.settings.allocation import (
     AllocateMessageQueueByMachineRoom,
     AllocateMessageQueueConsistentHash,
     AllocateMessageQueueStrategy,
-    AllocationFailed,
     MachineRoomResolver,
     ring_hash,
     sort_client_ids,

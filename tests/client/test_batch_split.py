@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.errors import ValidationFailed
 from pocketmq.client.producing.batch_split import check_batch, element_bytes, split_batch
-from pocketmq.client.values.validators import ValidationFailed
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 
 from client_vectors import refusal, vectors

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.client.errors import ClientError
+from pocketmq.client.errors import ClientError, FirstPositionUnknown
 from pocketmq.client.offsets.broker_store import stored_offset_of_refusal
 from pocketmq.client.offsets.offset_memory import NO_OFFSET, OFFSET_UNREADABLE
 from pocketmq.client.rebalancing.first_position import (
     AskMaxOffset,
-    FirstPositionUnknown,
     SearchOffset,
     UseOffset,
     checked_position,

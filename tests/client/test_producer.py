@@ -13,13 +13,13 @@ from pocketmq.client.errors import (
     RequestRefused,
     RouteNotFound,
     SendFailed,
+    ValidationFailed,
 )
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
 from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.client.values.message import Message
 from pocketmq.client.values.results import SendStatus
-from pocketmq.client.values.validators import ValidationFailed
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.message.message_queue import MessageQueue

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.errors import SelectionFailed
 from pocketmq.client.producing.fault_tolerance import LatencyFaultTolerance
 from pocketmq.client.producing.queue_choice import (
     QueueTurn,
     SelectByRandom,
-    SelectionFailed,
     invoke_selector,
     java_hash_code,
     select_by_hash,

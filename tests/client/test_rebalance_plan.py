@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.client.errors import AllocationFailed
 from pocketmq.client.rebalancing.plan import (
     FirstStep,
     Table,
@@ -22,7 +23,7 @@ from pocketmq.client.rebalancing.plan import (
     split_assignments,
 )
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
-from pocketmq.client.settings.allocation import AllocateMessageQueueAveragely, AllocationFailed
+from pocketmq.client.settings.allocation import AllocateMessageQueueAveragely
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
 

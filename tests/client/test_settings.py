@@ -5,8 +5,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
+from pocketmq.client.errors import InvalidSetting
 from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
-from pocketmq.client.settings.checks import InvalidSetting, official_name
+from pocketmq.client.settings.checks import official_name
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
 from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from pocketmq.client.settings.keywords import (

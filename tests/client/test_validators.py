@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
+from pocketmq.client.errors import ValidationFailed
 from pocketmq.client.values.validators import (
-    ValidationFailed,
     check_consumer_group,
     check_group,
     check_message,

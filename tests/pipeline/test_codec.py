@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pocketmq.protocol.message import record as layout
 from pocketmq.protocol.message.compression import compress
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import decode_properties
@@ -14,7 +15,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.records.boundaries import walk
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
-from pocketmq.pipeline.records.records import Records
+from pocketmq.pipeline.records.records import HEAD, Records
 
 from pipeline.record_bytes import RECORDS, stored
 
@@ -39,7 +40,7 @@ def slowly(record: Record) -> dict[str, object]:
     def moment(time_ms: int) -> datetime:
         return EPOCH + timedelta(milliseconds=time_ms)
 
-    offset_id = encode_message_id(record.store_host, record.physical_offset)
+    offset_id = encode_message_id(record.store_host, record.position)
     unique = properties.get("UNIQ_KEY")
     return {
         "topic": record.topic,
@@ -60,7 +61,7 @@ def slowly(record: Record) -> dict[str, object]:
         "msgId": unique or offset_id,
         "offsetMsgId": offset_id,
         "bodyCRC": record.body_crc,
-        "physicalOffset": record.physical_offset,
+        "physicalOffset": record.position,
         "storeSize": record.size,
         "preparedTransactionOffset": record.prepared_transaction_offset,
         "transactionId": unique if properties.get("TRAN_MSG") == "true" else None,
@@ -134,8 +135,24 @@ def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
     data = bytearray()
     for topic in topics:
         data += encode_record(
-            Record(
-                topic=topic, queue_id=0, queue_offset=0, physical_offset=len(data), body=b"x", properties=b""
-            )
+            Record(topic=topic, queue_id=0, queue_offset=0, position=len(data), body=b"x", properties=b"")
         )
     assert columns_of(bytes(data))["topic"] == topics
+
+
+def test_the_numpy_form_of_a_head_has_the_places_of_the_record_layout():
+    places = {
+        "storeSize": layout.SIZE_AT,
+        "magic": layout.MAGIC_AT,
+        "bodyCRC": layout.BODY_CRC_AT,
+        "queueId": layout.QUEUE_ID_AT,
+        "flag": layout.FLAG_AT,
+        "queueOffset": layout.QUEUE_OFFSET_AT,
+        "physicalOffset": layout.PHYSICAL_OFFSET_AT,
+        "sysFlag": layout.SYS_FLAG_AT,
+        "bornTimestamp": layout.BORN_TIMESTAMP_AT,
+        "bornHost": layout.BORN_HOST_AT,
+    }
+    assert HEAD.fields is not None
+    assert {name: HEAD.fields[name][1] for name in places} == places
+    assert HEAD.itemsize == layout.head_for(0).size

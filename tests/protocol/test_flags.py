@@ -19,3 +19,16 @@ def test_transaction_type_is_replaced_whole():
     assert rolled_back == 0xD
     assert flags.transaction_type(rolled_back) == flags.TRANSACTION_ROLLBACK
     assert flags.with_transaction_type(rolled_back, flags.TRANSACTION_NONE) == flags.COMPRESSED
+
+
+@pytest.mark.parametrize(
+    ("transaction", "in_queue"),
+    [
+        (flags.TRANSACTION_NONE, True),
+        (flags.TRANSACTION_PREPARED, False),
+        (flags.TRANSACTION_COMMIT, True),
+        (flags.TRANSACTION_ROLLBACK, False),
+    ],
+)
+def test_half_messages_and_rollbacks_are_in_no_queue(transaction: int, in_queue: bool):
+    assert flags.is_in_queue(flags.COMPRESSED | flags.BORN_HOST_IPV6 | transaction) == in_queue

@@ -19,7 +19,13 @@ from pocketmq.protocol.message.record import (
     encode_record,
     has_valid_crc_property,
     measure_record,
+    position_of,
+    properties_of,
+    queue_id_of,
+    queue_offset_of,
     store_timestamp_of,
+    sys_flag_of,
+    topic_of,
 )
 
 VECTOR_A_BYTES = bytes.fromhex(
@@ -31,7 +37,7 @@ VECTOR_A = Record(
     topic="demo-topic",
     queue_id=3,
     queue_offset=7,
-    physical_offset=1073741824,
+    position=1073741824,
     body=b"hello rmq",
     properties=b"TAGS\x01TagA\x02KEYS\x01key-1\x02",
     born_timestamp=1700000000000,
@@ -50,7 +56,7 @@ records = st.builds(
     topic=st.text(min_size=1, max_size=160),
     queue_id=int32,
     queue_offset=int64,
-    physical_offset=int64,
+    position=int64,
     body=st.binary(max_size=300),
     properties=st.binary(max_size=300),
     flag=int32,
@@ -75,9 +81,9 @@ def test_official_vector_is_decoded_field_for_field():
 
 
 def test_message_id_of_the_official_vector():
-    text = encode_message_id(VECTOR_A.store_host, VECTOR_A.physical_offset)
+    text = encode_message_id(VECTOR_A.store_host, VECTOR_A.position)
     assert text == "0A00000900002A9F0000000040000000"
-    assert decode_message_id(text).physical_offset == 1073741824
+    assert decode_message_id(text).position == 1073741824
     assert unpack_host(decode_message_id(text).host) == ("10.0.0.9", 10911)
 
 
@@ -88,7 +94,7 @@ def test_any_record_survives_the_round_trip(record: Record):
     assert measure_record(memoryview(data), 0, len(data)) == len(data) == decoded.size
     assert decoded.body_crc == body_crc(record.body)
     assert (decoded.magic == MAGIC_V2) == (len(record.topic.encode()) > 127)
-    for name in ("topic", "queue_id", "queue_offset", "physical_offset", "body", "properties", "flag"):
+    for name in ("topic", "queue_id", "queue_offset", "position", "body", "properties", "flag"):
         assert getattr(decoded, name) == getattr(record, name)
     for name in ("born_timestamp", "born_host", "store_timestamp", "store_host", "reconsume_times"):
         assert getattr(decoded, name) == getattr(record, name)
@@ -120,6 +126,19 @@ def test_a_flipped_length_or_body_bit_never_raises_and_body_damage_is_seen(
 @given(st.binary(max_size=400))
 def test_random_bytes_are_measured_without_an_exception(data: bytes):
     assert measure_record(memoryview(data), 0, len(data)) <= len(data)
+
+
+@given(records)
+def test_one_field_of_a_record_is_read_as_the_whole_record_has_it(record: Record):
+    encoded = memoryview(encode_record(record))
+    whole = decode_record(encoded)
+    assert queue_id_of(encoded) == whole.queue_id
+    assert queue_offset_of(encoded) == whole.queue_offset
+    assert position_of(encoded) == whole.position
+    assert sys_flag_of(encoded) == whole.sys_flag
+    assert store_timestamp_of(encoded) == whole.store_timestamp
+    assert topic_of(encoded) == whole.topic
+    assert properties_of(encoded) == whole.properties
 
 
 def test_filler_is_told_from_a_record():

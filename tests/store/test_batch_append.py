@@ -103,7 +103,7 @@ def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
     file.memory = memory
     crash(store)
     store = open_store()
-    assert store.log_max_offset == first.size
+    assert store.log_end == first.size
     assert store.max_offset("orders", 0) == 1
 
 
@@ -133,7 +133,7 @@ def test_one_question_decides_whether_arrivals_of_a_batch_are_told(open_store, p
     assert asked == [("orders", 0)] * 2
     assert told == [0, 4, 5, 6]
     position, size = store.newest_dispatched
-    assert position + size == store.log_max_offset
+    assert position + size == store.log_end
 
 
 def _no_room(*_: object) -> None:

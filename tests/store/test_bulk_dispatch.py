@@ -39,8 +39,8 @@ class OneByOne:
     def __init__(self, config, dispatcher, queues, index) -> None:
         self._dispatcher = dispatcher
 
-    def add(self, record, physical_offset) -> None:
-        self._dispatcher.dispatch_record(record, physical_offset)
+    def add(self, record, position) -> None:
+        self._dispatcher.dispatch_record(record, position)
 
     def flush(self) -> None:
         pass
@@ -120,7 +120,7 @@ records = st.builds(
     topic=st.sampled_from((*TOPICS, "long" * 40)),
     queue_id=st.integers(0, 9),
     queue_offset=st.integers(0, 1 << 40),
-    physical_offset=st.integers(0, 1 << 40),
+    position=st.integers(0, 1 << 40),
     body=st.binary(max_size=30),
     properties=st.sampled_from([b"", b"KEYS\x01k\x02"]),
     born_host=st.sampled_from([bytes(8), bytes(20)]),

@@ -41,7 +41,7 @@ def test_appended_message_has_the_bytes_of_the_official_vector(open_store, clock
             store_host=pack_host("10.0.0.9", 10911),
         )
     )
-    assert (result.physical_offset, result.size, result.queue_offset) == (1073741824, 131, 7)
+    assert (result.position, result.size, result.queue_offset) == (1073741824, 131, 7)
     assert (log / "00000000001073741824").read_bytes()[:131] == VECTOR_A
     queue = tmp_path / "store" / "consumequeue" / "demo-topic" / "3" / f"{0:020d}"
     assert queue.read_bytes()[140:160].hex() == "0000000040000000" + "00000083" + "000000000027a807"
@@ -53,11 +53,11 @@ def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, put, gap)
     """A record of L bytes starts at S - 8 - L at the latest."""
     store = open_store()
     size = put(store, body=b"").size
-    first = store.log_max_offset
+    first = store.log_end
     put(store, body=bytes(4096 - 8 - first - size - size - gap))
-    assert put(store, body=b"").physical_offset == 4096 - 8 - size - gap
-    assert store.log_max_offset == 4096 - 8 - gap
-    assert put(store, body=b"").physical_offset == 4096
+    assert put(store, body=b"").position == 4096 - 8 - size - gap
+    assert store.log_end == 4096 - 8 - gap
+    assert put(store, body=b"").position == 4096
     head = store.log.files.files[0].map[4096 - 8 - gap : 4096 - gap]
     assert FILLER.unpack(head) == (8 + gap, BLANK_MAGIC)
 
@@ -65,13 +65,13 @@ def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, put, gap)
 def test_record_that_would_leave_seven_bytes_opens_the_next_file(open_store, put):
     store = open_store()
     size = put(store, body=b"").size
-    assert put(store, body=bytes(4096 - 7 - size - size)).physical_offset == 4096
+    assert put(store, body=bytes(4096 - 7 - size - size)).position == 4096
 
 
 def test_crc_is_of_the_body_alone_and_zero_without_one(open_store, put):
     store = open_store()
-    with_body = decode_record(store.read_record(put(store, body=b"hello rmq").physical_offset))
-    empty = decode_record(store.read_record(put(store, body=b"").physical_offset))
+    with_body = decode_record(store.read_record(put(store, body=b"hello rmq").position))
+    empty = decode_record(store.read_record(put(store, body=b"").position))
     assert (with_body.body_crc, empty.body_crc) == (837670817, 0)
 
 
@@ -81,19 +81,19 @@ def test_hosts_of_both_address_families_are_stored_with_their_flags(open_store, 
     for born, stored, flag in ((four, four, 0), (six, four, 0x10), (four, six, 0x20), (six, six, 0x30)):
         message = new_message()
         message.born_host, message.store_host, message.sys_flag = born, stored, 0x1
-        record = decode_record(store.read_record(store.append(message).physical_offset))
+        record = decode_record(store.read_record(store.append(message).position))
         assert (record.born_host, record.store_host, record.sys_flag) == (born, stored, 0x1 | flag)
-        assert bytes(store.read_record(record.physical_offset)) == encode_record(record)
+        assert bytes(store.read_record(record.position)) == encode_record(record)
         assert store.store_time("orders", 0, record.queue_offset) == record.store_timestamp
 
 
 def test_long_retry_topics_are_stored_as_version_2_and_other_long_topics_refused(open_store, put, bodies):
     store = open_store()
     topic = "%RETRY%" + "g" * 240
-    record = decode_record(store.read_record(put(store, topic=topic).physical_offset))
+    record = decode_record(store.read_record(put(store, topic=topic).position))
     assert (record.magic, record.topic) == (MAGIC_V2, topic)
     assert bodies(store, topic) == [b"body"]
-    assert decode_record(store.read_record(put(store, topic="t" * 127).physical_offset)).magic == MAGIC_V1
+    assert decode_record(store.read_record(put(store, topic="t" * 127).position)).magic == MAGIC_V1
     for refused in ("t" * 128, "%RETRY%" + "g" * 250, ""):
         assert put(store, topic=refused).status is PutStatus.MESSAGE_ILLEGAL
 
@@ -111,7 +111,7 @@ def test_limits_of_body_and_properties(open_store, body_bytes, properties_bytes,
     store = open_store(max_message_size=1000, mapped_file_size_commit_log=65536)
     result = store.append(NewMessage("t", 0, bytes(body_bytes), bytes(properties_bytes), {}))
     assert result.status is status
-    assert store.log_max_offset == (result.size if status is PutStatus.PUT_OK else 0)
+    assert store.log_end == (result.size if status is PutStatus.PUT_OK else 0)
     assert store.max_offset("t", 0) == (1 if status is PutStatus.PUT_OK else 0)
 
 
@@ -125,21 +125,21 @@ def test_limit_of_the_body_can_be_changed_at_run_time(open_store, put):
 def test_record_larger_than_a_file_is_refused_without_spoiling_the_file(open_store, put):
     store = open_store()
     put(store)
-    end = store.log_max_offset
+    end = store.log_end
     assert put(store, body=bytes(4096)).status is PutStatus.MESSAGE_ILLEGAL
-    assert store.log_max_offset == end
+    assert store.log_end == end
 
 
 def test_whole_record_crc_is_appended_when_asked_for(open_store, put, crash):
     settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**settings)
-    offsets = [put(store, TAGS="a").physical_offset, put(store).physical_offset]
+    offsets = [put(store, TAGS="a").position, put(store).position]
     for offset in offsets:
         assert has_valid_crc_property(store.read_record(offset))
     # The CRC covers what bodyCRC does not: one bit of the second record's queue id.
     store.log.files.files[0].map[offsets[1] + 15] ^= 1
     crash(store)
-    assert open_store(**settings).log_max_offset == offsets[1]
+    assert open_store(**settings).log_end == offsets[1]
 
 
 def test_new_file_that_cannot_be_made_is_the_put_status(open_store, put, tmp_path):
@@ -158,7 +158,7 @@ def test_first_log_file_is_made_before_the_first_message(open_store, put, tmp_pa
     store = open_store()
     assert first.exists()
     made = first.stat().st_ino
-    assert put(store).physical_offset == 0
+    assert put(store).position == 0
     assert first.stat().st_ino == made
     assert len(list(first.parent.iterdir())) == 1
 

@@ -74,7 +74,7 @@ def test_recovery_ends_at_the_first_impossible_unit(make_queue):
     again = make_queue()
     again.files.load()
     again.recover(0)
-    assert (again.max_offset, again.max_physical_end) == (22, 2200)
+    assert (again.max_offset, again.records_end) == (22, 2200)
     assert bytes(again.files.files[2].view[40:]) == bytes(160), "units behind the end must not come back"
     assert again.append(2200, 100, 0, 22)
 
@@ -85,7 +85,7 @@ def test_recovery_of_full_files_goes_on_in_a_new_one(make_queue):
     again = make_queue()
     again.files.load()
     again.recover(0)
-    assert (again.max_offset, again.max_physical_end) == (40, 4000)
+    assert (again.max_offset, again.records_end) == (40, 4000)
     again.append(4000, 100, 0, 40)
     assert names(again)[-1] == f"{800:020d}"
 
@@ -98,7 +98,7 @@ def test_units_of_records_behind_the_cut_are_dropped(make_queue, cut, left):
     fill(queue, 25)
     queue.truncate(cut)
     assert queue.max_offset == left
-    assert queue.max_physical_end == (left * 100 if left else -1)
+    assert queue.records_end == (left * 100 if left else -1)
     fill(queue, 25 - left, left)
     assert [queue.unit(number) for number in range(25)] == [(number * 100, 100, 0) for number in range(25)]
 

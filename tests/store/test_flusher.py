@@ -48,13 +48,13 @@ def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, put, 
     put(store, body=bytes(3 * PAGE))
     clock.advance(500)
     store.flush_pass()
-    assert store.flushed_offset == 0
+    assert store.flushed_position == 0
     put(store, body=bytes(PAGE))
     store.flush_pass()
-    assert store.flushed_offset == 0, "not due yet"
+    assert store.flushed_position == 0, "not due yet"
     clock.advance(500)
     store.flush_pass()
-    assert store.flushed_offset == store.log_max_offset > 4 * PAGE
+    assert store.flushed_position == store.log_end > 4 * PAGE
 
 
 def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk):
@@ -63,10 +63,10 @@ def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk
     for _ in range(19):
         clock.advance(500)
         store.flush_pass()
-        assert store.flushed_offset == 0
+        assert store.flushed_position == 0
     clock.advance(500)
     store.flush_pass()
-    assert store.flushed_offset == store.log_max_offset
+    assert store.flushed_position == store.log_end
 
 
 def test_nothing_new_means_no_call_to_the_disk(open_store, put, clock, disk):
@@ -97,7 +97,7 @@ def test_checkpoint_moves_only_after_what_it_vouches_for(open_store, put, clock,
     store.flush_pass()
     marks = Checkpoint(path)
     assert marks.logics_msg_timestamp == last.store_timestamp
-    assert marks.logics_physical_offset == last.physical_offset
+    assert marks.logics_physical_offset == last.position
     assert marks.index_msg_timestamp == last.store_timestamp - 1, "its newest millisecond may still grow"
     assert path.stat().st_size == 4096
 
@@ -113,7 +113,7 @@ def test_failing_disk_does_not_move_any_mark_even_when_it_works_again(open_store
             store.flush_pass()
         disk.broken = False
         clock.advance(61_000)
-    assert store.flushed_offset == 0
+    assert store.flushed_position == 0
     assert Checkpoint(tmp_path / "store" / "checkpoint").logics_physical_offset == 0
 
 
@@ -140,7 +140,7 @@ def test_store_takes_nothing_more_once_the_disk_has_failed(open_store, put, cloc
     shown = [b"before"] if mode == "SYNC_FLUSH" else [b"before", b"lost?"]
     assert bodies(store) == shown, "what was not forced is not shown under SYNC_FLUSH"
     late: list[bool] = []
-    store.when_flushed(store.log_max_offset, late.append)
+    store.when_flushed(store.log_end, late.append)
     with pytest.raises(DiskFailedError):
         store.flush_pass()
     assert late == [False]
@@ -180,7 +180,7 @@ def test_no_descriptor_left_is_no_failure_of_the_disk(open_store, put, clock, mo
             store.flush_pass()
     clock.advance(61_000)
     store.flush_pass()
-    assert store.flushed_offset == store.log_max_offset
+    assert store.flushed_position == store.log_end
     assert put(store).status is PutStatus.PUT_OK
 
 
@@ -189,12 +189,12 @@ def test_all_that_wait_share_one_pass(open_store, put, disk):
     answers: list[bool] = []
     for _ in range(10):
         result = put(store)
-        store.when_flushed(result.physical_offset + result.size, answers.append)
+        store.when_flushed(result.position + result.size, answers.append)
     assert answers == []
     store.flush_pass()
     assert answers == [True] * 10
     assert disk.calls == 1
-    store.when_flushed(store.log_max_offset, answers.append)
+    store.when_flushed(store.log_end, answers.append)
     assert len(answers) == 11, "what is on disk already is answered at once"
 
 
@@ -202,7 +202,7 @@ def test_those_who_wait_are_told_when_the_disk_fails(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     result = put(store)
-    store.when_flushed(result.physical_offset + result.size, answers.append)
+    store.when_flushed(result.position + result.size, answers.append)
     disk.broken = True
     with pytest.raises(DiskFailedError):
         store.flush_pass()
@@ -232,7 +232,7 @@ def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, d
     )
     assert [put(store).queue_offset for _ in range(3)] == [0, 1, 2]
     assert store.max_offset("orders", 0) == 0
-    assert store.dispatch_behind_bytes == store.log_max_offset
+    assert store.dispatch_behind_bytes == store.log_end
     store.flush_pass()
     assert (store.max_offset("orders", 0), arrivals) == (0, [])
     for function in later:
@@ -256,7 +256,7 @@ def test_close_answers_and_shows_what_was_waiting(open_store, put, disk):
         flush_disk_type="SYNC_FLUSH", on_arrival=lambda *arrival: arrivals.append(arrival[2]), **BIG
     )
     put(store)
-    store.when_flushed(store.log_max_offset, answers.append)
+    store.when_flushed(store.log_end, answers.append)
     store.close()
     assert (answers, arrivals) == ([True], [0])
     assert open_store(**BIG).max_offset("orders", 0) == 1
@@ -273,7 +273,7 @@ def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, p
         answers.append((flushed, threading.current_thread().name))
         done.set()
 
-    store.when_flushed(result.physical_offset + result.size, answered)
+    store.when_flushed(result.position + result.size, answered)
     assert done.wait(10)
     assert answers[0][0] is True
     store.close()
@@ -292,7 +292,7 @@ def test_background_thread_answers_everybody_behind_a_failed_disk(open_store, pu
             answers.append(flushed)
             done.set()
 
-        store.when_flushed(store.log_max_offset, answered)
+        store.when_flushed(store.log_end, answered)
         assert done.wait(10)
         assert answers == [False]
         disk.broken = False

@@ -68,10 +68,10 @@ def test_message_beyond_the_room_in_the_log_is_refused_and_nothing_of_it_is_stor
     put(store)
     disk.free_bytes = 0
     taken = fill(store, put)
-    end = store.log_max_offset
+    end = store.log_end
     assert taken > 0
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert (store.log_max_offset, store.max_offset("orders", 0)) == (end, taken + 1)
+    assert (store.log_end, store.max_offset("orders", 0)) == (end, taken + 1)
     assert len(bodies(store)) == taken + 1
 
 
@@ -109,7 +109,7 @@ def test_no_log_file_is_opened_that_has_no_room(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
 ) -> None:
     store = open_store()
-    while store.log_max_offset < 3800:
+    while store.log_end < 3800:
         put(store, body=b"a" * 100)
     disk.full_for = "commitlog"
     count = store.max_offset("orders", 0)

@@ -1,8 +1,8 @@
 """Stores that official brokers left behind open here, and hold what those brokers showed of them.
 
-`golden/stores/` has one of each line, stopped and killed, with the broker's own words; `golden/record_stores.py`
-made them. Both emulated lines must read both. What needs a running broker (delivery, retries) is in
-`interop/test_cross_store.py`.
+`golden/stores/` has one of each line, stopped and killed, with what the broker itself answered;
+`conformance/recorders/record_stores.py` made them. Both emulated lines must read both. What needs a running broker
+(delivery, retries) is in `conformance/stores/test_cross_store.py`.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ def test_queues_and_messages_are_those_the_official_broker_showed(golden: Golden
                 found.append(
                     [
                         record.queue_offset,
-                        record.physical_offset,
+                        record.position,
                         properties.get("KEYS", ""),
                         properties.get("TAGS", ""),
                         digest,
@@ -92,7 +92,7 @@ def test_keys_find_their_messages(golden: Golden) -> None:
         for name, positions in table.items():
             topic, _, key = name.partition("#")
             views = store.query(topic, key, 64, 0, 1 << 62).views
-            assert sorted(decode_record(view).physical_offset for view in views) == positions, name
+            assert sorted(decode_record(view).position for view in views) == positions, name
     store.close()
 
 

@@ -83,15 +83,15 @@ def test_file_has_the_documented_bytes(open_store, put, clock, tmp_path):
     assert struct.unpack_from(">qqqqii", data) == (
         first.store_timestamp,
         second.store_timestamp,
-        first.physical_offset,
-        second.physical_offset,
+        first.position,
+        second.position,
         1,
         3,
     )
     key_hash = abs(java_hash("orders#a"))
     assert struct.unpack_from(">i", data, 40 + 4 * (key_hash % 64)) == (2,)
-    assert struct.unpack_from(">iqii", data, 40 + 256 + 20) == (key_hash, first.physical_offset, 0, 0)
-    assert struct.unpack_from(">iqii", data, 40 + 256 + 40) == (key_hash, second.physical_offset, 2, 1)
+    assert struct.unpack_from(">iqii", data, 40 + 256 + 20) == (key_hash, first.position, 0, 0)
+    assert struct.unpack_from(">iqii", data, 40 + 256 + 40) == (key_hash, second.position, 2, 1)
 
 
 def test_default_file_has_the_official_size(open_store, put, tmp_path):
@@ -142,8 +142,8 @@ def test_full_file_is_followed_by_one_that_continues_its_end(open_store, put, cl
         put(store, KEYS=f"k{number}")
         clock.advance(1000)
     files = index_files(tmp_path)
-    assert [file.end_physical_offset for file in store._index.files] == [
-        store.entry("orders", 0, number)[0] for number in (2, 5, 7)
+    assert [file.end_position for file in store._index.files] == [
+        store.queue_unit("orders", 0, number)[0] for number in (2, 5, 7)
     ]
     assert len(files) == 3
     # First unit of the second file: its time is relative to the end of the first file, one second earlier.
@@ -205,7 +205,7 @@ def test_query_reports_the_newest_entry(open_store, put, clock):
     last = put(store, KEYS="b")
     result = store.query("orders", "a", 1, *ALWAYS)
     assert result.index_last_update_timestamp == last.store_timestamp
-    assert result.index_last_update_physical_offset == last.physical_offset
+    assert result.index_last_update_position == last.position
 
 
 @pytest.mark.parametrize("link", [2, 99, -5])

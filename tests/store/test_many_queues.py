@@ -48,7 +48,7 @@ def test_views_of_an_unmapped_file_stay_readable(open_store, put, few_maps):
         put(store, f"t{number}")
     assert not store.consume_queue("t0", 0).files.files[0].is_mapped
     assert UNIT.unpack(units)[0] == 0
-    assert store.entry("t0", 0, 0) == UNIT.unpack(units)
+    assert store.queue_unit("t0", 0, 0) == UNIT.unpack(units)
 
 
 def test_bound_follows_the_descriptors_a_process_may_have(monkeypatch):
@@ -73,7 +73,7 @@ def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
     for count in range(3):
         result = put(store, body=b"%d" % count, KEYS=f"k{count}")
         assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, number + count)
-        assert result.physical_offset >= base > 1 << 32
+        assert result.position >= base > 1 << 32
     for leave in (crash, lambda one: one.close()):
         leave(store)
         store = open_store(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=200_000)

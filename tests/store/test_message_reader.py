@@ -60,7 +60,7 @@ def test_neighbouring_records_share_one_view(open_store, put):
     assert (result.status, result.count, len(result.views)) == (GetStatus.FOUND, 5, 2)
     assert numbers(result) == [0, 1, 2, 3, 4]
     assert result.size_bytes == sum(map(len, result.views))
-    assert result.last_physical_offset == store.entry("orders", 0, 4)[0]
+    assert result.last_position == store.queue_unit("orders", 0, 4)[0]
 
 
 def test_views_are_the_log_itself(open_store, put):
@@ -106,10 +106,10 @@ def test_batch_that_starts_on_disk_and_ends_in_memory_uses_both_limits(open_stor
     store = open_store(mapped_file_size_commit_log=65536, mapped_file_size_consume_queue=20_000)
     fill(store, put, 60)
     store.config.access_message_in_memory_max_ratio = 100
-    store.config.memory_size_bytes = store.log_max_offset - store.entry("orders", 0, 5)[0]
+    store.config.memory_size_bytes = store.log_end - store.queue_unit("orders", 0, 5)[0]
     # Units 0-4 are on disk; the count of 8 binds only units that are themselves on disk.
     assert store.get_message("orders", 0, 0, 32).count == 32
-    store.config.memory_size_bytes = store.log_max_offset - store.entry("orders", 0, 9)[0]
+    store.config.memory_size_bytes = store.log_end - store.queue_unit("orders", 0, 9)[0]
     assert store.get_message("orders", 0, 0, 32).count == 8
 
 
@@ -173,7 +173,7 @@ def test_records_whose_file_is_gone_are_passed_over_up_to_the_next_file(open_sto
     """The queue does not know yet: only the log file was deleted."""
     store = open_store(mapped_file_size_consume_queue=20_000)
     fill(store, put, 60)
-    first_kept = next(n for n in range(60) if store.entry("orders", 0, n)[0] >= 4096)
+    first_kept = next(n for n in range(60) if store.queue_unit("orders", 0, n)[0] >= 4096)
     store.log.files.delete_first()
     result = store.get_message("orders", 0, 0, 32)
     assert (result.status, numbers(result)[0]) == (GetStatus.FOUND, first_kept)

@@ -16,11 +16,11 @@ def test_append_tells_where_the_message_is(open_store, put, clock):
     clock.advance(5)
     second = put(store)
     other = put(store, queue_id=1)
-    assert (first.status, first.physical_offset, first.queue_offset) == (PutStatus.PUT_OK, 0, 0)
-    assert (second.physical_offset, second.queue_offset) == (first.size, 1)
+    assert (first.status, first.position, first.queue_offset) == (PutStatus.PUT_OK, 0, 0)
+    assert (second.position, second.queue_offset) == (first.size, 1)
     assert second.store_timestamp == first.store_timestamp + 5 == clock.now_ms()
-    assert (other.queue_offset, store.log_max_offset) == (0, other.physical_offset + other.size)
-    assert store.entry("orders", 0, 1) == (second.physical_offset, second.size, 0)
+    assert (other.queue_offset, store.log_end) == (0, other.position + other.size)
+    assert store.queue_unit("orders", 0, 1) == (second.position, second.size, 0)
 
 
 def test_arrival_is_told_after_the_message_is_visible(open_store, put):
@@ -51,9 +51,9 @@ def test_batch_is_contiguous_in_one_file_with_consecutive_offsets(open_store, pu
     put(store, body=bytes(3700))
     results = store.append_batch([new_message(body=b"%d" % number, KEYS=f"k{number}") for number in range(5)])
     assert [result.queue_offset for result in results] == [1, 2, 3, 4, 5]
-    assert results[0].physical_offset == 4096, "the whole batch opens the next file"
+    assert results[0].position == 4096, "the whole batch opens the next file"
     for left, right in itertools.pairwise(results):
-        assert right.physical_offset == left.physical_offset + left.size
+        assert right.position == left.position + left.size
     assert store.get_message("orders", 0, 1, 32).count == 5
     assert len(store.query("orders", "k3", 9, 0, 1 << 62).views) == 1
 
@@ -65,29 +65,29 @@ def test_batch_with_one_bad_message_stores_none(open_store, new_message):
         assert [result.status for result in results] == [PutStatus.MESSAGE_ILLEGAL] * 2
     too_large = store.append_batch([new_message(body=bytes(100)) for _ in range(30)])
     assert {result.status for result in too_large} == {PutStatus.MESSAGE_ILLEGAL}
-    assert (store.log_max_offset, store.append_batch([])) == (0, [])
+    assert (store.log_end, store.append_batch([])) == (0, [])
 
 
 def test_delay_message_has_its_delivery_time_as_tags_code(open_store, put):
     store = open_store(message_delay_level="1s 5s", mapped_file_size_commit_log=1 << 16)
     for text, expected_ms in (("1", 1000), ("2", 5000), ("7", 5000)):
         result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
-        entry = store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)
+        entry = store.queue_unit("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)
         assert entry[2] == result.store_timestamp + expected_ms
     for text in ("0", "soon", "9" * 5000):
         result = put(store, topic="SCHEDULE_TOPIC_XXXX", queue_id=3, DELAY=text, TAGS="red")
-        assert store.entry("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)[2] == tags_code("red")
+        assert store.queue_unit("SCHEDULE_TOPIC_XXXX", 3, result.queue_offset)[2] == tags_code("red")
     ordinary = put(store, DELAY="1", TAGS="red")
-    assert store.entry("orders", 0, ordinary.queue_offset)[2] == tags_code("red")
+    assert store.queue_unit("orders", 0, ordinary.queue_offset)[2] == tags_code("red")
 
 
 def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
     store = open_store()
     put(store, topic="SCHEDULE_TOPIC_XXXX", DELAY="3")
-    entry = store.entry("SCHEDULE_TOPIC_XXXX", 0, 0)
+    entry = store.queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0)
     crash(store)
     (store.config.root / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "0" / f"{0:020d}").unlink()
-    assert open_store().entry("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
+    assert open_store().queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
 
 
 def test_prepared_and_rolled_back_messages_take_no_place_in_the_queue(open_store, new_message):
@@ -120,8 +120,8 @@ def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_sto
     index_files = len(list((tmp_path / "store" / "index").iterdir()))
     while store.delete_oldest_log_file():
         files -= 1
-        oldest = store.entry("orders", 0, store.min_offset("orders", 0))[0]
-        assert oldest == store.log_min_offset == store.log.files.files[0].base
+        oldest = store.queue_unit("orders", 0, store.min_offset("orders", 0))[0]
+        assert oldest == store.log_start == store.log.files.files[0].base
     assert files == len(store.log.files.files) == 1
     assert (store.min_offset("only old", 0), store.max_offset("only old", 0)) == (1, 1)
     assert len(list((tmp_path / "store" / "index").iterdir())) < index_files
@@ -195,7 +195,7 @@ def test_record_stands_in_each_light_queue_it_names(open_store, put, bodies, cra
     store = open_store(**LIGHT)
     put(store, body=b"1", INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b,plain", WAIT="true")
     put(store, body=b"2", INNER_MULTI_DISPATCH="%LMQ%b")
-    record = decode_record(store.read_record(store.entry("orders", 0, 1)[0]))
+    record = decode_record(store.read_record(store.queue_unit("orders", 0, 1)[0]))
     assert decode_properties(record.properties) == {
         "INNER_MULTI_DISPATCH": "%LMQ%b",
         "INNER_MULTI_QUEUE_OFFSET": "1",

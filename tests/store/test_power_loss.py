@@ -85,7 +85,7 @@ class Life:
             key = message.property_map["KEYS"]
             self.records.append(
                 (
-                    result.physical_offset,
+                    result.position,
                     result.size,
                     message.queue_id,
                     result.queue_offset,
@@ -95,7 +95,7 @@ class Life:
             )
         self.clock.advance(self.chance.randint(0, 20))
         if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:
-            end = results[-1].physical_offset + results[-1].size
+            end = results[-1].position + results[-1].size
             self.store.when_flushed(end, lambda is_safe: self.answered(end, is_safe=is_safe))
 
     def answered(self, end: int, *, is_safe: bool) -> None:
@@ -110,13 +110,13 @@ class Life:
     def delete(self) -> None:
         """Files that go are days old: what is left was forced long ago."""
         files = self.store.log.files.files
-        if len(files) < 2 or self.store.flushed_offset <= files[1].base:
+        if len(files) < 2 or self.store.flushed_position <= files[1].base:
             return
         self.store.delete_oldest_log_file()
-        self.records = [record for record in self.records if record[0] >= self.store.log_min_offset]
+        self.records = [record for record in self.records if record[0] >= self.store.log_start]
 
     def lose_power(self) -> None:
-        flushed = self.store.flushed_offset
+        flushed = self.store.flushed_position
         assert self.acknowledged <= flushed
         if self.chance.random() < 0.3:
             self.refuse()
@@ -127,8 +127,8 @@ class Life:
         if (self.root / "abort").exists():
             (self.root / "abort").write_text(OTHER_BOOT)
         self.store = self.open()
-        assert self.store.log_max_offset >= flushed, "what was forced is there"
-        end = self.store.log_max_offset
+        assert self.store.log_end >= flushed, "what was forced is there"
+        end = self.store.log_end
         self.records = [record for record in self.records if record[0] + record[1] <= end]
         self.clock.advance(1000)
 
@@ -146,7 +146,7 @@ class Life:
 
     def check(self) -> None:
         self.store.dispatch_flushed()
-        visible = self.store.flushed_offset if self.mode == "SYNC_FLUSH" else self.store.log_max_offset
+        visible = self.store.flushed_position if self.mode == "SYNC_FLUSH" else self.store.log_end
         shown = [record for record in self.records if record[0] + record[1] <= visible]
         for queue_id in range(QUEUES):
             here = [record for record in shown if record[2] == queue_id]

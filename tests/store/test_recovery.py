@@ -99,7 +99,7 @@ def test_unit_of_a_killed_process_that_the_index_does_not_count_is_taken_back(op
     fill(store, put, 6, queues=1)
     crash(store)
     file = store._index.files[0]
-    struct.pack_into(">qqqqii", file.file.map, 0, 1, 2, 0, store.entry("orders", 0, 3)[0], 1, 5)
+    struct.pack_into(">qqqqii", file.file.map, 0, 1, 2, 0, store.queue_unit("orders", 0, 3)[0], 1, 5)
     store = open_store(emulate=4, max_hash_slot_num=1)
     assert store._index.files[0].count == 7
     assert_whole(store, bodies, 6, queues=1)
@@ -136,7 +136,7 @@ def test_official_limit_of_files_to_go_back_can_be_asked_for(open_store, put, ro
     store = open_store(commit_log_recover_max_num=10)
     assert 0 < store.min_offset("orders", 0) < store.max_offset("orders", 0) == count
     first = store.get_message("orders", 0, store.min_offset("orders", 0), 1)
-    assert decode_record(first.views[0]).physical_offset == store.log.files.files[-10].base
+    assert decode_record(first.views[0]).position == store.log.files.files[-10].base
 
 
 def test_deleted_log_takes_queues_and_index_with_it(open_store, put, root):
@@ -145,7 +145,7 @@ def test_deleted_log_takes_queues_and_index_with_it(open_store, put, root):
     store.close()
     shutil.rmtree(root / "commitlog")
     store = open_store()
-    assert (store.log_max_offset, store.max_offset("orders", 0)) == (0, 0)
+    assert (store.log_end, store.max_offset("orders", 0)) == (0, 0)
     assert put(store).queue_offset == 0
     assert store.query("orders", "k1", 9, *ALWAYS).views == []
 
@@ -158,9 +158,9 @@ def test_cut_at_each_byte_of_the_last_record_drops_exactly_it(
     settings = {"enabled_append_prop_crc": whole_record_crc, "force_verify_prop_crc": whole_record_crc}
     store = open_store(**settings)
     fill(store, put, 5, queues=1)
-    start = store.log_max_offset
+    start = store.log_end
     fill(store, put, 1, start=5, queues=1)
-    end = store.log_max_offset - (0 if whole_record_crc else len(b"KEYS\x01k5\x02"))
+    end = store.log_end - (0 if whole_record_crc else len(b"KEYS\x01k5\x02"))
     crash(store)
     pristine = tmp_path / "store"
     for cut in range(start, end):
@@ -169,7 +169,7 @@ def test_cut_at_each_byte_of_the_last_record_drops_exactly_it(
         log = directory / "commitlog" / f"{0:020d}"
         log.write_bytes(log.read_bytes()[:cut].ljust(4096, b"\0"))
         store = open_store(directory, **settings)
-        assert store.log_max_offset == start
+        assert store.log_end == start
         assert bodies(store) == [b"%05d" % number for number in range(5)]
         assert store.query("orders", "k5", 9, *ALWAYS).views == []
         assert put(store, body=b"again").queue_offset == 5
@@ -180,14 +180,14 @@ def test_cut_at_each_byte_of_the_last_record_drops_exactly_it(
 def test_flipped_body_ends_the_log_there_in_a_clean_store_too(open_store, put, bodies, root):
     store = open_store()
     fill(store, put, 20, queues=1)
-    offset, _, _ = store.entry("orders", 0, 12)
+    offset, _, _ = store.queue_unit("orders", 0, 12)
     store.close()
     log = root / "commitlog" / f"{0:020d}"
     data = bytearray(log.read_bytes())
     data[offset + 88] ^= 1
     log.write_bytes(data)
     store = open_store()
-    assert store.log_max_offset == offset
+    assert store.log_end == offset
     assert store.recovery_report.cut_bytes == 4096 - offset
     assert_whole(store, bodies, 12, queues=1)
     fill(store, put, 8, start=12, queues=1)
@@ -209,7 +209,7 @@ def test_bytes_behind_the_cut_do_not_come_back(open_store, put, bodies, root):
     """Official brokers leave them, and read them as records again once the log has grown to them."""
     store = open_store()
     fill(store, put, 20, queues=1)
-    offset, _, _ = store.entry("orders", 0, 10)
+    offset, _, _ = store.queue_unit("orders", 0, 10)
     store.close()
     log = root / "commitlog" / f"{0:020d}"
     data = bytearray(log.read_bytes())
@@ -230,7 +230,7 @@ def test_crash_while_rolling_to_the_next_file(open_store, put, bodies, crash, ro
     while len(store.log.files.files) == 1:
         fill(store, put, 1, start=store.max_offset("orders", 0), queues=1)
     count = store.max_offset("orders", 0)
-    last_end = store.entry("orders", 0, count - 2)[0] + store.entry("orders", 0, count - 2)[1]
+    last_end = store.queue_unit("orders", 0, count - 2)[0] + store.queue_unit("orders", 0, count - 2)[1]
     crash(store)
     for name in (f"{0:020d}", f"{4096:020d}"):
         log = root / "commitlog" / name
@@ -247,13 +247,13 @@ def test_filler_at_the_very_end_leads_to_a_new_file(open_store, put, bodies, cra
     fill(store, put, 60, queues=1)
     crash(store)
     count = store.max_offset("orders", 0)
-    kept = [n for n in range(count) if store.entry("orders", 0, n)[0] < 4096]
+    kept = [n for n in range(count) if store.queue_unit("orders", 0, n)[0] < 4096]
     for path in sorted((root / "commitlog").iterdir())[1:]:
         path.unlink()
     store = open_store()
-    assert store.log_max_offset == 4096
+    assert store.log_end == 4096
     assert_whole(store, bodies, len(kept), queues=1)
-    assert put(store).physical_offset == 4096
+    assert put(store).position == 4096
 
 
 def test_queue_that_lost_its_newest_units_gets_them_back(open_store, put, bodies, crash, root):
@@ -386,7 +386,7 @@ def test_store_that_starts_behind_zero_keeps_its_offsets(open_store, put, bodies
     shutil.rmtree(root / "consumequeue")
     store = open_store()
     assert store.min_offset("orders", 0) == minimum
-    assert store.entry("orders", 0, minimum - 1) == (0, 0x7FFFFFFF, 0), (
+    assert store.queue_unit("orders", 0, minimum - 1) == (0, 0x7FFFFFFF, 0), (
         "units of deleted records are pre-blank"
     )
     assert bodies(store) == [b"%05d" % number for number in range(minimum, 100)]

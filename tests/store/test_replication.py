@@ -17,7 +17,7 @@ LOG_FILE_BYTES = 4096
 
 def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> None:
     """All there is, in parts of at most so many bytes."""
-    position = slave.replication.max_offset or master.replication.first_position(0)
+    position = slave.replication.end or master.replication.first_position(0)
     while (part := master.replication.read(position, part_bytes)) is not None:
         slave.replication.append(position, part)
         position += len(part)
@@ -71,7 +71,7 @@ def test_any_cut_gives_the_same_bytes_and_queues(
 
 def test_part_of_a_record_waits_for_its_rest(master: MessageStore, slave: MessageStore) -> None:
     master.append(new_message(body=b"a"))
-    end = master.replication.max_offset
+    end = master.replication.end
     part = master.replication.read(0, end)
     assert part is not None
     slave.replication.append(0, part[:50])
@@ -94,7 +94,7 @@ def test_a_slave_stopped_within_a_record_goes_on_at_its_start(
     slave.replication.dispatch()
     slave.close()
     reopened = open_store(tmp_path / "slave", broker_role="SLAVE")
-    assert reopened.replication.max_offset == len(part) // 3 * 2
+    assert reopened.replication.end == len(part) // 3 * 2
     copy(master, reopened)
     assert log_bytes(reopened) == log_bytes(master)
     assert bodies(reopened) == bodies(master)
@@ -114,7 +114,7 @@ def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: M
 
 def test_a_sign_of_life_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
     slave.replication.append(3 * LOG_FILE_BYTES + 100, memoryview(b""))
-    assert slave.replication.max_offset == 3 * LOG_FILE_BYTES + 100
+    assert slave.replication.end == 3 * LOG_FILE_BYTES + 100
     assert slave.log.files.files[0].base == 3 * LOG_FILE_BYTES
 
 
@@ -122,7 +122,7 @@ def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: Messa
     master.append(new_message())
     copy(master, slave)
     before = log_bytes(slave)
-    for position in (0, slave.replication.max_offset + 1):
+    for position in (0, slave.replication.end + 1):
         with pytest.raises(DivergedError):
             slave.replication.append(position, memoryview(b"other"))
     assert log_bytes(slave) == before
@@ -166,4 +166,4 @@ def test_a_disk_that_failed_takes_nothing_more_from_the_master(
     slave.admission.disk_failed(DiskFailedError("EIO"))
     with pytest.raises(DiskFailedError):
         slave.replication.append(0, part)
-    assert slave.replication.max_offset == 0
+    assert slave.replication.end == 0

@@ -13,7 +13,7 @@ def test_distance_is_hot_up_to_and_with_the_budget(open_store, put):
     for _ in range(10):
         put(store)
     store.config.access_message_in_memory_max_ratio = 50
-    distance = store.log_max_offset - store.entry("orders", 0, 4)[0]
+    distance = store.log_end - store.queue_unit("orders", 0, 4)[0]
     store.config.memory_size_bytes = distance * 2
     assert [store.is_hot("orders", 0, number) for number in range(10)] == [False] * 4 + [True] * 6
     hotness = store.hotness("orders", 0, 4)
@@ -23,7 +23,7 @@ def test_distance_is_hot_up_to_and_with_the_budget(open_store, put):
         distance,
     )
     assert hotness.hot
-    assert hotness.log_end_offset - hotness.physical_offset == distance
+    assert hotness.log_end_offset - hotness.position == distance
 
 
 def test_ratio_of_zero_makes_every_message_cold_and_only_there(open_store, put):

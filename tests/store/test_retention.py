@@ -49,7 +49,7 @@ def age(store: MessageStore, clock: VirtualClock, hours: float, count: int | Non
 def test_nothing_is_deleted_outside_the_hour(config, store, clock):
     age(store, clock, 1000)
     assert Retention(config, store, clock).run() == 0
-    assert store.log_min_offset == 0
+    assert store.log_start == 0
 
 
 def test_expired_files_go_on_request_and_min_offsets_follow(config, store, clock):
@@ -61,7 +61,7 @@ def test_expired_files_go_on_request_and_min_offsets_follow(config, store, clock
     retention = Retention(config, store, clock)
     retention.request_manual()
     assert retention.run() == 2
-    assert store.log_min_offset == 2 * FILE_BYTES
+    assert store.log_start == 2 * FILE_BYTES
     # Four records of 990 bytes fit a file of 4096.
     assert store.min_offset("orders", 0) == 8
     assert store.max_offset("orders", 0) == 30

@@ -81,11 +81,11 @@ class Model:
             assert result.status is PutStatus.PUT_OK
             assert result.queue_offset == self.numbers[message.queue_id]
             if self.records:
-                assert result.physical_offset >= self.records[-1][0] + self.records[-1][1]
+                assert result.position >= self.records[-1][0] + self.records[-1][1]
             self.numbers[message.queue_id] += 1
             self.records.append(
                 (
-                    result.physical_offset,
+                    result.position,
                     result.size,
                     message.queue_id,
                     result.queue_offset,
@@ -103,14 +103,14 @@ class Model:
     def flush(self) -> None:
         self.clock.advance(61_000)
         self.store.flush_pass()
-        assert self.store.flushed_offset == self.store.log_max_offset
+        assert self.store.flushed_position == self.store.log_end
 
     def delete(self) -> None:
         if self.store.delete_oldest_log_file():
-            self.records = [record for record in self.records if record[0] >= self.store.log_min_offset]
+            self.records = [record for record in self.records if record[0] >= self.store.log_start]
 
     def lose(self, name: str) -> None:
-        if name == "consumequeue" and self.store.log_min_offset > 0:
+        if name == "consumequeue" and self.store.log_start > 0:
             return  # queues whose messages are all gone cannot know their numbers again
         self.leave(clean=False)
         path = self.directory / name

@@ -56,7 +56,7 @@ class Timers:
         properties = {"TIMER_OUT_MS": str(due_ms)}
         message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties), properties)
         result = self.store.append(message)
-        self.timers.note(due_ms, result.physical_offset, result.size, topic, now_ms, deletes=deletes)
+        self.timers.note(due_ms, result.position, result.size, topic, now_ms, deletes=deletes)
         self.timers.queue_offset = result.queue_offset + 1
         self.messages += 1
         return result.queue_offset
@@ -86,7 +86,7 @@ class Timers:
         for place in reversed(positions):
             unit = self.timers.log.read(place)
             assert unit is not None
-            data = self.store.read_record(unit.physical_offset, unit.size)
+            data = self.store.read_record(unit.position, unit.size)
             assert data is not None
             offsets.append(int.from_bytes(data[20:28], "big"))
         return offsets
@@ -189,8 +189,8 @@ def test_files_go_when_their_messages_are_gone(timers: Timers) -> None:
     assert len(files) == 3
     last = timers.timers.log.read(files[0].base + 19 * UNIT_BYTES)
     assert last is not None
-    assert timers.timers.log.delete_before(last.physical_offset) == 0
-    assert timers.timers.log.delete_before(last.physical_offset + 1) == 1
+    assert timers.timers.log.delete_before(last.position) == 0
+    assert timers.timers.log.delete_before(last.position + 1) == 1
     assert timers.timers.log.delete_before(1 << 40) == 1, "the newest stays"
     timers.close()
 

@@ -71,10 +71,10 @@ def test_messages_are_taken_and_read_while_the_disk_is_busy(open_store, put, clo
         assert put(store, body=b"x" * 900 + b"%d" % number).status is PutStatus.PUT_OK
     assert len(store.log.files.files) > 3
     assert len(bodies(store)) == 301
-    assert store.flushed_offset == 0
+    assert store.flushed_position == 0
     answers: list[bool] = []
     done = threading.Event()
-    store.when_flushed(store.log_max_offset, lambda is_safe: (answers.append(is_safe), done.set()))
+    store.when_flushed(store.log_end, lambda is_safe: (answers.append(is_safe), done.set()))
     disk.release()
     assert done.wait(WAIT_SECONDS)
     assert answers == [True]
@@ -85,13 +85,13 @@ def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_st
     put(store)
     store.flush_pass()
     assert len(makers) == 1, "not needed yet"
-    while store.log_max_offset < FILE_BYTES // 2:
+    while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
     flusher = threading.Thread(target=store.flush_pass, name="flusher")
     flusher.start()
     flusher.join()
     assert makers == {f"{0:020d}": "MainThread", f"{FILE_BYTES:020d}": "flusher"}
-    while store.log_max_offset < FILE_BYTES + 2000:
+    while store.log_end < FILE_BYTES + 2000:
         put(store, body=b"x" * 900)
     assert len(makers) == 2
     assert store.log.files.files[1].path.name == f"{FILE_BYTES:020d}"
@@ -99,7 +99,7 @@ def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_st
 
 def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tmp_path, crash, bodies):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
-    while store.log_max_offset < FILE_BYTES // 2:
+    while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
     count = len(bodies(store))
     store.flush_pass()
@@ -116,12 +116,12 @@ def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tm
 
 def test_owner_makes_the_file_where_the_flusher_could_not(open_store, put, monkeypatch):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
-    while store.log_max_offset < FILE_BYTES // 2:
+    while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
     with monkeypatch.context() as patch:
         patch.setattr(mapped_file, "reserve_blocks", full)
         store.flush_pass()
-    while store.log_max_offset < FILE_BYTES + 2000:
+    while store.log_end < FILE_BYTES + 2000:
         assert put(store, body=b"x" * 900).status is PutStatus.PUT_OK
 
 

@@ -1,0 +1,84 @@
+"""The first byte of a connection, on a server that serves TLS too.
+
+    0x16      a TLS handshake: `TlsStream` sits between the socket and the connection
+    other     plain frames: the connection takes the socket over, with nothing in between
+
+Which certificate the server shows: `tls.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+from ..errors import StartError
+from .tls import Tls
+from .tls_stream import TlsStream
+
+_log = logging.getLogger("pocketmq.network")
+
+HANDSHAKE: Final = 0x16
+
+
+class FirstByte(asyncio.Protocol):
+    """A connection before its first byte. `opened` and `ended` are called with it once each."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        tls: Tls,
+        new_connection: Callable[[], asyncio.Protocol],
+        opened: "Callable[[FirstByte], None]",
+        ended: "Callable[[FirstByte], None]",
+    ) -> None:
+        self._loop = loop
+        self._tls = tls
+        self._new_connection = new_connection
+        self._opened = opened
+        self._ended = ended
+        self._transport: asyncio.Transport | None = None
+        self.peer = ""
+        self.last_activity = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        host = transport.get_extra_info("peername") or ("", 0)
+        self.peer = f"{host[0]}:{host[1]}"
+        self.last_activity = self._loop.time()
+        self._opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        transport = self._transport
+        assert transport is not None
+        self._ended(self)
+        if data[0] != HANDSHAKE:
+            if self._tls.is_enforced:
+                _log.warning("closing %s: it did not begin with TLS", self.peer)
+                transport.abort()
+                return
+            _hand_over(transport, self._new_connection(), data)
+            return
+        try:
+            context = self._tls.server_context()
+        except StartError as error:
+            _log.error("closing %s: %s", self.peer, error)
+            transport.abort()
+            return
+        stream = TlsStream(self._loop, self._new_connection(), context, self.peer)
+        _hand_over(transport, stream, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended(self)
+
+    def close(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _hand_over(transport: asyncio.Transport, protocol: asyncio.Protocol, data: bytes) -> None:
+    transport.set_protocol(protocol)
+    protocol.connection_made(transport)
+    protocol.data_received(data)

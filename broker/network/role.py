@@ -1,0 +1,70 @@
+"""What a connection uses of the server it belongs to, and the limits of each connection.
+
+    Server (server.py) is a Role: it owns the listening sockets and the set of connections
+    Connection (connection.py) sees the Role only
+
+Mirrors what `NettyRemotingAbstract` shares between its channels: the processor table, the RPC hooks, the semaphores.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from pocketmq.protocol.wire.command import Body, Command
+
+from .dispatch import Handlers, Peer
+
+Guard = Callable[[Command, str], None]
+"""Called with each request and its sender's `host:port`; raises `BrokerError` to refuse it."""
+
+Signer = Callable[[Command, Body | None], None]
+"""Called with a request of ours and its body; adds the fields that sign it."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of each connection; defaults and names as in `config/broker_config.py`."""
+
+    idle_seconds: float = 120.0
+    """The server closes a connection without a read for this long, as the official server's idle handler does."""
+    unread_bytes: int = 4_194_304
+    """While a peer leaves more than this unread, we do not read from it."""
+    tasks: int = 4096
+    """Coroutine handlers that run at once."""
+    calls: int = 4096
+    """Requests of ours without a reply."""
+
+
+class Member(Peer, Protocol):
+    """A connection as its server keeps it."""
+
+    last_activity: float
+    """Loop time of the last read."""
+
+    def abort(self) -> None: ...
+
+
+class Role(Protocol):
+    """One server, as its connections see it."""
+
+    loop: asyncio.AbstractEventLoop
+    handlers: Handlers
+    state: Any
+    """First argument of every handler."""
+    guard: Guard | None
+    """Sees each request before its handler does; `None` without access control."""
+    version: int
+    """Version number in our command headers."""
+    limits: Limits
+
+    def next_opaque(self) -> int:
+        """The number of our next request."""
+
+    def connected(self, connection: Member) -> None:
+        """The connection is open."""
+
+    def disconnected(self, connection: Member) -> None:
+        """The connection is closed, and its unanswered calls have failed."""
+
+    def unknown_code(self, code: int, peer: str) -> None:
+        """The peer sent a request without a handler."""
