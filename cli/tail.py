@@ -27,7 +27,7 @@ from pocketmq.client import (
     PullConsumer,
     RouteNotFound,
 )
-from pocketmq.client.rebalancing.first_position import format_timestamp
+from pocketmq.client.settings.timestamps import format_timestamp
 
 from .message_forms import FORMS
 from .options import namesrv_option, run_command
