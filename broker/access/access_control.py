@@ -19,6 +19,7 @@ from pocketmq.protocol.wire.command import Body as Content
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..config.addresses import EVERY_ADDRESS
 from ..errors import BrokerError, StartError
 from ..network.role import Signer
 from .access_rules import needs_of
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.access")
 
 _TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
-EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 
 
 class _Credentials(Body, frozen=True):
@@ -167,16 +167,3 @@ def warn_if_open(config: "BrokerConfig", host: str) -> None:
             "set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
             where,
         )
-
-
-def without_secrets(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as a log may show them."""
-    return {key: "(hidden)" if key in SECRET_KEYS and value else value for key, value in settings.items()}
-
-
-SECRET_KEYS: Final = frozenset(
-    {
-        *("initAuthenticationUser", "innerClientAuthenticationCredentials"),
-        *("tls.server.keyPassword", "tls.client.keyPassword"),
-    }
-)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config.broker_config import NameServerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
 from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.network.server import Server

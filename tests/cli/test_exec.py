@@ -114,11 +114,11 @@ def test_program_that_cannot_run_is_one_line(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--set", "brokerName"), "--set brokerName: it is key=value"),
+        (("--set", "brokerName"), "--set must have the form KEY=VALUE, got 'brokerName'"),
         (("--set", "brokerNam=x"), "settings: unknown key brokerNam, did you mean brokerName?"),
         (
             ("--set", "emulate=3"),
-            "settings: emulate=3 is a bad value: 4 (or 4.9) and 5 (or 5.5) are the official lines",
+            "settings: emulate must be 4 (or 4.9) or 5 (or 5.5), got '3'",
         ),
         (("-c", "no.conf"), "cannot read no.conf: No such file or directory"),
     ],
