@@ -20,7 +20,7 @@ INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command
 # tried once more, and named as tried again in the summary.
 AGAIN := --reruns 1 -r aR
 
-.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pins golden clean
+.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pictures pins golden clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,7 +50,7 @@ lint: $(SPARK) ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(addprefix -p pocketmq.,$(PACKAGES))
-	$(BIN)/mypy tests/interop tests/golden
+	$(BIN)/mypy conformance tests/golden
 
 format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
@@ -68,7 +68,7 @@ spark-all: spark ## the same and what takes longest: drivers that are killed, th
 
 interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop tests/interop --numprocesses $(or $(WORKERS),2) $(AGAIN)
+	$(BIN)/pytest -m interop conformance --numprocesses $(or $(WORKERS),2) $(AGAIN)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
@@ -96,24 +96,27 @@ bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.recovery
 	$(BIN)/python -m bench.replication
 ifeq ($(INTEROP_MISSING),)
-	PYTHONPATH=tests $(BIN)/python -m bench.java_ratio
-	PYTHONPATH=tests $(BIN)/python -m bench.java_ratio --set flushDiskType=SYNC_FLUSH --only "64 threads, 128"
-	PYTHONPATH=tests $(BIN)/python -m bench.ha_ratio
-	PYTHONPATH=tests $(BIN)/python -m bench.client
+	$(BIN)/python -m bench.java_ratio
+	$(BIN)/python -m bench.java_ratio --set flushDiskType=SYNC_FLUSH --only "64 threads, 128"
+	$(BIN)/python -m bench.ha_ratio
+	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.pipeline
 else
 	@echo "bench.java_ratio, bench.ha_ratio, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses
-	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store/test_kill.py tests/store/test_power_loss.py
+	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store/durability/test_kill.py tests/store/durability/test_power_loss.py
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
 
 golden: $(STAMP) ## record tests/golden again from official clients and servers
-	$(BIN)/python tests/golden/record.py
-	$(BIN)/python tests/golden/record_stores.py
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
+	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
+
+pictures: $(STAMP) ## the pictures of the documents, from what the program prints
+	$(BIN)/python docs/pictures/draw.py
 
 pins: $(SPARK) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

@@ -21,11 +21,11 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.interop.official.programs import BINARY_HEADER, compile_java, example
-from tests.interop.official.servers import OfficialServer
-from tests.interop.our_server import OurServer
-from tests.interop.processes import Running
-from tests.interop.servers import NAMESRV_ADDR, Server
+from conformance.official.programs import BINARY_HEADER, compile_java, example
+from conformance.official.servers import OfficialServer
+from conformance.servers.our_server import OurServer
+from conformance.servers.processes import Running
+from conformance.servers.server import NAMESRV_ADDR, Server
 
 from .java_ratio import FULL_SPEED, SETTINGS
 from .processor import cpu_seconds, print_load_average

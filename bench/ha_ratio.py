@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import cast
 
 from bench.java_ratio import LOADS, SETTINGS, Row, Side, measure, table
-from tests.interop.official.servers import OfficialServer
-from tests.interop.our_server import OurServer
-from tests.interop.processes import Running
-from tests.interop.servers import BROKER_PORT, NAMESRV_ADDR
+from conformance.official.servers import OfficialServer
+from conformance.servers.our_server import OurServer
+from conformance.servers.processes import Running
+from conformance.servers.server import BROKER_PORT, NAMESRV_ADDR
 
 SLAVE_PORT = 10931
 SLAVE_ROLE: dict[str, object] = {"brokerRole": "SLAVE", "brokerId": 1}

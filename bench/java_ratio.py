@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from tests.interop.official.programs import example
-from tests.interop.official.servers import OfficialServer
-from tests.interop.our_server import OurServer
-from tests.interop.processes import Running
-from tests.interop.servers import Server
+from conformance.official.programs import example
+from conformance.official.servers import OfficialServer
+from conformance.servers.our_server import OurServer
+from conformance.servers.processes import Running
+from conformance.servers.server import Server
 
 from .processor import cpu_seconds, print_load_average
 

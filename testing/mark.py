@@ -19,9 +19,8 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.bodies.routes import QueueData
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
 _FOREVER_MS: Final = 1 << 62

@@ -5,22 +5,18 @@ changed. The remark of the answer to 25 names the keys that take effect at the n
 with -c, changed keys are written into that file.
 """
 
-from typing import TYPE_CHECKING
-
 import orjson
 from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, GetBrokerConfigReply, UpdateBrokerConfig
 
+from ..broker import Broker
 from ..config import changes
 from ..config import keys as config_keys
 from ..network.dispatch import Answer, Call, handles
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-
 
 @handles(UpdateBrokerConfig)
-async def update_broker_config(broker: "Broker", request: UpdateBrokerConfig, call: Call) -> Answer:
+async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call: Call) -> Answer:
     """Body: properties text. A change of brokerPermission reaches the name servers before the answer is sent."""
     if not call.body:
         return Answer()
@@ -39,7 +35,7 @@ async def update_broker_config(broker: "Broker", request: UpdateBrokerConfig, ca
 
 
 @handles(GetBrokerConfig)
-def get_broker_config(broker: "Broker", request: GetBrokerConfig) -> Answer:
+def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     """All official keys of the emulated line, a `key=value` a line."""
     version = _version(broker)
     members: dict[str, int] = {"counter": version.counter}
@@ -52,7 +48,7 @@ def get_broker_config(broker: "Broker", request: GetBrokerConfig) -> Answer:
     )
 
 
-def _version(broker: "Broker") -> DataVersion:
+def _version(broker: Broker) -> DataVersion:
     """The data version of the settings; the first has the time of the start."""
     version = broker.config.version
     return version if version.timestamp else DataVersion(timestamp=broker.boot_time_ms)

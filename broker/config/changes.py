@@ -19,6 +19,7 @@ from pocketmq.protocol.text.java_properties import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.errors import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 from ..errors import BrokerError
@@ -95,5 +96,5 @@ def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
     try:
         text = decode_text(path.read_bytes()) if path.exists() else ""
         JsonFile(path).save(set_properties(text, accepted).encode())
-    except (OSError, PropertiesError) as error:
+    except (OSError, PropertiesError, StoreError) as error:
         _log.error("cannot write changed settings to %s: %s", path, error)

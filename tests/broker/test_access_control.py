@@ -1,6 +1,6 @@
 """Who may send which request: signatures, rights, the guard of a connection, and what is never said.
 
-Words and codes of every refusal are compared with official brokers in `interop/test_access.py`.
+Words and codes of every refusal are compared with official brokers in `conformance/access/test_access.py`.
 """
 
 import asyncio

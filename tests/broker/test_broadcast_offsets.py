@@ -1,6 +1,6 @@
 """Where broadcasting consumers stand: who is one, where it goes on, when it is forgotten.
 
-The answers to pulls are compared with 5.5.0 in `interop/test_group_rules.py`.
+The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group_rules.py`.
 """
 
 import pytest

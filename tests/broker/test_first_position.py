@@ -1,4 +1,4 @@
-"""The rules of a first position as a table. The same rows are asked of official brokers in tests/interop."""
+"""The rules of a first position as a table. The same rows are asked of official brokers in conformance."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""14, 15 and 29 to 32, and our own 30001. Expectations are answers of official brokers, see tests/interop."""
+"""14, 15 and 29 to 32, and our own 30001. Expectations are answers of official brokers, see conformance."""
 
 import pytest
 from pocketmq.broker.broker import Broker

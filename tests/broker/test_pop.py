@@ -1,6 +1,6 @@
 """POP at the broker, on a virtual clock: what comes again and when, waiting, order, limits, damaged records.
 
-What official brokers answer is tested in interop/test_pop.py; here time is ours.
+What official brokers answer is tested in conformance/waiting/test_pop.py; here time is ours.
 """
 
 import asyncio

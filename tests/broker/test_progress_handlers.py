@@ -1,6 +1,6 @@
 """303, 317, 345 and 353: how far groups are behind, what they read, what they may not; 306 and 316: what nobody reads.
 
-What mqadmin makes of the answers is compared with official brokers in `interop/admin_scenario_online.py`.
+What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
 """
 
 import pocketmq.broker.admin.cleaning_handlers

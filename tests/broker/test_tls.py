@@ -1,6 +1,6 @@
 """TLS and plain connections on one port: told apart by the first byte; what is refused, and what is never waited for.
 
-Java clients, and certificates checked on both sides, are in `interop/test_access.py`.
+Java clients, and certificates checked on both sides, are in `conformance/access/test_access.py`.
 """
 
 import asyncio

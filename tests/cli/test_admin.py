@@ -1,6 +1,6 @@
 """`pocketmq admin`: its table and its functions fit, its answers have mqadmin's layout, its mistakes are one line.
 
-That the answers are mqadmin's to the letter is the claim of `tests/interop/test_admin_commands.py`.
+That the answers are mqadmin's to the letter is the claim of `conformance/admin/test_admin_commands.py`.
 """
 
 import inspect

@@ -1,8 +1,8 @@
 """Stores that official brokers left behind open here, and hold what those brokers showed of them.
 
-`golden/stores/` has one of each line, stopped and killed, with the broker's own words; `golden/record_stores.py`
-made them. Both emulated lines must read both. What needs a running broker (delivery, retries) is in
-`interop/test_cross_store.py`.
+`golden/stores/` has one of each line, stopped and killed, with what the broker itself answered;
+`conformance/recorders/record_stores.py` made them. Both emulated lines must read both. What needs a running broker
+(delivery, retries) is in `conformance/stores/test_cross_store.py`.
 """
 
 import hashlib

@@ -1,0 +1,381 @@
+"""Requests of several people to a protected broker, and what each was answered: `test_access.py` compares two brokers.
+
+A row is a request as one person sends it: with that person's key, with a key nobody knows, with a signature that is
+wrong, or with none. The signing is written out here a second time, so that an error in ours cannot hide in itself.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conformance.servers.raw_client import RawClient
+from conformance.servers.remoting import Reply
+
+PLAIN_ACL = """\
+globalWhiteRemoteAddresses: []
+accounts:
+  - accessKey: adminadmin
+    secretKey: 12345678
+    whiteRemoteAddress:
+    admin: true
+  - accessKey: normalnormal
+    secretKey: 12345678
+    whiteRemoteAddress:
+    admin: false
+    defaultTopicPerm: DENY
+    defaultGroupPerm: SUB
+    topicPerms:
+      - readable=SUB
+      - writable=PUB
+      - both=PUB|SUB
+      - denied=DENY
+    groupPerms:
+      - good_group=SUB
+      - bad_group=DENY
+  - accessKey: trustedhost
+    secretKey: 12345678
+    whiteRemoteAddress: 127.0.0.*
+    admin: false
+    defaultTopicPerm: DENY
+    defaultGroupPerm: DENY
+"""
+
+AUTH_SETTINGS: dict[str, object] = {
+    "authenticationEnabled": True,
+    "authorizationEnabled": True,
+    "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",
+    "authenticationMetadataProvider": (
+        "org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider"
+    ),
+    "authorizationProvider": "org.apache.rocketmq.auth.authorization.provider.DefaultAuthorizationProvider",
+    "authorizationMetadataProvider": (
+        "org.apache.rocketmq.auth.authorization.provider.LocalAuthorizationMetadataProvider"
+    ),
+    "initAuthenticationUser": '{"username":"root","password":"rootpassword"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"innerpassword"}',
+}
+
+
+@dataclass
+class Row:
+    """`who` is a name and a secret; a secret of None leaves the signature out."""
+
+    who: tuple[str, str | None] | None
+    code: int
+    fields: dict[str, object] = field(default_factory=dict)
+    body: bytes = b""
+
+
+def send(client: RawClient, row: Row) -> Reply:
+    fields = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in row.fields.items()
+    }
+    if row.who is not None:
+        name, secret = row.who
+        fields["AccessKey"] = name
+        if secret is not None:
+            content = "".join(fields[key] for key in sorted(fields)).encode() + row.body
+            fields["Signature"] = b64encode(
+                hmac.new(secret.encode(), content, hashlib.sha1).digest()
+            ).decode()
+    return client.call_unless_busy(row.code, row.body, **fields)
+
+
+def told(row: Row, reply: Reply) -> str:
+    """What is compared; bodies only of requests about users and rights, for others are compared elsewhere."""
+    who = "nobody" if row.who is None else row.who[0]
+    remark = re.sub(r", org\.apache\.\S+\(\S+\)$", "", reply.remark)
+    remark = re.sub(r"127\.0\.0\.1:\d{4,}", "PEER", remark)
+    if row.code == 11 and reply.code in (0, 19):
+        return f"{who} {row.code} {row.fields} -> may read"  # official brokers show a message a little after its send
+    body = reply.body.decode() if 3000 <= row.code <= 3010 else ""
+    return f"{who} {row.code} {row.fields} -> {reply.code} {remark} {body}"
+
+
+# -- requests
+
+
+def _send(who: tuple[str, str | None] | None, topic: str) -> Row:
+    return Row(
+        who,
+        310,
+        {
+            "a": "p",
+            "b": topic,
+            "c": "TBW102",
+            "d": 4,
+            "e": 0,
+            "f": 0,
+            "g": 1,
+            "h": 0,
+            "i": "",
+            "j": 0,
+            "k": False,
+            "l": 0,
+            "m": False,
+        },
+        b"hello",
+    )
+
+
+def _pull(who: tuple[str, str | None] | None, topic: str, group: str) -> Row:
+    return Row(
+        who,
+        11,
+        {
+            "consumerGroup": group,
+            "topic": topic,
+            "queueId": 0,
+            "queueOffset": 0,
+            "maxMsgNums": 1,
+            "sysFlag": 4,
+            "commitOffset": 0,
+            "suspendTimeoutMillis": 0,
+            "subscription": "*",
+            "subVersion": 0,
+            "expressionType": "TAG",
+        },
+    )
+
+
+def _heartbeat(who: tuple[str, str | None] | None, group: str, *topics: str) -> Row:
+    body = {
+        "clientID": "c1",
+        "producerDataSet": [],
+        "consumerDataSet": [
+            {
+                "groupName": group,
+                "consumeType": "CONSUME_PASSIVELY",
+                "messageModel": "CLUSTERING",
+                "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+                "unitMode": False,
+                "subscriptionDataSet": [
+                    {"topic": topic, "subString": "*", "subVersion": 1, "tagsSet": [], "codeSet": []}
+                    for topic in topics
+                ],
+            }
+        ],
+    }
+    return Row(who, 34, {"x": "y"}, json.dumps(body).encode())
+
+
+def _topic(who: tuple[str, str | None] | None, topic: str) -> Row:
+    return Row(
+        who,
+        17,
+        {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": 1,
+            "writeQueueNums": 1,
+            "perm": 6,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": 0,
+            "order": False,
+        },
+    )
+
+
+TOPICS = ("readable", "writable", "both", "denied", "other")
+GROUPS = ("good_group", "bad_group", "any_group")
+
+
+def plain_acl_rows() -> Iterator[Row]:
+    """For a broker of the 4.9 line with `PLAIN_ACL`."""
+    admin, normal = ("adminadmin", "12345678"), ("normalnormal", "12345678")
+    trusted = ("trustedhost", None)
+    yield from (_topic(admin, topic) for topic in TOPICS)
+    for who in (None, ("nobodyatall", "12345678"), ("normalnormal", "wrongsecret"), ("normalnormal", None)):
+        yield _send(who, "writable")
+    yield _topic(normal, "mine")
+    yield _topic(trusted, "theirs")
+    for who in (normal, admin):
+        for topic in TOPICS:
+            yield _send(who, topic)
+            yield from (_pull(who, topic, group) for group in GROUPS)
+        for group in GROUPS:
+            yield _send(who, f"%RETRY%{group}")
+            yield _heartbeat(who, group, "readable", f"%RETRY%{group}")
+            yield Row(who, 38, {"consumerGroup": group})
+            yield Row(who, 35, {"clientID": "c1", "consumerGroup": group})
+            for topic in ("readable", "denied"):
+                commit = {"consumerGroup": group, "topic": topic, "queueId": 0, "commitOffset": 0}
+                yield Row(who, 15, commit)
+        yield _heartbeat(who, "good_group", "denied")
+        yield Row(
+            who, 12, {"topic": "denied", "key": "k", "maxNum": 1, "beginTimestamp": 0, "endTimestamp": 9}
+        )
+        yield Row(who, 200, {}, b'{"groupName":"made_group"}')
+        yield Row(who, 207, {"groupName": "made_group"})
+        yield Row(who, 25, {}, b"fileReservedTime=70\n")
+        yield Row(who, 26)
+        yield Row(who, 30, {"topic": "denied", "queueId": 0})
+    fields = {"admin": False, "whiteRemoteAddress": "", "defaultTopicPerm": "PUB", "defaultGroupPerm": "DENY"}
+    yield Row(admin, 50, {"accessKey": "freshkey", "secretKey": "freshsecret", **fields})
+    fresh = ("freshkey", "freshsecret")
+    yield _send(fresh, "other")
+    yield _pull(fresh, "other", "any_group")
+    yield Row(
+        admin, 50, {"accessKey": "freshkey", "secretKey": "othersecret", "topicPerms": "other=SUB", **fields}
+    )
+    yield _send(fresh, "other")
+    yield _send(("freshkey", "othersecret"), "other")
+    yield Row(admin, 50, {"accessKey": "short", "secretKey": "othersecret", **fields})
+    yield Row(
+        admin, 50, {"accessKey": "freshkey2", "secretKey": "othersecret", "topicPerms": "other", **fields}
+    )
+    yield Row(
+        admin, 50, {"accessKey": "freshkey2", "secretKey": "othersecret", "topicPerms": "a=READ", **fields}
+    )
+    yield Row(admin, 51, {"accessKey": "freshkey"})
+    yield _send(("freshkey", "othersecret"), "other")
+    yield Row(admin, 51, {"accessKey": "freshkey"})
+    yield Row(admin, 53, {"globalWhiteAddrs": "10.0.0.*,127.0.0.1", "aclFileFullPath": ""})
+
+
+ROOT = ("root", "rootpassword")
+ALICE = ("alice", "alicepassword")
+BOB = ("bob", "bobpassword")
+
+
+def user_rows() -> Iterator[Row]:
+    """For a broker of 5.x with `AUTH_SETTINGS`."""
+    yield from _users_made()
+    yield from _rights_given()
+    yield from _rights_used()
+    yield from _rights_taken()
+
+
+def _user(name: str, code: int = 3001, who: tuple[str, str | None] = ROOT, **info: object) -> Row:
+    return Row(who, code, {"username": name}, json.dumps(info).encode())
+
+
+def _acl(subject: str, *entries: dict[str, object], code: int = 3006, kind: str | None = None) -> Row:
+    policy: dict[str, object] = {"entries": list(entries)}
+    if kind is not None:
+        policy["policyType"] = kind
+    return Row(ROOT, code, {"subject": subject}, json.dumps({"policies": [policy]}).encode())
+
+
+def _entry(
+    resource: str, *actions: str, decision: str = "Allow", ips: tuple[str, ...] = ()
+) -> dict[str, object]:
+    made: dict[str, object] = {"resource": resource, "actions": list(actions), "decision": decision}
+    if ips:
+        made["sourceIps"] = list(ips)
+    return made
+
+
+def _users_made() -> Iterator[Row]:
+    for who in (None, ("stranger", "12345678"), ("root", "wrong"), ("root", None), ("", "x")):
+        yield _send(who, "writable")
+        yield Row(who, 28)
+        yield Row(who, 3004, {"username": "root"})
+    yield _user("alice", password="alicepassword")
+    yield _user("alice", password="alicepassword")
+    yield _user("bob", password="")
+    yield _user("bob")
+    yield _user("", password="x")
+    yield _user("bob", password="bobpassword", userType="Super", userStatus="enable")
+    yield _user("carol", password="carolpassword", userType="Nonsense", userStatus="disable")
+    yield _send(("carol", "carolpassword"), "writable")
+    yield _user("carol", 3002, userStatus="enable")
+    yield _user("nobody", 3002, password="x")
+    yield _user("carol", 3002, password="newpassword")
+    yield Row(("carol", "newpassword"), 28)
+    yield Row(ROOT, 3004, {"username": "alice"})
+    yield Row(ROOT, 3004, {"username": "nobody"})
+    yield Row(ROOT, 3004, {"username": " "})
+    yield Row(ROOT, 3005, {"filter": "nobodylikethis"})
+    yield Row(ROOT, 3005, {"filter": "alic"})
+    yield _user("eve", who=ALICE, password="evepassword")
+
+
+def _rights_given() -> Iterator[Row]:
+    yield _acl("User:alice", _entry("Topic:writable", "Pub"))
+    yield _acl("User:alice", _entry("Topic:both", "Pub", "Sub"), _entry("Group:good_group", "Sub"))
+    yield _acl("User:alice", _entry("Topic:read*", "All"), _entry("Topic:readable", "Pub", decision="Deny"))
+    yield _acl("User:alice", _entry("Topic:elsewhere", "Pub", ips=("10.0.0.0/8", "192.168.1.1")))
+    yield _acl("User:alice", _entry("Topic:here", "Pub", ips=("127.0.0.0/24",)))
+    yield _acl("User:alice", _entry("Cluster:*", "Get"))
+    yield _acl("User:alice", _entry("Topic:*", "Get"), _entry("Group:*", "List"), kind="Default")
+    for bad in (
+        _entry("Topic:a", "Any"),
+        _entry("Topic:a"),
+        _entry("Nonsense:a", "Pub"),
+        _entry("", "Pub"),
+        _entry("Topic:a", "Nonsense"),
+        _entry("Topic:a", "Pub", decision="Maybe"),
+        _entry("Topic:a", "Pub", ips=("nowhere",)),
+    ):
+        yield _acl("User:carol", bad)
+    yield _acl("User:nobody", _entry("Topic:a", "Pub"))
+    yield _acl("Nobody", _entry("Topic:a", "Pub"))
+    yield _acl("User:carol")
+    yield Row(ROOT, 3006, {"subject": "User:carol"}, b"{}")
+    yield Row(ROOT, 3009, {"subject": "User:alice"})
+    yield Row(ROOT, 3009, {"subject": "User:carol"})
+    yield Row(ROOT, 3009, {"subject": "User:nobody"})
+    yield Row(ROOT, 3010, {"subjectFilter": "ali", "resourceFilter": "writable"})
+    yield Row(ROOT, 3010, {"subjectFilter": "nobody", "resourceFilter": ""})
+
+
+def _rights_used() -> Iterator[Row]:
+    for topic in (*TOPICS, "elsewhere", "here"):
+        yield _topic(ROOT, topic)
+        yield _topic(ALICE, topic)
+    for who in (ALICE, BOB):
+        for topic in (*TOPICS, "elsewhere", "here"):
+            yield _send(who, topic)
+            yield _pull(who, topic, "good_group")
+        yield _pull(who, "both", "bad_group")
+        yield _heartbeat(who, "good_group", "both")
+        yield _heartbeat(who, "good_group", "other")
+        yield _heartbeat(who, "bad_group", "both")
+        for code in (
+            15,
+            14,
+        ):  # in this order: without a stored offset the answer waits for the message's dispatch
+            offsets = {"consumerGroup": "good_group", "topic": "both", "queueId": 0, "commitOffset": 0}
+            yield Row(who, code, offsets)
+        yield Row(who, 38, {"consumerGroup": "good_group"})
+        yield Row(who, 35, {"clientID": "c1", "consumerGroup": "bad_group"})
+        yield Row(
+            who, 12, {"topic": "denied", "key": "k", "maxNum": 1, "beginTimestamp": 0, "endTimestamp": 9}
+        )
+        yield Row(who, 30, {"topic": "other", "queueId": 0, "committed": True})
+        yield Row(who, 202, {"topic": "other"})
+        yield Row(who, 208, {"consumerGroup": "good_group", "topic": "other"})
+        yield Row(who, 203, {"consumerGroup": "good_group"})
+        yield Row(who, 200, {}, b'{"groupName":"made_group"}')
+        yield Row(who, 207, {"groupName": "made_group", "cleanOffset": True})
+        yield Row(who, 215, {"topic": "other"})
+        yield Row(who, 25, {}, b"fileReservedTime=70\n")
+        yield Row(who, 26)
+        yield Row(who, 28)
+        yield Row(who, 315, {"statsName": "TOPIC_PUT_NUMS", "statsKey": "no"})
+        yield Row(who, 3004, {"username": "alice"})
+        yield Row(who, 9999)
+
+
+def _rights_taken() -> Iterator[Row]:
+    yield _acl("User:alice", _entry("Topic:writable", "Sub"), code=3007)
+    yield _send(ALICE, "writable")
+    yield Row(ROOT, 3008, {"subject": "User:alice", "policyType": "Custom", "resource": "Topic:both"})
+    yield _send(ALICE, "both")
+    yield Row(ROOT, 3008, {"subject": "User:alice", "resource": "Topic:notthere"})
+    yield Row(ROOT, 3009, {"subject": "User:alice"})
+    yield Row(ROOT, 3008, {"subject": "User:alice"})
+    yield Row(ROOT, 3009, {"subject": "User:alice"})
+    yield Row(ROOT, 3008, {"subject": "User:alice"})
+    yield Row(ROOT, 3008, {"subject": "User:nobody"})
+    yield Row(BOB, 3003, {"username": "carol"})
+    yield Row(ROOT, 3003, {"username": "nobody"})
+    yield Row(ROOT, 3003, {"username": ""})
+    yield Row(ROOT, 3003, {"username": "alice"})
+    yield _send(ALICE, "writable")

@@ -1,0 +1,197 @@
+"""Access control and TLS with official clients and tools, and request by request beside the official broker.
+
+Ours, with the keys of plain_acl.yml, is compared with 4.9.7, and with users and rights with 5.5.0; the same rows go to
+both. Java clients sign and encrypt; mqadmin makes users and rights.
+"""
+
+import difflib
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conformance import JAVA
+from conformance.access import access_rows
+from conformance.access.access_rows import Row
+from conformance.official.programs import Programs, compile_java
+from conformance.official.servers import OfficialServer
+from conformance.servers.namespaces import Namespace
+from conformance.servers.our_server import OurServer
+from conformance.servers.raw_client import RawClient
+from conformance.servers.server import Server
+
+TRAFFIC = (JAVA / "GuardedTraffic.java").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PLAIN_ACL = {"aclEnable": True}
+
+
+def with_plain_acl(server: Server) -> Server:
+    """The file stands where both look for it."""
+    for folder in (server.home / "conf", server.store / "conf"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "plain_acl.yml").write_text(access_rows.PLAIN_ACL, encoding="utf-8")
+    return server
+
+
+def play(server: Server, rows: Callable[[], Iterator[Row]]) -> list[str]:
+    with server, RawClient(server) as client:
+        return [access_rows.told(row, access_rows.send(client, row)) for row in rows()]
+
+
+def differences(ours: Server, official: Server, rows: Callable[[], Iterator[Row]]) -> str:
+    with ThreadPoolExecutor() as pool:
+        told, expected = pool.map(lambda server: play(server, rows), (ours, official))
+    assert len(expected) > 100
+    return "\n".join(difflib.unified_diff(expected, told, "official", "ours", lineterm="", n=0))
+
+
+def test_access_keys_are_answered_as_by_4_9(peers: None, tmp_path: Path) -> None:
+    ours = with_plain_acl(OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL))
+    official = with_plain_acl(OfficialServer("4.9", tmp_path / "official", broker_conf=PLAIN_ACL))
+    assert not (lines := differences(ours, official, access_rows.plain_acl_rows)), lines
+
+
+def test_users_and_rights_are_answered_as_by_5_5(peers: None, tmp_path: Path) -> None:
+    ours = OurServer(tmp_path / "ours", broker_conf=access_rows.AUTH_SETTINGS)
+    official = OfficialServer("5.5", tmp_path / "official", broker_conf=access_rows.AUTH_SETTINGS)
+    assert not (lines := differences(ours, official, access_rows.user_rows)), lines
+
+
+def test_rules_are_those_of_the_official_headers(peers: None, tmp_path: Path) -> None:
+    """broker/access_rules.tsv against the annotations in the jars of 5.5.0."""
+    program = compile_java("5.5", (JAVA / "AccessRules.java").read_text("utf-8"))
+    with Namespace() as namespace:
+        programs = Programs(namespace, tmp_path, "")
+        lines = [line.split("\t") for line in programs.run_java(program).lines if line[:1].isdigit()]
+        programs.close()
+    official = {
+        int(code): ("cluster" if resource == "Cluster" else "", actions, fields)
+        for code, resource, actions, fields in lines
+        if resource == "Cluster" or fields
+    }
+    rows = (ROOT / "broker" / "access_rules.tsv").read_text("utf-8").splitlines()[1:]
+    ours = {int(code): (cluster, actions, fields) for code, cluster, actions, fields in map(_cells, rows)}
+    assert ours == official
+    assert len(official) > 80
+
+
+def _cells(row: str) -> list[str]:
+    return row.split("\t")
+
+
+def traffic(server: Server, tool: str, *args: str, java_opts: tuple[str, ...] = ()) -> list[str]:
+    """Lines the Java client printed."""
+    return server.programs.run_java(compile_java(tool, TRAFFIC), *args, java_opts=java_opts).lines
+
+
+@pytest.mark.parametrize("tool", ["4.9", "5.5"])
+def test_java_clients_with_access_keys(peers: None, tmp_path: Path, tool: str) -> None:
+    with with_plain_acl(OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL)) as server:
+        lines = traffic(server, tool, "both", "good_group", "adminadmin", "12345678")
+        assert lines[-1] == "DONE", lines
+        lines = traffic(server, tool, "both", "good_group", "adminadmin", "wrongsecret")
+        assert "Check signature failed for accessKey=adminadmin" in lines[-1]
+        lines = traffic(server, tool, "both", "good_group", "-", "-")
+        assert "No accessKey is configured" in lines[-1]
+
+
+def test_mqadmin_makes_users_and_java_clients_use_them(peers: None, tmp_path: Path) -> None:
+    settings = access_rows.AUTH_SETTINGS
+    server = OurServer(tmp_path / "ours", broker_conf=settings)
+    with server:
+        tools = server.programs.home / "conf" / "tools.yml"
+        tools.parent.mkdir(parents=True, exist_ok=True)
+        tools.write_text("accessKey: root\nsecretKey: rootpassword\n", encoding="utf-8")
+        admin = server.programs.admin_shell("5.5")
+        broker = "127.0.0.1:10911"
+        assert "success" in admin("updateTopic", "-b", broker, "-t", "Orders", "-r", "2", "-w", "2")
+        assert "success" in admin(
+            "createUser", "-b", broker, "-u", "shop", "-p", "shoppassword", "-t", "Normal"
+        )
+        lines = traffic(server, "5.5", "Orders", "billing", "shop", "shoppassword")
+        assert "User:shop has no permission to access Topic:Orders" in lines[-1]
+        rights = ("-b", broker, "-s", "User:shop", "-a", "Pub,Sub", "-d", "Allow")
+        assert "success" in admin("createAcl", *rights, "-r", "Topic:Orders,Group:billing")
+        assert traffic(server, "5.5", "Orders", "billing", "shop", "shoppassword")[-1] == "DONE"
+        assert "Topic:Orders" in admin("listAcl", "-b", broker)
+        assert "shop" in admin("getUser", "-b", broker, "-u", "shop")
+        assert "success" in admin("updateUser", "-b", broker, "-u", "shop", "-s", "disable")
+        lines = traffic(server, "5.5", "Orders", "billing", "shop", "shoppassword")
+        assert "User:shop is disabled." in lines[-1]
+        server.stop()
+        assert "rootpassword" not in server.process_errors()
+        assert "shoppassword" not in server.process_errors()
+        server.start()
+        lines = traffic(server, "5.5", "Orders", "billing", "shop", "shoppassword")
+        assert "User:shop is disabled." in lines[-1], "users are kept"
+
+
+# -- TLS
+
+TLS = ("-Dtls.enable=true",)
+
+
+@pytest.mark.parametrize("tool", ["4.9", "5.5"])
+def test_java_clients_with_tls_and_without_on_one_port(peers: None, tmp_path: Path, tool: str) -> None:
+    with OurServer(tmp_path / "ours", emulate=tool) as server:
+        assert traffic(server, tool, "Secret", "g1", "-", "-", java_opts=TLS)[-1] == "DONE"
+        assert traffic(server, tool, "Open", "g2", "-", "-")[-1] == "DONE"
+
+
+def test_enforcing_lets_no_plain_connection_in(peers: None, tmp_path: Path) -> None:
+    with OurServer(tmp_path / "ours", broker_conf={"tls.server.mode": "enforcing"}) as server:
+        assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=TLS)[-1] == "DONE"
+        assert traffic(server, "5.5", "Secret", "g1", "-", "-")[-1].startswith("REFUSED")
+        with pytest.raises((ConnectionError, OSError)):
+            server.call(28)
+
+
+def test_certificates_of_both_sides_are_checked(peers: None, tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificates of this test")
+    folder = make_certificates(tmp_path / "certificates")
+    settings = {
+        "tls.test.mode.enable": False,
+        "tls.server.mode": "enforcing",
+        "tls.server.certPath": folder / "server.pem",
+        "tls.server.keyPath": folder / "server.key",
+        "tls.server.keyPassword": "opensesame",
+        "tls.server.need.client.auth": "require",
+        "tls.server.authClient": True,
+        "tls.server.trustCertPath": folder / "ca.pem",
+        "tls.client.certPath": folder / "client.pem",
+        "tls.client.keyPath": folder / "client.key",
+        "tls.client.authServer": True,
+        "tls.client.trustCertPath": folder / "ca.pem",
+    }
+    texts = {key: value if isinstance(value, bool) else str(value) for key, value in settings.items()}
+    known = (
+        *TLS,
+        "-Dtls.test.mode.enable=false",
+        "-Dtls.client.authServer=true",
+        f"-Dtls.client.trustCertPath={folder / 'ca.pem'}",
+        f"-Dtls.client.certPath={folder / 'client.pem'}",
+        f"-Dtls.client.keyPath={folder / 'client.key'}",
+    )
+    with OurServer(tmp_path / "ours", broker_conf=texts) as server:
+        assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=known)[-1] == "DONE"
+        assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=TLS)[-1].startswith("REFUSED")
+
+
+def make_certificates(folder: Path) -> Path:
+    """A certificate authority, and what it signed for a server (its key encrypted) and for a client."""
+    folder.mkdir()
+
+    def openssl(command: str) -> None:
+        subprocess.run(("openssl", *command.split()), cwd=folder, check=True, capture_output=True)
+
+    openssl("req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=authority -keyout ca.key -out ca.pem")
+    for name in ("server", "client"):
+        openssl(f"req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.raw -out {name}.csr")
+        openssl(f"x509 -req -days 30 -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem")
+    openssl("pkcs8 -topk8 -in server.raw -out server.key -passout pass:opensesame -v1 PBE-SHA1-3DES")
+    openssl("pkcs8 -topk8 -nocrypt -in client.raw -out client.key")
+    return folder

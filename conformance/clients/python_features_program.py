@@ -1,0 +1,356 @@
+"""More of the Python client inside a server's namespace: traces, signatures, namespaces, ways to the broker.
+
+    python python_features_program.py SCENARIO PREFIX [ARGUMENT ...]
+
+As `python_client_program.py`: one scenario a run, its findings as JSON on the last line. The tests are
+`test_python_features.py`. What only 5.x brokers do is in `python_5x_program.py`.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.errors import ClientError, RequestRefused, SendFailed
+from pocketmq.client.hooks.acl import AclClientRPCHook
+from pocketmq.client.hooks.hooks import Hook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester, send_reply
+from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+
+from conformance.clients.python_client_program import FIRST, NAMESRV_ADDR, Found, create, until
+
+TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+TIMEOUT_MS = 10_000
+
+
+class Seen:
+    """A listener that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.messages: list[MessageExt] = []
+
+    async def __call__(self, message: MessageExt) -> None:
+        self.messages.append(message)
+
+    @property
+    def bodies(self) -> list[str]:
+        return [message.body.decode() for message in self.messages]
+
+
+# -- traces
+
+
+async def traced(prefix: str) -> Found:
+    """What TracedExchange.java does: a plain, a tagged and a refused message, and two transactions, all traced."""
+    topic = f"{prefix}_traced"
+    seen = Seen()
+
+    async def listener(message: MessageExt) -> None:
+        await seen(message)
+        if message.body == b"again" and message.reconsume_times == 0:
+            raise RetryLater(delay_level=1)
+
+    options: dict[str, Any] = {"enable_trace": True, "send_msg_timeout": TIMEOUT_MS}
+    async with (
+        Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, **options) as p,
+        _first_sent(p, topic),
+        TransactionProducer(f"{prefix}_t", _unknown, namesrv_addr=NAMESRV_ADDR, **options) as t,
+        PushConsumer(
+            f"{prefix}_g",
+            listener,
+            namesrv_addr=NAMESRV_ADDR,
+            enable_trace=True,
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ),
+    ):
+        await p.send(topic, b"plain")
+        await p.send(topic, b"tagged", tags="A", keys="k1 k2")
+        await p.send(topic, b"again", keys="k3")
+        await t.send_in_transaction(topic, b"commit", _committed, keys="k4")
+        await t.send_in_transaction(topic, b"drop", _rolled_back)
+        await until(lambda: seen.bodies.count("again") == 2 and "commit" in seen.bodies)
+    return {}
+
+
+@asynccontextmanager
+async def _first_sent(producer: Producer, topic: str) -> AsyncIterator[None]:
+    """The topic is there, made by one traced message."""
+    await producer.send(topic, b"first")
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await producer.queues(topic)
+                break
+            except ClientError:
+                await asyncio.sleep(0.1)
+    yield
+
+
+def _unknown(message: MessageExt) -> LocalTransactionState:
+    return LocalTransactionState.UNKNOW
+
+
+def _committed(message: object, arg: object) -> LocalTransactionState:
+    return LocalTransactionState.COMMIT_MESSAGE
+
+
+def _rolled_back(message: object, arg: object) -> LocalTransactionState:
+    return LocalTransactionState.ROLLBACK_MESSAGE
+
+
+async def traces_of(prefix: str) -> Found:
+    """Every record of the trace topic that names a group or request of this prefix, and the keys of its message."""
+    records: list[list[str]] = []
+    keys: list[str] = []
+    async with PullConsumer(f"{prefix}_reader", namesrv_addr=NAMESRV_ADDR) as puller:
+        for queue in await puller.queues(TRACE_TOPIC):
+            offset = await puller.min_offset(queue)
+            while offset < await puller.max_offset(queue):
+                result = await puller.pull(queue, offset)
+                offset = result.next_offset
+                for record in result.messages:
+                    text = bytes(record.body).decode()
+                    keys.append(bytes(record.record.properties).decode())
+                    records += [line.split("\x01") for line in text.split("\x02") if prefix in line]
+    return {"records": records, "keys": keys}
+
+
+# -- who may, and by which name
+
+
+async def signed(prefix: str, access_key: str, secret_key: str) -> Found:
+    """Send and consume with the right key; with a wrong one and without one nothing goes."""
+    topic = f"{prefix}_signed"
+    hooks = [AclClientRPCHook(access_key, secret_key)]
+    seen = Seen()
+    await _send_until_stored(topic, hooks)
+    async with PushConsumer(
+        f"{prefix}_g",
+        seen,
+        namesrv_addr=NAMESRV_ADDR,
+        hooks=hooks,
+        subscription={topic: "*"},
+        consume_from_where=FIRST,
+    ):
+        await until(lambda: seen.bodies)
+    refused: list[object] = []
+    for wrong in (
+        [AclClientRPCHook(access_key, "wrong-secret")],
+        [AclClientRPCHook("nobody", secret_key)],
+        [],
+    ):
+        async with Producer(f"{prefix}_w", namesrv_addr=NAMESRV_ADDR, hooks=wrong) as producer:
+            try:
+                await producer.send(topic, b"must not arrive", queue_id=0, timeout_ms=TIMEOUT_MS)
+            except RequestRefused as refusal:
+                refused.append(refusal.code)
+            except ClientError as error:
+                refused.append(type(error).__name__)
+    return {"seen": seen.bodies, "refused": refused}
+
+
+async def _send_until_stored(topic: str, hooks: list[Hook] | list[AclClientRPCHook]) -> None:
+    async with Producer(f"{topic}_p", namesrv_addr=NAMESRV_ADDR, hooks=hooks) as producer:
+        for _ in range(50):
+            try:
+                await producer.send(topic, b"signed", timeout_ms=TIMEOUT_MS)
+                return
+            except SendFailed:
+                await asyncio.sleep(0.2)
+    raise AssertionError("never stored")
+
+
+async def namespaced(prefix: str) -> Found:
+    """One topic name in two namespaces and in none: nothing is seen twice, and nobody sees the namespace."""
+    topic = f"{prefix}_ns"
+    found: Found = {}
+    for namespace in ("", "N1", "N2"):
+        await create(f"{namespace}%{topic}" if namespace else topic)
+    for namespace in ("", "N1", "N2"):
+        seen = Seen()
+
+        async def listener(message: MessageExt, seen: Seen = seen) -> None:
+            await seen(message)
+            if message.body == b"again" and message.reconsume_times == 0:
+                raise RetryLater(delay_level=1)
+
+        async with (
+            Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, namespace=namespace) as producer,
+            PushConsumer(
+                f"{prefix}_g",
+                listener,
+                namesrv_addr=NAMESRV_ADDR,
+                namespace=namespace,
+                subscription={topic: "*"},
+                consume_from_where=FIRST,
+            ) as consumer,
+        ):
+            await consumer.wait_assigned()
+            result = await producer.send(topic, namespace.encode() or b"none", timeout_ms=TIMEOUT_MS)
+            await producer.send(topic, b"again", timeout_ms=TIMEOUT_MS)
+            await until(lambda seen=seen: len(seen.messages) >= 4)  # type: ignore[misc]
+            topics = {message.topic for message in seen.messages}
+            topics |= {queue.topic for queue in consumer.assignment()} | {result.queue.topic}
+            found[namespace] = [sorted(seen.bodies), topics == {topic}]
+    return found
+
+
+async def namespaced_reply(prefix: str) -> Found:
+    """A question and its answer inside a namespace, and two transactions."""
+    topic = f"{prefix}_questions"
+    await create(f"N%{topic}")
+    options: dict[str, Any] = {"namesrv_addr": NAMESRV_ADDR, "namespace": "N"}
+    seen = Seen()
+    async with Producer(f"{prefix}_answers", **options, send_msg_timeout=TIMEOUT_MS) as producer:
+
+        async def listener(message: MessageExt) -> None:
+            if message.body == b"ask":
+                await send_reply(producer, message, b"answer")
+            await seen(message)
+
+        async with (
+            PushConsumer(
+                f"{prefix}_g", listener, **options, subscription={topic: "*"}, consume_from_where=FIRST
+            ) as consumer,
+            Requester(f"{prefix}_p", **options) as requester,
+            TransactionProducer(
+                f"{prefix}_t", _unknown, **options, send_msg_timeout=TIMEOUT_MS
+            ) as transactions,
+        ):
+            await consumer.wait_assigned()
+            reply = await requester.request(topic, b"ask", timeout_ms=TIMEOUT_MS)
+            sent = await transactions.send_in_transaction(topic, b"commit", _committed)
+            await transactions.send_in_transaction(topic, b"drop", _rolled_back)
+            await until(lambda: "commit" in seen.bodies)
+    topics = {message.topic for message in seen.messages} | {sent.result.queue.topic}
+    return {"reply": reply.body.decode(), "topics": topics == {topic}, "dropped": "drop" not in seen.bodies}
+
+
+async def namespaced_v2(prefix: str) -> Found:
+    """The namespace of 5.x travels beside the names; brokers without it in their set-up take no notice."""
+    topic = f"{prefix}_v2"
+    await create(topic)
+    seen = Seen()
+    async with (
+        Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, namespace_v2="N1") as producer,
+        PushConsumer(
+            f"{prefix}_g",
+            seen,
+            namesrv_addr=NAMESRV_ADDR,
+            namespace_v2="N1",
+            subscription={topic: "*"},
+            consume_from_where=FIRST,
+        ),
+    ):
+        await producer.send(topic, b"hello", timeout_ms=TIMEOUT_MS)
+        await until(lambda: "hello" in seen.bodies)
+    return {"topics": sorted({message.topic == topic for message in seen.messages})}
+
+
+# -- ways to the broker
+
+
+async def by_way_of(prefix: str, way: str, *files: str) -> Found:
+    """The same exchange over the VIP channel, over TLS, by an address server, with automatic batches."""
+    topic = f"{prefix}_{way}"
+    options: dict[str, Any] = {"namesrv_addr": NAMESRV_ADDR, **_ways(way, files)}
+    if way != "tls_checked":  # that broker takes nobody else
+        await create(topic)
+    server = _address_server() if way == "address_server" else None
+    if server is not None:
+        options = {"namesrv_domain": f"127.0.0.1:{server.server_port}"}
+    batches = way == "auto_batch"
+    seen = Seen()
+    try:
+        async with (
+            Producer(f"{prefix}_p", **options, auto_batch=batches, send_msg_timeout=TIMEOUT_MS) as producer,
+            PushConsumer(
+                f"{prefix}_g", seen, **options, subscription={topic: "*"}, consume_from_where=FIRST
+            ) as consumer,
+            LitePullConsumer(f"{prefix}_l", **options, consume_from_where=FIRST) as lite,
+        ):
+            results = await asyncio.gather(*(producer.send(topic, b"%d" % n, tags="t") for n in range(40)))
+            await until(lambda: len(set(seen.bodies) - {"first"}) >= 40)
+            lag = await consumer.lag()
+            await lite.subscribe(topic, "t")
+            polled: list[MessageExt] = []
+            async with asyncio.timeout(60):
+                while len(polled) < 40:
+                    polled += await lite.poll(1_000)
+    finally:
+        if server is not None:
+            server.shutdown()
+    return {
+        "ids": len({result.message_id for result in results}),
+        "places": len({(result.queue, result.queue_offset) for result in results}),
+        "seen": len(set(seen.bodies) - {"first"}),
+        "polled": len(polled),
+        "queues": len(lag),
+    }
+
+
+def _ways(way: str, files: tuple[str, ...]) -> dict[str, Any]:
+    if way == "tls_checked":
+        trust, certificate, key = files
+        return {
+            "use_tls": True,
+            "tls_test_mode_enable": False,
+            "tls_client_auth_server": True,
+            "tls_client_trust_cert_path": trust,
+            "tls_client_cert_path": certificate,
+            "tls_client_key_path": key,
+        }
+    return {
+        "tls": {"use_tls": True},
+        "vip": {"vip_channel_enabled": True},
+        "heartbeat_v2": {"use_heartbeat_v2": True},
+    }.get(way, {})
+
+
+def _address_server() -> ThreadingHTTPServer:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/rocketmq/nsaddr" else 404)
+            self.end_headers()
+            self.wfile.write(NAMESRV_ADDR.encode() + b"\n")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+SCENARIOS: dict[str, Callable[..., Awaitable[Found]]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        traced,
+        traces_of,
+        signed,
+        namespaced,
+        namespaced_reply,
+        namespaced_v2,
+        by_way_of,
+    )
+}
+
+
+async def main() -> None:
+    name, *arguments = sys.argv[1:]
+    print("FOUND " + json.dumps(await SCENARIOS[name](*arguments)), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

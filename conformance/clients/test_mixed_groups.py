@@ -1,0 +1,180 @@
+"""Java and Python members of one group: who joins second shares, who comes after the other goes on at its offset.
+
+Members of both kinds say the same words (java/GroupMember.java, python_member_program.py). The join of Python to
+Java is in `test_python_client.py`.
+"""
+
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.clients.test_python_client import MEMBER, SETTLE_S, findings, start
+from conformance.official.programs import compile_java
+from conformance.servers.namespaces import clean_environment
+from conformance.servers.processes import Running
+from conformance.servers.server import Server
+
+PROGRAM = Path(__file__).parent / "python_member_program.py"
+QUERY_CONSUMER_OFFSET = 14
+REPORT_MS = 5000
+"""The official distance between two reports of offsets."""
+DELAY_MS = {"orderly": 40, "concurrent": 160}
+"""What makes 200 messages in four queues last for 1.6 s and more: in order one of a queue is under way, else 20 are. A
+busy machine may take a second to see 40 of them and to say that it is time to leave."""
+Place = tuple[int, int]
+"""Queue id and offset."""
+
+
+def member(
+    server: Server,
+    kind: str,
+    topic: str,
+    group: str,
+    mode: str,
+    *,
+    delay_ms: int = 0,
+    offsets: Path | None = None,
+) -> Running:
+    """Start a member of a kind: python, java-4.9 or java-5.5."""
+    words = [topic, group, mode, str(REPORT_MS), str(delay_ms)]
+    if kind == "python":
+        more = {} if offsets is None else {"ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR": str(offsets)}
+        log = server.home / "run" / f"member-{group}-{time.monotonic_ns()}.out"
+        argv = [sys.executable, str(PROGRAM), *words]
+        return Running(server.namespace, argv, log, name="python member", env=clean_environment(**more))
+    opts = [] if offsets is None else [f"-Drocketmq.client.localOffsetStoreDir={offsets}"]
+    program = compile_java(kind.removeprefix("java-"), MEMBER)
+    return server.programs.start_java(program, *words, java_opts=opts)
+
+
+def seen(running: Running) -> list[Place]:
+    return [(int(a), int(b)) for a, b in re.findall(r"^SEEN (\d+) (\d+)$", running.output, re.MULTILINE)]
+
+
+def leave(running: Running) -> list[Place]:
+    """In good order; what it saw in all."""
+    running.say("leave")
+    assert running.finish(60) == 0
+    return seen(running)
+
+
+def send(server: Server, prefix: str, topic: str, count: int) -> set[Place]:
+    found = findings(start(server, "send", prefix, topic, str(count)))["sent"]
+    return {(queue_id, offset) for queue_id, offset in found}
+
+
+def stored_offsets(server: Server, topic: str, group: str) -> dict[int, int]:
+    """The group's offset in each of the four queues."""
+    replies = {
+        queue_id: server.call(
+            QUERY_CONSUMER_OFFSET, consumerGroup=group, topic=topic, queueId=queue_id
+        ).fields["offset"]
+        for queue_id in range(4)
+    }
+    return {queue_id: int(offset) for queue_id, offset in replies.items()}
+
+
+def of_queues(places: list[Place]) -> dict[int, list[int]]:
+    by_queue: defaultdict[int, list[int]] = defaultdict(list)
+    for queue_id, offset in places:
+        by_queue[queue_id].append(offset)
+    return by_queue
+
+
+@pytest.mark.parametrize(("version", "mode"), [("4.9", "orderly"), ("5.5", "concurrent")])
+def test_a_java_member_joins_a_python_one_and_takes_over(
+    chosen_side: Server, names: Callable[[str], str], version: str, mode: str
+) -> None:
+    prefix = names("joined")
+    topic, group = f"{prefix}_t", f"{prefix}_g"
+    sent = send(chosen_side, f"{prefix}0", topic, 40)
+    python = member(chosen_side, "python", topic, group, mode)
+    python.wait_for(r"^SEEN ", 60, count=41)
+    java = member(chosen_side, f"java-{version}", topic, group, mode)
+    java.wait_for(r"^JOINED$", 60)
+    time.sleep(SETTLE_S)
+    before = set(seen(java))
+    shared = send(chosen_side, f"{prefix}1", topic, 40)
+    time.sleep(SETTLE_S)
+    by_python = leave(python)
+    time.sleep(SETTLE_S)
+    last = send(chosen_side, f"{prefix}2", topic, 40)
+    java.wait_for(r"^SEEN ", 60, count=len(before) + 60)
+    time.sleep(1)
+    by_java = leave(java)
+    assert sent | shared | last <= {*by_python, *by_java}
+    for places in (by_python, by_java):
+        assert len({queue_id for queue_id, _ in set(places) & shared}) == 2, "not shared evenly"
+    assert not last & set(by_python)
+    assert [by_java.count(place) for place in last] == [1] * 40
+    if mode == "orderly":
+        assert all(offsets == sorted(offsets) for offsets in of_queues(by_java).values())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "mode"),
+    [
+        ("java-4.9", "python", "orderly"),
+        ("java-5.5", "python", "concurrent"),
+        ("python", "java-4.9", "concurrent"),
+        ("python", "java-5.5", "orderly"),
+    ],
+)
+def test_who_replaces_a_member_in_mid_stream_begins_at_its_offset(
+    chosen_side: Server, names: Callable[[str], str], first: str, second: str, mode: str
+) -> None:
+    prefix = names("replaced")
+    topic, group = f"{prefix}_t", f"{prefix}_g"
+    sent = send(chosen_side, f"{prefix}0", topic, 200)
+    with member(chosen_side, first, topic, group, mode, delay_ms=DELAY_MS[mode]) as before:
+        before.wait_for(r"^SEEN ", 60, count=40)
+        by_first = leave(before)
+    offsets = stored_offsets(chosen_side, topic, group)
+    assert sum(offsets.values()) < 201, (
+        "the first member had read everything: nothing is left to replace it for"
+    )
+    by_second: list[Place] = []
+    with member(chosen_side, second, topic, group, mode) as after:
+        deadline = time.monotonic() + 60
+        while not sent <= {*by_first, *by_second}:
+            missing = sorted(sent - {*by_first, *by_second})
+            if not after.alive or time.monotonic() > deadline:
+                # A Java client whose first connection takes too long gives up, and says so.
+                raise after.failed(f"did not read {missing}")
+            time.sleep(0.05)
+            by_second = seen(after)
+        by_second = leave(after)
+    for queue_id, read in of_queues(by_second).items():
+        assert min(read) == offsets[queue_id]
+        assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was passed over"
+        if mode == "orderly":
+            assert read == sorted(read)
+    if mode == "orderly" and first == "python":  # a Java listener goes on for a moment after its last report
+        assert not set(by_first) & set(by_second)
+
+
+@pytest.mark.parametrize("version", ["4.9", "5.5"])
+def test_local_offsets_of_one_kind_are_read_by_the_other(
+    ours: Server, names: Callable[[str], str], tmp_path: Path, version: str
+) -> None:
+    prefix = names("local")
+    topic, group = f"{prefix}_t", f"{prefix}_g"
+    java = f"java-{version}"
+    for number, kind in enumerate(("python", java, "python", java)):
+        sent = send(ours, f"{prefix}{number}", topic, 12)
+        with member(ours, kind, topic, group, "broadcast", offsets=tmp_path) as running:
+            running.wait_for(r"^SEEN ", 60, count=len(sent))
+            time.sleep(1)  # had it forgotten where the other was, more would come now
+            places = leave(running)
+        new = set(places) - sent
+        assert len(places) == len(set(places))
+        assert sent <= set(places)
+        # `send` makes sure of the topic by a message of its own when it is not there yet.
+        assert len(new) <= 1, f"{kind} began anew"
+    (file,) = tmp_path.glob(f"*/{group}/offsets.json")
+    assert f'"topic":"{topic}"' in file.read_text().replace(" ", "")

@@ -1,0 +1,230 @@
+"""The Python client's further features: one body against ours, official 4.9.7 and 5.5.0, as far as each has them.
+
+What happens inside the server's namespace is `python_features_program.py` and `python_5x_program.py`.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pocketmq.broker.node  # noqa: F401  # with it come the handlers of every request
+import pytest
+from pocketmq.broker.network.dispatch import BROKER
+from pocketmq.protocol.requests.pop import PopMessage
+from pocketmq.protocol.requests.send import RecallMessage, SendReplyMessageV2
+from pocketmq.protocol.requests.transaction import EndTransaction
+
+from conformance import JAVA
+from conformance.official.programs import compile_java
+from conformance.on_demand import ON_DEMAND
+from conformance.servers.namespaces import clean_environment
+from conformance.servers.processes import Running
+from conformance.servers.server import Server
+
+HERE = Path(__file__).parent
+TRACED = (JAVA / "TracedExchange.java").read_text(encoding="utf-8")
+ROOT = HERE.parents[1]
+CERTIFICATES = ROOT / "tests" / "client" / "certificates"
+AUTH = "org.apache.rocketmq.auth"
+PLAIN_ACL = """
+globalWhiteRemoteAddresses: []
+accounts:
+- accessKey: pythonuser
+  secretKey: '12345678'
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: PUB|SUB
+  admin: true
+"""
+PROGRAM = HERE / "python_features_program.py"
+TIMEOUT_S = 120.0
+ONLY_5X = HERE / "python_5x_program.py"
+
+
+def sides(*official: str, code: int) -> list[str]:
+    """These official sides, and ours where its broker serves a request."""
+    return [*(["ours"] if code in BROKER.table else []), *(f"official-{version}" for version in official)]
+
+
+POPPING = sides("5.5", code=PopMessage.code)
+RECALLING = sides("5.5", code=RecallMessage.code)
+REPLYING = sides("4.9", "5.5", code=SendReplyMessageV2.code)
+ENDING_TRANSACTIONS = sides("4.9", "5.5", code=EndTransaction.code)
+
+
+def run(server: Server, scenario: str, *arguments: str, program: Path = PROGRAM) -> dict[str, Any]:
+    log = server.home / "run" / f"python-features-{scenario}-{'-'.join(arguments[:2])}.out"
+    running = Running(
+        server.namespace,
+        [sys.executable, str(program), scenario, *arguments],
+        log,
+        name=scenario,
+        env=clean_environment(PYTHONPATH=str(ROOT)),
+    )
+    found: dict[str, Any] = json.loads(running.wait_for(r"^FOUND (.*)\n", TIMEOUT_S)[1])
+    assert running.finish() == 0
+    return found
+
+
+EXCHANGED = {"ids": 40, "places": 40, "seen": 40, "polled": 40, "queues": 4}
+
+
+@pytest.mark.parametrize("way", ["vip", "address_server", "auto_batch", "heartbeat_v2"])
+def test_the_same_exchange_by_another_way(side: Server, names: Callable[[str], str], way: str) -> None:
+    assert run(side, "by_way_of", names("py"), way) == EXCHANGED
+
+
+@pytest.mark.parametrize("version", ["4.9", "5.5"])
+def test_the_same_exchange_over_tls(
+    official: Callable[[str], Server], names: Callable[[str], str], version: str
+) -> None:
+    assert run(official(version), "by_way_of", names("py"), "tls") == EXCHANGED
+
+
+@pytest.mark.parametrize("version", [pytest.param("4.9", marks=ON_DEMAND), "5.5"])
+def test_both_sides_check_certificates(
+    fresh_server: Callable[..., Server], names: Callable[[str], str], version: str
+) -> None:
+    server_files = {"certPath": "server.pem", "keyPath": "server.key", "trustCertPath": "ca.pem"}
+    options = [f"-Dtls.server.{key}={CERTIFICATES / file}" for key, file in server_files.items()]
+    options += [
+        "-Dtls.test.mode.enable=false",
+        "-Dtls.server.need.client.auth=require",
+        "-Dtls.server.authClient=true",
+        # The broker is a client of the name server: it has to show and check certificates too.
+        "-Dtls.enable=true",
+        "-Dtls.client.authServer=true",
+        f"-Dtls.client.certPath={CERTIFICATES / 'client.pem'}",
+        f"-Dtls.client.keyPath={CERTIFICATES / 'client.key'}",
+        f"-Dtls.client.trustCertPath={CERTIFICATES / 'ca.pem'}",
+    ]
+    server = fresh_server(f"official-{version}", java_opts=options)
+    files = [str(CERTIFICATES / name) for name in ("ca.pem", "client.pem", "client.key")]
+    found = run(server, "by_way_of", names("py"), "tls_checked", *files)
+    assert found == EXCHANGED
+
+
+@pytest.mark.parametrize("version", ["4.9", "5.5"])
+def test_requests_are_signed(
+    fresh_server: Callable[..., Server], names: Callable[[str], str], tmp_path: Path, version: str
+) -> None:
+    conf: dict[str, object] = {"aclEnable": True}
+    if version == "5.5":
+        credentials = json.dumps({"accessKey": "inner", "secretKey": "12345678"})
+        conf = {
+            "authenticationEnabled": True,
+            "authenticationProvider": f"{AUTH}.authentication.provider.DefaultAuthenticationProvider",
+            "authenticationMetadataProvider": f"{AUTH}.authentication.provider.LocalAuthenticationMetadataProvider",
+            "initAuthenticationUser": json.dumps({"username": "pythonuser", "password": "12345678"}),
+            "innerClientAuthenticationCredentials": credentials,
+        }
+    home = tmp_path / f"0-official-{version}"  # where the fixture puts the first server
+    (home / "conf").mkdir(parents=True)
+    (home / "conf" / "plain_acl.yml").write_text(PLAIN_ACL, encoding="utf-8")
+    server = fresh_server(f"official-{version}", broker_conf=conf)
+    found = run(server, "signed", names("py"), "pythonuser", "12345678")
+    assert found == {"seen": ["signed"], "refused": [1, 1, 1] if version == "4.9" else [16, 16, 16]}
+
+
+def test_one_name_in_several_namespaces(side: Server, names: Callable[[str], str]) -> None:
+    assert run(side, "namespaced", names("py")) == {
+        "": [["again", "again", "first", "none"], True],
+        "N1": [["N1", "again", "again", "first"], True],
+        "N2": [["N2", "again", "again", "first"], True],
+    }
+
+
+@pytest.mark.parametrize("name", REPLYING)
+def test_questions_and_transactions_within_a_namespace(
+    session_server: Callable[[str], Server], names: Callable[[str], str], name: str
+) -> None:
+    assert run(session_server(name), "namespaced_reply", names("py")) == {
+        "reply": "answer",
+        "topics": True,
+        "dropped": True,
+    }
+
+
+def test_the_namespace_beside_the_names_hurts_nobody(side: Server, names: Callable[[str], str]) -> None:
+    assert run(side, "namespaced_v2", names("py")) == {"topics": [True]}
+
+
+@pytest.mark.parametrize("name", RECALLING)
+def test_a_timed_message_is_taken_back(
+    fresh_server: Callable[..., Server], names: Callable[[str], str], name: str
+) -> None:
+    server = fresh_server(name, broker_conf={"recallMessageEnable": True})
+    assert run(server, "recall", names("py"), program=ONLY_5X) == {
+        "recalled": True,
+        "handles": [True, True],
+        "seen": ["kept"],
+        "refused": "recall handle is invalid",
+    }
+
+
+@pytest.mark.parametrize("name", ENDING_TRANSACTIONS)
+def test_traces_are_those_of_the_official_client(
+    session_server: Callable[[str], Server], names: Callable[[str], str], name: str
+) -> None:
+    """The same exchange by the official 5.5.0 client and by ours leaves the same records, but for times and ids."""
+    server = session_server(name)
+    java, python = names("java"), names("py")
+    finished = server.programs.run_java(compile_java("5.5", TRACED), java)
+    assert finished.code == 0, finished.output
+    run(server, "traced", python)
+    recorded = {prefix: run(server, "traces_of", prefix) for prefix in (java, python)}
+    ours = normalized(recorded[python]["records"], python)
+    assert ours == normalized(recorded[java]["records"], java)
+    # 4.9 stores no region with a message, and a consumption without one is not traced.
+    consumed = {"SubBefore", "SubAfter"} if name != "official-4.9" else set()
+    assert {record[0] for record in ours} == {"Pub", "EndTransaction", *consumed}
+    assert any("k1" in keys for keys in recorded[python]["keys"])
+
+
+TIMES: Final = {
+    "Pub": {1: "time", 10: "cost"},
+    "SubBefore": {1: "time"},
+    "SubAfter": {3: "cost", 7: "time"},
+    "EndTransaction": {1: "time"},
+}
+IDS: Final = {"Pub": (5, 12), "SubBefore": (4, 5), "SubAfter": (1, 2), "EndTransaction": (5, 10)}
+
+
+def normalized(records: list[list[str]], prefix: str) -> list[list[str]]:
+    """Sorted, without times, costs, ids and the prefix; ids that must be there are checked for their length."""
+    found = []
+    for record in records:
+        kind, *_ = fields = [field.replace(prefix, "") for field in record]
+        for index, word in TIMES[kind].items():
+            assert fields[index].isdigit()
+            fields[index] = word
+        for index in IDS[kind]:
+            fields[index] = f"id of {len(fields[index])}"
+        found.append(fields)
+    return sorted(found)
+
+
+@pytest.fixture(params=POPPING)
+def popping(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+    """Brokers that pop."""
+    return session_server(request.param)
+
+
+def test_pop(popping: Server, names: Callable[[str], str]) -> None:
+    assert run(popping, "pop", names("py"), program=ONLY_5X) == {
+        "distinct": 40,
+        "repeated": ["7"],
+        "tries": [0, 1],
+        "topics": [True],
+        "popped": [-1],
+        "waiting": [0],
+    }
+
+
+def test_pop_in_batches_and_back_to_pull(popping: Server, names: Callable[[str], str]) -> None:
+    assert run(popping, "pop_batches", names("py"), program=ONLY_5X) == {"together": True, "repeated": 0}
+
+
+def test_the_broker_assigns(popping: Server, names: Callable[[str], str]) -> None:
+    assert run(popping, "broker_assigns", names("py"), program=ONLY_5X) == {"queues": 4, "both": True}

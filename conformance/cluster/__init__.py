@@ -1,0 +1,1 @@
+"""Several servers: registration at name servers, master and slave."""

@@ -1,0 +1,134 @@
+"""Fixtures: one running server of each side for the whole session, and fresh ones for tests that must own
+theirs.
+
+    side             runs the test three times: on ours, on official 4.9.7 and on official 5.5.0
+    chosen_side      ours; with POCKETMQ_INTEROP_ALL=1 all three
+    ours             our server alone; official: make an OfficialServer of a version
+    fresh_server     make a server of a side with settings of its own; closed after the test
+
+Servers of a session are shared: a test takes topic and group names of its own (fixture `names`) and stops
+none of them.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.official import jars
+from conformance.official.servers import OfficialServer
+from conformance.on_demand import ON_DEMAND, leave_out
+from conformance.servers import namespaces
+from conformance.servers.our_server import OurServer
+from conformance.servers.server import Server
+
+HERE = Path(__file__).parent
+SIDES = ("ours", "official-4.9", "official-5.5")
+CHOSEN_SIDES = ("ours", *(pytest.param(side, marks=ON_DEMAND) for side in SIDES[1:]))
+TEST_TIMEOUT_S = 180
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("interop")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
+    config.hook.pytest_deselected(items=list(leave_out(items)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker plays a file, and one all examples: what shares servers that are dear to open stays together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file.rpartition("/")[0] if "/examples/" in file else file
+
+    return ByServers(config, log)
+
+
+@pytest.fixture(scope="session")
+def peers() -> None:
+    """Skips where Java, Maven, the jars or network namespaces are missing; fetches the jars if need be."""
+    reason = jars.why_unavailable() or namespaces.why_unavailable()
+    if reason:
+        pytest.skip(reason)
+    try:
+        for version in jars.VERSIONS:
+            jars.jars(version)
+    except jars.PeersUnavailable as unavailable:
+        pytest.skip(str(unavailable))
+
+
+def make_server(side: str, home: Path, **options: Any) -> Server:
+    if side == "ours":
+        return OurServer(home, **options)
+    return OfficialServer(side.removeprefix("official-"), home, **options)
+
+
+@pytest.fixture(scope="session")
+def session_server(
+    peers: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Server]]:
+    """The one server of a side that the session shares, started at its first use."""
+    servers: dict[str, Server] = {}
+
+    def get(side: str) -> Server:
+        if side not in servers:
+            server = make_server(side, tmp_path_factory.mktemp(side))
+            server.__enter__()
+            servers[side] = server
+        return servers[side]
+
+    yield get
+    for server in servers.values():
+        server.close()
+
+
+@pytest.fixture(params=SIDES)
+def side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+    return session_server(request.param)
+
+
+@pytest.fixture(params=CHOSEN_SIDES)
+def chosen_side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+    return session_server(request.param)
+
+
+@pytest.fixture
+def ours(session_server: Callable[[str], Server]) -> Server:
+    return session_server("ours")
+
+
+@pytest.fixture
+def official(session_server: Callable[[str], Server]) -> Callable[[str], Server]:
+    """official("4.9") or official("5.5")."""
+    return lambda version: session_server(f"official-{version}")
+
+
+@pytest.fixture
+def fresh_server(peers: None, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """fresh_server(side, **options of OurServer or OfficialServer): started, closed after the test."""
+    made: list[Server] = []
+
+    def make(side: str, **options: Any) -> Server:
+        server = make_server(side, tmp_path / f"{len(made)}-{side}", **options)
+        made.append(server)
+        server.start()
+        return server
+
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def names() -> Callable[[str], str]:
+    """names("orders") is a topic or group name no other test uses."""
+    suffix = uuid.uuid4().hex[:8]
+    return lambda word: f"{word}_{suffix}"

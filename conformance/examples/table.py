@@ -1,0 +1,98 @@
+"""Every class with a main in the two example jars: which test or measurement plays it, or why nobody does.
+
+`ELSEWHERE` names the file, which must name the class; `REST` is played by `test_5_the_rest.py` itself. Jars: 4.7.0 for
+client 4.9.8, and 5.5.0.
+"""
+
+from dataclasses import dataclass
+
+PRODUCERS, BATCHES = "conformance/examples/world.py", "conformance/examples/test_2_batches.py"
+WAITING, RATIO = "conformance/waiting/test_waiting_examples.py", "bench/java_ratio.py"
+
+ELSEWHERE = {
+    "batch.SimpleBatchProducer": BATCHES,
+    "batch.SplitBatchProducer": BATCHES,
+    "benchmark.BatchProducer": RATIO,
+    "benchmark.Consumer": RATIO,
+    "benchmark.Producer": RATIO,
+    "benchmark.TransactionProducer": RATIO,
+    "broadcast.PushConsumer": PRODUCERS,
+    "filter.SqlFilterConsumer": "conformance/requests/test_sql.py",
+    "filter.SqlFilterProducer": "conformance/requests/test_sql.py",
+    "filter.TagFilterConsumer": PRODUCERS,
+    "filter.TagFilterProducer": PRODUCERS,
+    "lmq.LMQPushPopConsumer": "conformance/waiting/test_pop.py",
+    "operation.Consumer": PRODUCERS,
+    "operation.Producer": PRODUCERS,
+    "ordermessage.Consumer": PRODUCERS,
+    "ordermessage.Producer": PRODUCERS,
+    "quickstart.Consumer": PRODUCERS,
+    "quickstart.Producer": PRODUCERS,
+    "rpc.AsyncRequestProducer": WAITING,
+    "rpc.RequestProducer": WAITING,
+    "rpc.ResponseConsumer": WAITING,
+    "schedule.TimerMessageConsumer": WAITING,
+    "schedule.TimerMessageProducer": WAITING,
+    "simple.AsyncProducer": "conformance/examples/test_1_producers.py",
+    "simple.LitePullConsumerAssign": PRODUCERS,
+    "simple.LitePullConsumerSubscribe": PRODUCERS,
+    "simple.OnewayProducer": PRODUCERS,
+    "simple.PopConsumer": "conformance/waiting/test_pop.py",
+    "simple.Producer": PRODUCERS,
+    "simple.PullScheduleService": PRODUCERS,
+    "simple.PushConsumer": PRODUCERS,
+    "transaction.TransactionProducer": WAITING,
+}
+
+NOT_PLAYED = {
+    "benchmark.timer.TimerConsumer": "measures without end; timed messages are judged by schedule.Timer...",
+    "benchmark.timer.TimerProducer": "measures without end; timed messages are judged by schedule.Timer...",
+    "simple.AclClient": "has its author's key built in; the same hook signs in test_access.py",
+    "simple.PullConsumerTest": "names its author's broker",
+    "tracemessage.OpenTracingProducer": "wants a tracer of another project",
+    "tracemessage.OpenTracingPushConsumer": "wants a tracer of another project",
+    "tracemessage.OpenTracingTransactionProducer": "wants a tracer of another project",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """An example, and what it prints so often when all went well. Producers stand before their consumers."""
+
+    name: str
+    pattern: str
+    count: int
+    clients: tuple[str, ...] = ("4.9", "5.5")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SENT = r"sendStatus=SEND_OK, msgId="
+RECEIVED = r"Receive New Messages: \[MessageExt"
+NEW = ("5.5",)
+REST = (
+    Row("namespace.ProducerWithNamespace", r"send success, misId is:", 100),
+    Row("namespace.PushConsumerWithNamespace", r"MsgId is:\w+, reconsumeTimes is:0$", 100),
+    # It stays 20 s at the end of each queue.
+    Row("namespace.PullConsumerWithNamespace", r"^Topic is:\w+, msgId is:\w+$", 25),
+    Row("tracemessage.TraceProducer", SENT, 128),
+    Row("tracemessage.TracePushConsumer", RECEIVED, 128),
+    Row("openmessaging.SimplePushConsumer", r"^Consumer startup OK", 1),
+    Row("openmessaging.SimpleProducer", r"^Send \w+ message OK", 3),
+    Row("openmessaging.SimplePullConsumer", r"^Received one message: \w+", 1),
+    Row(
+        "schedule.ScheduledMessageConsumer", r"^", 0, NEW
+    ),  # started before them, for it prints how late they are
+    Row("schedule.ScheduledMessageProducer", SENT, 100, NEW),
+    Row("schedule.ScheduledMessageConsumer", r"Receive message\[msgId=\w+ \d+ +ms later\]", 100, NEW),
+    Row("lmq.LMQProducer", SENT, 128, NEW),
+    Row("lmq.LMQPushConsumer", RECEIVED, 128, NEW),
+    Row("lmq.LMQPullConsumer", r"Pull New Messages: MessageExt", 32, NEW),
+    Row("simple.LitePullConsumerAssignWithSubExpression", r"UNIQ_KEY=", 100, NEW),
+    # That of 4.7.0 reads the topic named after the broker, in which there is nothing.
+    Row("simple.PullConsumer", r"pullStatus=NO_NEW_MSG", 1, ("4.9",)),
+    Row("simple.TestProducer", r"^MessageExt \[.*topic='TopicTest1'", 1, ("4.9",)),
+)
+COMMITS = "simple.PullConsumer"
+"""That of 5.5.0 prints nothing: it commits what it read of TopicTest."""

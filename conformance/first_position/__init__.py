@@ -1,0 +1,1 @@
+"""Where a consumer without a stored offset begins: the project's promise, as rows and with Java consumers."""

@@ -1,0 +1,229 @@
+"""Where a consumer group starts: the same questions to ours and to the official brokers of both lines, and official
+push consumers that really start there.
+
+The questions are `first_position_rows.py` and `first_position_old_rows.py`, the consumers are
+`first_position_consumers.py`. Expectations are what the official brokers answer here, in the same run. Ours stands on
+the residency of the official one: by distance in the 4.9 line, always hot in 5.5.0 on Java 17 and later; what ours
+does by default is at the end.
+"""
+
+import contextlib
+import datetime
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from conformance.conftest import make_server
+from conformance.first_position.first_position_consumers import (
+    CLIENTS,
+    PHASES,
+    Consumers,
+    expected,
+    fill_first_batches,
+    fill_second_batches,
+    send_markers,
+    time_between,
+    topic_name,
+)
+from conformance.first_position.first_position_old_rows import (
+    COLD_ROWS,
+    GONE,
+    HISTORY_ROWS,
+    TRIMMED,
+    fill_history,
+)
+from conformance.first_position.first_position_rows import ROWS, UNKNOWN, ZERO, Place, Row
+from conformance.servers.our_server import OurServer
+from conformance.servers.raw_client import RawClient, wait_until
+from conformance.servers.server import Server
+
+SIDES = ("ours-4.9", "official-4.9", "ours-5.5", "official-5.5")
+SMALL_LOG = {
+    "mappedFileSizeCommitLog": 1 << 20,
+    "mappedFileSizeConsumeQueue": 6000,
+    "fileReservedTime": 0,
+    "deleteWhen": f"{(datetime.datetime.now().hour + 12) % 24:02}",
+    "cleanResourceInterval": 1000,
+}
+MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
+DELETE_EXPIRED_COMMITLOG = 329
+HISTORY_TIMEOUT_S = 120.0
+"""Official brokers look for expired files from 60 s after their start on."""
+
+
+def start(side: str, home: Path) -> Server:
+    if side == "ours-4.9":
+        server: Server = OurServer(home, emulate="4.9", broker_conf=SMALL_LOG)
+    elif side == "ours-5.5":
+        server = OurServer(home, emulate="5", broker_conf={**SMALL_LOG, "residency": "always-hot"})
+    else:
+        server = make_server(side, home, broker_conf=SMALL_LOG)
+    with contextlib.ExitStack() as unfinished:
+        unfinished.enter_context(server)
+        client = unfinished.enter_context(RawClient(server))
+        trimmed, gone = (
+            [kind, *(topic_name(kind, "history", version) for version in CLIENTS)] for kind in (TRIMMED, GONE)
+        )
+        fill_history(client, trimmed, gone)
+        fill_first_batches(client)
+        assert client.call(DELETE_EXPIRED_COMMITLOG).code == 0
+        unfinished.pop_all()
+    return server
+
+
+@pytest.fixture(scope="module")
+def servers(
+    request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Server]]:
+    """All sides at once, and only those that chosen tests ask for."""
+    wanted = [side for side in SIDES if any(f"[{side}" in item.name for item in request.session.items)]
+    folder = tmp_path_factory.mktemp("first_position")
+    with contextlib.ExitStack() as started, ThreadPoolExecutor() as pool:
+        starts = {side: pool.submit(start, side, folder / side) for side in wanted}
+        for begun in starts.values():
+            if begun.exception() is None:
+                started.callback(begun.result().close)
+        yield {side: begun.result() for side, begun in starts.items()}
+
+
+@pytest.fixture(params=SIDES)
+def side(request: pytest.FixtureRequest, servers: dict[str, Server]) -> Server:
+    return servers[request.param]
+
+
+@pytest.fixture
+def place(side: Server, names: Callable[[str], str]) -> Iterator[Place]:
+    with RawClient(side) as client:
+        yield Place(client, names("group"), names("topic"))
+
+
+@pytest.fixture
+def all_cold(place: Place) -> Iterator[None]:
+    """The broker counts no message as in memory."""
+    place.client.update_setting(MEMORY_RATIO, 0)
+    yield
+    place.client.update_setting(MEMORY_RATIO, 40)
+
+
+@pytest.fixture
+def history_deleted(side: Server) -> None:
+    """The first log file is gone, and the queues know."""
+    with RawClient(side) as client:
+        wait_until(
+            lambda: client.min_offset(TRIMMED, 0) == 5,
+            "the first log file was never deleted",
+            HISTORY_TIMEOUT_S,
+        )
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_answer_of_the_table(place: Place, row: Row) -> None:
+    row.prepare(place)
+    assert place.ask() == row.expected(place.client.server.emulates)
+
+
+@pytest.mark.usefixtures("all_cold")
+@pytest.mark.parametrize("row", COLD_ROWS.values(), ids=COLD_ROWS)
+def test_answer_where_the_first_message_is_not_in_memory(place: Place, row: Row) -> None:
+    row.prepare(place)
+    assert place.ask() == row.expected(place.client.server.emulates)
+
+
+@pytest.mark.parametrize("version", CLIENTS)
+def test_official_consumers_start_there(side: Server, version: str) -> None:
+    with RawClient(side) as client, Consumers(side, version) as consumers:
+        between_s = time_between(client)
+        fill_second_batches(client, version)
+        tables = {phase: expected(side.emulates, phase, version) for phase in PHASES}
+        consumers.start("hot", between_s, tables["hot"])
+        client.update_setting(MEMORY_RATIO, 0)
+        consumers.start("cold", between_s, tables["cold"])
+        client.update_setting(MEMORY_RATIO, 40)
+        for phase, table in tables.items():
+            send_markers(client, phase, version, table)
+        for phase, table in tables.items():
+            assert consumers.first_offsets(phase, table) == table
+
+
+@pytest.mark.usefixtures("history_deleted")
+@pytest.mark.parametrize("row", HISTORY_ROWS.values(), ids=HISTORY_ROWS)
+def test_answer_after_history_was_deleted(place: Place, row: Row) -> None:
+    row.prepare(place)
+    assert place.ask() == row.expected(place.client.server.emulates)
+
+
+# Offset pulled -> response code, nextBeginOffset, remark.
+PULLS_OF_TRIMMED = {
+    0: (21, "5", "OFFSET_TOO_SMALL"),
+    4: (21, "5", "OFFSET_TOO_SMALL"),
+    5: (0, "10", "FOUND"),
+    10: (19, "10", "OFFSET_OVERFLOW_ONE"),
+    11: (21, "10", "OFFSET_OVERFLOW_BADLY"),
+}
+PULLS_OF_GONE = {
+    "4.9": {
+        0: (20, "5", "MESSAGE_WAS_REMOVING"),
+        4: (20, "5", "MESSAGE_WAS_REMOVING"),
+        5: (19, "5", "OFFSET_OVERFLOW_ONE"),
+        6: (21, "5", "OFFSET_OVERFLOW_BADLY"),
+    },
+    "5.5": {
+        0: (21, "5", "OFFSET_TOO_SMALL"),
+        4: (21, "5", "OFFSET_TOO_SMALL"),
+        5: (19, "5", "OFFSET_OVERFLOW_ONE"),
+        6: (21, "5", "OFFSET_OVERFLOW_BADLY"),
+    },
+}
+
+
+@pytest.mark.usefixtures("history_deleted")
+def test_queues_after_history_was_deleted(place: Place) -> None:
+    client, is_49 = place.client, place.is_49
+    hour_ago, in_an_hour = (int(time.time() + seconds) * 1000 for seconds in (-3600, 3600))
+
+    def pulls(topic: str, offsets: dict[int, tuple[int, str, str]]) -> dict[int, tuple[int, str, str]]:
+        replies = {offset: client.pull(place.group, topic, 0, offset) for offset in offsets}
+        return {
+            at: (reply.code, reply.fields["nextBeginOffset"], reply.remark) for at, reply in replies.items()
+        }
+
+    def numbers(topic: str) -> tuple[int, ...]:
+        found = [client.search_offset(topic, 0, moment) for moment in (hour_ago, in_an_hour)]
+        return client.min_offset(topic, 0), client.max_offset(topic, 0), *found
+
+    client.update_group(place.group)
+    # 4.9: the message nearest in time; a queue of which nothing is left keeps its min offset
+    assert numbers(TRIMMED) == (5, 10, 5, 9 if is_49 else 10)
+    assert numbers(GONE) == ((0, 5, 0, 0) if is_49 else (5, 5, 5, 5))
+    assert pulls(TRIMMED, PULLS_OF_TRIMMED) == PULLS_OF_TRIMMED
+    table = PULLS_OF_GONE[client.server.emulates]
+    assert pulls(GONE, table) == table
+
+
+@pytest.mark.usefixtures("history_deleted")
+@pytest.mark.parametrize("version", CLIENTS)
+def test_official_consumers_start_after_deleted_history(side: Server, version: str) -> None:
+    table = expected(side.emulates, "history", version)
+    with RawClient(side) as client, Consumers(side, version) as consumers:
+        consumers.start("history", time.time() + 3600, table)
+        send_markers(client, "history", version, table)
+        assert consumers.first_offsets("history", table) == table
+
+
+@pytest.mark.parametrize("emulate", ["4.9", "5"])
+def test_ours_forgets_by_distance_from_the_log_end(fresh_server: Callable[..., Server], emulate: str) -> None:
+    """Ours by default: a first message is hot until 30 % of memory lies behind it, in both lines."""
+    server = fresh_server("ours", emulate=emulate, broker_conf={"memorySizeBytes": 10_000})
+    with RawClient(server) as client:
+        place = Place(client, "group", "young")
+        place.make_topic(messages=1, queues=1)
+        assert place.ask() == ZERO
+        client.fill("other", [0], 1, bytes(2_000))
+        assert place.ask() == ZERO
+        client.fill("other", [0], 1, bytes(2_000))
+        assert place.ask() == UNKNOWN
+        place.commit(0)
+        assert place.ask() == ZERO

@@ -1,0 +1,1 @@
+"""What records `tests/golden` from official programs: `make golden`."""

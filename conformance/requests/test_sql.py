@@ -1,0 +1,138 @@
+"""SQL92 filters on ours, on official 4.9.7 and on official 5.5.0, and the official examples that use them."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pocketmq.protocol.message.record import decode_records
+
+from conformance.servers.raw_client import RawClient
+from conformance.servers.remoting import Reply
+from conformance.servers.server import Server
+
+ON = {"enablePropertyFilter": True}
+
+
+@pytest.fixture(scope="module", params=("ours", "ours-as-4.9", "official-4.9", "official-5.5"))
+def server(
+    request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    from conformance.conftest import make_server
+
+    side, _, emulate = request.param.partition("-as-")
+    options: dict[str, Any] = {"emulate": emulate} if emulate else {}
+    with make_server(side, tmp_path_factory.mktemp(request.param), broker_conf=ON, **options) as made:
+        yield made
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[RawClient]:
+    with RawClient(server) as made:
+        yield made
+
+
+@pytest.fixture
+def topic(client: RawClient, names: Callable[[str], str]) -> str:
+    """Four messages of one queue, property n from 0 to 3."""
+    name = names("sql")
+    client.update_topic(name, 1)
+    for number in range(4):
+        client.send(name, 0, f"m{number}".encode(), {"n": str(number), "WAIT": "true"})
+    client.settle(name, 0, 4)
+    return name
+
+
+def subscription(topic: str, expression: str, version: int = 7, kind: str = "SQL92") -> dict[str, object]:
+    return {"topic": topic, "subString": expression, "expressionType": kind, "subVersion": version}
+
+
+def join(client: RawClient, group: str, *subscriptions: dict[str, object]) -> None:
+    consumer = {"groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    consumer |= {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "unitMode": False}  # type: ignore[dict-item]
+    data = {**consumer, "subscriptionDataSet": subscriptions}
+    body = {"clientID": group, "consumerDataSet": [data], "producerDataSet": []}
+    assert client.call(34, json.dumps(body).encode()).code == 0
+
+
+def pull(client: RawClient, group: str, topic: str, **changes: object) -> Reply:
+    fields: dict[str, object] = {"consumerGroup": group, "topic": topic, "queueId": 0, "queueOffset": 0}
+    fields |= {"maxMsgNums": 32, "sysFlag": 0, "commitOffset": 0, "suspendTimeoutMillis": 0, "subVersion": 7}
+    return client.call(11, b"", **{**fields, **changes})
+
+
+def bodies(reply: Reply) -> list[str]:
+    return [bytes(record.body).decode() for record in decode_records(reply.body)]
+
+
+def check(client: RawClient, data: dict[str, object]) -> tuple[int, str]:
+    body = {"clientId": "c", "group": "g", "subscriptionData": data}
+    reply = client.call(46, json.dumps(body).encode())
+    return reply.code, reply.remark or ""
+
+
+def test_pulls_filter_by_what_the_group_registered(
+    client: RawClient, names: Callable[[str], str], topic: str
+) -> None:
+    group = names("group")
+    join(client, group, subscription(topic, "n > 1"))
+    assert bodies(pull(client, group, topic)) == ["m2", "m3"]
+    assert pull(client, group, topic, subVersion=8).code == 25
+    join(client, group, subscription(topic, "n < 1", 8))
+    assert bodies(pull(client, group, topic, subVersion=8)) == ["m0"]
+    join(client, group, subscription(topic, "n <", 9))
+    refused = pull(client, group, topic, subVersion=9)
+    assert (refused.code, refused.remark) == (
+        27,
+        "The broker's consumer filter data is not exist!Your expression may be wrong!",
+    )
+
+
+def test_a_pull_filters_by_its_own_expression(
+    client: RawClient, names: Callable[[str], str], topic: str
+) -> None:
+    def pulled(expression: str, kind: str = "SQL92") -> Reply:
+        return pull(client, group, topic, sysFlag=4, subscription=expression, expressionType=kind)
+
+    group = names("own")
+    client.update_group(group)
+    assert bodies(pulled("n BETWEEN 1 AND 2")) == ["m1", "m2"]
+    none = pulled("n > 7")
+    assert (none.code, none.fields["nextBeginOffset"]) == (20, "4")
+    assert len(bodies(pulled("n >"))) == 4  # what cannot be compiled filters nothing
+    assert len(bodies(pulled("n > 1", "XPATH"))) == 4
+    assert pulled("").code == 23
+
+
+def test_46_compiles_the_expression(client: RawClient, names: Callable[[str], str], server: Server) -> None:
+    topic = names("checked")
+    assert check(client, subscription(topic, "n > 1"))[0] == 0
+    assert check(client, subscription(topic, "n >"))[0] == 23
+    code, remark = check(client, subscription(topic, "n > 1", kind="XPATH"))
+    assert (code, "FilterFactory.get(String)" in remark) == (23, True)
+    # A name like any other in 4.9: the expression ends before it, at something that is no truth value.
+    contains = check(client, subscription(topic, "n = 1 AND 'x' CONTAINS 'x'"))[0]
+    assert contains == (0 if server.emulates == "5.5" else 23)
+
+
+def test_without_the_switch_sql_is_refused(
+    session_server: Callable[[str], Server], names: Callable[[str], str]
+) -> None:
+    remark = "The broker does not support consumer to filter message by SQL92"
+    server = session_server("ours")
+    with RawClient(server) as client:
+        topic, group = names("off"), names("off_group")
+        client.update_topic(topic, 1)
+        client.update_group(group)
+        assert check(client, subscription(topic, "n > 1")) == (1, remark)
+        reply = pull(client, group, topic, sysFlag=4, subscription="n > 1", expressionType="SQL92")
+        assert (reply.code, reply.remark) == (1, remark)
+
+
+@pytest.mark.parametrize("version", ["4.9", "5.5"])
+def test_the_sql_examples_find_what_they_want(server: Server, version: str) -> None:
+    consumer = server.programs.start_example(version, "filter.SqlFilterConsumer")
+    consumer.wait_for("Consumer Started", timeout=60)
+    server.programs.run_example(version, "filter.SqlFilterProducer", timeout=60)
+    consumer.wait_for("Receive New Messages", timeout=60)
+    consumer.stop()

@@ -1,0 +1,90 @@
+"""PocketMQ as a user starts it: `python -m pocketmq.broker` as a subprocess, in a namespace of its own."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from conformance.servers.namespaces import Namespace
+from conformance.servers.processes import Running
+from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
+
+READY = r"\ANAMESRV_ADDR=(\S+):(\d+)$"
+READY_TIMEOUT_S = 15.0
+
+
+class OurServer(Server):
+    """PocketMQ's name server and broker on the official ports.
+
+    broker_conf holds broker.conf keys (given as --set), options further words of `pocketmq serve`.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        emulate: str = "5",
+        namespace: Namespace | None = None,
+        broker_conf: Mapping[str, object] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        super().__init__(home, namespace)
+        self.side = "ours"
+        self.emulates = "4.9" if emulate == "4.9" else "5.5"
+        self.broker_conf = {"emulate": emulate, **(broker_conf or {})}
+        self.options = tuple(options)
+        self.process: Running | None = None
+        self._starts = 0
+        self._stopped = True
+
+    def start(self) -> None:
+        settings = [
+            word for key, value in self.broker_conf.items() for word in ("--set", f"{key}={_text(value)}")
+        ]
+        ports = ["--port", str(BROKER_PORT), "--namesrv-port", str(NAME_SERVER_PORT)]
+        self._starts += 1  # a log per start: the words of an earlier life must not be taken for this one's
+        self.process = Running(
+            self.namespace,
+            [
+                sys.executable,
+                "-m",
+                "pocketmq.broker",
+                "--store",
+                str(self.store),
+                *ports,
+                *settings,
+                *self.options,
+            ],
+            self.home / "run" / f"pocketmq-{self._starts}.out",
+            name="pocketmq serve",
+            separate_errors=True,
+        )
+        self._stopped = False
+        self.process.wait_for(READY, READY_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """SIGTERM; raises AssertionError when the exit code is not 0, also where it had ended by itself before."""
+        if self.process is None or self._stopped:
+            return
+        self._stopped = True
+        code = self.process.stop()
+        if code != 0:
+            raise self.process.failed(f"exited with {code}, not with 0 after SIGTERM")
+
+    def process_errors(self) -> str:
+        """What it logged in this life."""
+        assert self.process is not None
+        return self.process.errors
+
+    def end(self) -> None:
+        """Every test session also proves that our server stops cleanly."""
+        self.stop()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self._stopped = True
+            self.process.kill()
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

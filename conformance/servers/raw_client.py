@@ -1,0 +1,221 @@
+"""A client made of single requests, for tests that prepare a state frame by frame and ask what came of it.
+
+One connection, one method a request, no state beyond the connection; what a method does not say goes on the wire
+as the official Java client would say it. Answers are `Reply` values as they came: a refusal is an answer. The frames
+themselves are in `remoting.py`.
+"""
+
+import json
+import struct
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+
+from conformance.servers import remoting
+from conformance.servers.remoting import Reply
+from conformance.servers.server import BROKER_PORT, Server
+
+CLIENT_VERSION = {"4.9": 409, "5.5": 513}
+"""V4_9_8 and V5_5_0."""
+SETTLE_TIMEOUT_S = 20.0
+BUSY = (2, 10)
+"""SYSTEM_BUSY and FLUSH_DISK_TIMEOUT: a loaded official broker refuses, and is asked again."""
+
+
+def property_text(properties: Mapping[str, str]) -> str:
+    """The stored form: name, 0x01, value, 0x02."""
+    return "".join(f"{name}\x01{value}\x02" for name, value in properties.items())
+
+
+class RawClient:
+    """Requests on one connection to a server's broker. Use it as a context manager."""
+
+    def __init__(self, server: Server, group: str = "raw_producer", port: int = BROKER_PORT) -> None:
+        self.server = server
+        self.group = group
+        self._connection = server.namespace.connect(port, timeout=30)
+        self._version = CLIENT_VERSION[server.emulates]
+
+    def __enter__(self) -> "RawClient":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def call(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        return remoting.call(self._connection, code, fields, body, self._version)
+
+    def call_unless_busy(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        """`call`, and again for as long as the broker says it is busy."""
+        deadline = time.monotonic() + SETTLE_TIMEOUT_S
+        while (reply := self.call(code, body, **fields)).code in BUSY and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return reply
+
+    def _must(self, code: int, body: bytes = b"", **fields: object) -> Reply:
+        """`call` for steps that must succeed."""
+        reply = self.call_unless_busy(code, body, **fields)
+        assert reply.code == 0, f"{code} {fields}: {reply}"
+        return reply
+
+    # -- topics, groups, settings
+
+    def update_topic(self, topic: str, queues: int, perm: int = 6, *, order: bool = False) -> None:
+        self._must(
+            17,
+            topic=topic,
+            defaultTopic="TBW102",
+            readQueueNums=queues,
+            writeQueueNums=queues,
+            perm=perm,
+            topicFilterType="SINGLE_TAG",
+            topicSysFlag=0,
+            order=order,
+        )
+
+    def update_group(self, group: str) -> None:
+        self._must(200, json.dumps({"groupName": group, "consumeEnable": True}).encode())
+
+    def update_setting(self, key: str, value: object) -> None:
+        self._must(25, f"{key}={value}\n".encode())
+
+    # -- messages
+
+    def send(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes,
+        properties: Mapping[str, str] | None = None,
+        *,
+        born_ms: int | None = None,
+    ) -> Reply:
+        """SEND_MESSAGE (10), repeated while the broker is busy."""
+        return self._must(
+            10,
+            body,
+            producerGroup=self.group,
+            topic=topic,
+            defaultTopic="TBW102",
+            defaultTopicQueueNums=4,
+            queueId=queue_id,
+            sysFlag=0,
+            bornTimestamp=int(time.time() * 1000) if born_ms is None else born_ms,
+            flag=0,
+            properties=property_text(properties or {"WAIT": "true"}),
+            reconsumeTimes=0,
+            unitMode=False,
+            batch=False,
+        )
+
+    def send_batch(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Iterable[tuple[bytes, Mapping[str, str]]],
+        *,
+        born_ms: int,
+    ) -> Reply:
+        """SEND_BATCH_MESSAGE (320), its header in the one-letter form.
+
+        An inner message: int32 size | magic | body CRC | flag | int32 + body | int16 + properties
+        """
+        parts = bytearray()
+        for body, properties in messages:
+            text = property_text(properties).encode()
+            rest = struct.pack(f">iiii{len(body)}sh{len(text)}s", 0, 0, 0, len(body), body, len(text), text)
+            parts += struct.pack(">i", 4 + len(rest)) + rest
+        return self._must(
+            320,
+            bytes(parts),
+            a=self.group,
+            b=topic,
+            c="TBW102",
+            d=4,
+            e=queue_id,
+            f=0,
+            g=born_ms,
+            h=0,
+            i="",
+            j=0,
+            k=False,
+            m=True,
+        )
+
+    def fill(self, topic: str, queues: Iterable[int], count: int, body: bytes = b"history") -> None:
+        """count messages to each queue; returns when all can be pulled."""
+        for queue_id in queues:
+            ends = [int(self.send(topic, queue_id, body).fields["queueOffset"]) + 1 for _ in range(count)]
+            self.settle(topic, queue_id, max(ends, default=0))
+
+    def settle(self, topic: str, queue_id: int, end: int) -> None:
+        """Official brokers acknowledge a send a little before the queue shows it."""
+        wait_until(
+            lambda: self.max_offset(topic, queue_id) >= end,
+            f"{topic} queue {queue_id} never reached {end}",
+        )
+
+    def pull(self, group: str, topic: str, queue_id: int, offset: int, *, commit: int | None = None) -> Reply:
+        """PULL_MESSAGE (11) that is never suspended; with `commit` it carries an offset to store."""
+        return self.call(
+            11,
+            consumerGroup=group,
+            topic=topic,
+            queueId=queue_id,
+            queueOffset=offset,
+            maxMsgNums=32,
+            sysFlag=4 if commit is None else 5,
+            commitOffset=0 if commit is None else commit,
+            suspendTimeoutMillis=0,
+            subscription="*",
+            subVersion=0,
+            expressionType="TAG",
+        )
+
+    # -- offsets
+
+    def query_offset(
+        self, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
+    ) -> Reply:
+        """QUERY_CONSUMER_OFFSET (14); None leaves the field out, as Java clients do."""
+        if set_zero_if_not_found is None:
+            return self.call(14, consumerGroup=group, topic=topic, queueId=queue_id)
+        return self.call(
+            14,
+            consumerGroup=group,
+            topic=topic,
+            queueId=queue_id,
+            setZeroIfNotFound=set_zero_if_not_found,
+        )
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> Reply:
+        return self.call(15, consumerGroup=group, topic=topic, queueId=queue_id, commitOffset=offset)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> Reply:
+        """INVOKE_BROKER_TO_RESET_OFFSET (222) of one queue to an offset; the 4.9 line reads the time alone."""
+        return self.call(
+            222, topic=topic, group=group, timestamp=0, isForce=True, queueId=queue_id, offset=offset
+        )
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        return int(self._must(30, topic=topic, queueId=queue_id, committed=True).fields["offset"])
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        return int(self._must(31, topic=topic, queueId=queue_id).fields["offset"])
+
+    def earliest_store_time(self, topic: str, queue_id: int) -> int:
+        """Of the oldest message of a queue, ms since 1970; -1 for an empty one."""
+        return int(self._must(32, topic=topic, queueId=queue_id).fields["timestamp"])
+
+    def search_offset(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        return int(self._must(29, topic=topic, queueId=queue_id, timestamp=timestamp_ms).fields["offset"])
+
+
+def wait_until(is_so: Callable[[], bool], otherwise: str, timeout: float = SETTLE_TIMEOUT_S) -> None:
+    """Poll for something another process does in its own time."""
+    deadline = time.monotonic() + timeout
+    while not is_so():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)

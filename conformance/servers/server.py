@@ -1,0 +1,89 @@
+"""What a test sees of a server, whichever it is: its network, its ports, and the Java programs beside it.
+
+`OfficialServer` (official/servers.py) and `OurServer` (our_server.py) are the two kinds.
+"""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+
+from conformance.official.programs import Programs
+from conformance.servers import remoting
+from conformance.servers.namespaces import Namespace
+
+NAME_SERVER_PORT = 9876
+BROKER_PORT = 10911
+NAMESRV_ADDR = f"127.0.0.1:{NAME_SERVER_PORT}"
+GET_BROKER_CLUSTER_INFO = 106
+
+
+class Server(ABC):
+    """A name server and a broker in one namespace, on the official ports. Start it, or use it as a context
+    manager.
+
+    `side` names it in test ids; `emulates` is "4.9" or "5.5", for expectations on which the two lines differ.
+    """
+
+    side: str
+    emulates: str
+
+    def __init__(self, home: Path, namespace: Namespace | None = None) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.store = home / "store"
+        self._own_namespace = namespace is None
+        self.namespace = Namespace() if namespace is None else namespace
+        self.programs = Programs(self.namespace, home / "programs", NAMESRV_ADDR)
+
+    @abstractmethod
+    def start(self) -> None:
+        """Return when both ports serve and the broker stands in the route table."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it as its operator would, keeping the store: `start` opens the same one again."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End it without warning, keeping the store."""
+
+    def end(self) -> None:
+        """How `close` ends it: by default without ceremony, for nobody will open the store again."""
+        self.kill()
+
+    def close(self) -> None:
+        """End it, and everything else in its namespace."""
+        try:
+            self.programs.close()
+            self.end()
+        finally:
+            if self._own_namespace:
+                self.namespace.close()
+
+    def call(
+        self, code: int, port: int = BROKER_PORT, body: bytes = b"", version: int = 0, **fields: object
+    ) -> remoting.Reply:
+        """One request on a connection of its own; header fields as keyword arguments as on the wire."""
+        with self.namespace.connect(port) as connection:
+            return remoting.call(connection, code, fields, body, version)
+
+    def has_broker(self, name: str = "broker-a") -> bool:
+        """Whether the name server knows that broker."""
+        try:
+            answer = self.call(GET_BROKER_CLUSTER_INFO, NAME_SERVER_PORT)
+        except OSError:
+            return False
+        return f'"{name}"'.encode() in answer.body
+
+    def __enter__(self) -> "Server":
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""One store directory, opened by official brokers and by ours in turns."""

@@ -1,0 +1,1 @@
+"""Messages that wait: delayed, timed, popped and half messages."""

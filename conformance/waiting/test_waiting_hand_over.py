@@ -1,0 +1,162 @@
+"""What one broker leaves waiting, the next one finishes on the same store: half messages and timed ones.
+
+The first broker takes half messages, of which it ends two and leaves one open, and timed messages, of which one has
+come; then it is stopped or killed. The second asks a producer about the open one alone, commits it, and delivers the
+timed ones that are left, each once: the one that came late at once, the others at their time; the recalled one never.
+"""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from pocketmq.protocol.message.topics import OP_HALF_TOPIC
+
+from conformance.conftest import make_server
+from conformance.examples.stored import stored
+from conformance.on_demand import chosen
+from conformance.servers.namespaces import Namespace
+from conformance.servers.our_server import OurServer
+from conformance.servers.raw_client import RawClient, wait_until
+from conformance.servers.remoting import Reply
+from conformance.servers.server import Server
+from conformance.waiting.producer_peer import CHECK_TRANSACTION_STATE, ProducerPeer
+from conformance.waiting.waiting_messages import (
+    COMMIT,
+    CONF,
+    GROUP,
+    ROLLBACK,
+    end,
+    send_half,
+    send_timed,
+    wait_for,
+)
+
+RECALL = 370
+LATE_MS, DUE_MS = 12_000, 45_000
+"""From the sends on: the first broker ends before the one, the second stands long before the other."""
+SETTLED_S = 3.0
+"""Enough for what a broker saves by itself (offsets and timer each second), so that a kill loses nothing."""
+TOPIC, TIMED = "HandedOver", "HandedOverTimed"
+STORE_CONF = {**CONF, "flushConsumerOffsetInterval": 1000, "transactionCheckInterval": 1500}
+
+Pair = tuple[str, str, str]
+"""Who leaves, how it ends, who finishes."""
+AT_ONCE = 3
+RUN_SECONDS = 600
+PAIRS: list[Pair] = chosen(
+    [
+        ("official-5.5", "kill", "ours-5"),
+        ("ours-5", "stop", "official-5.5"),
+        ("official-4.9", "kill", "ours-4.9"),
+        ("ours-4.9", "stop", "official-4.9"),
+    ],
+    [
+        ("official-5.5", "stop", "ours-5"),
+        ("ours-5", "kill", "official-5.5"),
+        ("ours-5", "kill", "ours-5"),
+    ],
+)
+
+
+def server_of(side: str, home: Path, namespace: Namespace) -> Server:
+    if side.startswith("ours"):
+        emulate = side.removeprefix("ours-")
+        return OurServer(home, emulate=emulate, namespace=namespace, broker_conf=STORE_CONF)
+    return make_server(side, home, namespace=namespace, broker_conf=STORE_CONF)
+
+
+@pytest.fixture(scope="module")
+def runs(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Pair, Future[None]]]:
+    """All pairs, some side by side: they mostly wait."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {pair: pool.submit(hand_over, pair, tmp_path_factory.mktemp("-".join(pair))) for pair in PAIRS}
+
+
+def leave_waiting(client: RawClient) -> int:
+    """Of each kind some; when the farthest timed message is due, in ms."""
+    client.update_topic(TOPIC, 4)
+    client.update_topic(TIMED, 4)
+    halves = {body: send_half(client, TOPIC, body, KEYS="k") for body in (b"committed", b"open", b"no")}
+    assert end(client, halves[b"committed"], COMMIT).code == 0
+    assert end(client, halves[b"no"], ROLLBACK).code == 0
+    # 5.5.0 notes ends in batches, each 3 s: before that a stop forgets them, too, and the next broker asks again.
+    wait_until(lambda: client.max_offset(OP_HALF_TOPIC, 0) > 0, "no end of a half message was ever noted")
+    if client.server.emulates == "4.9":
+        return 0
+    now_ms = int(time.time() * 1000)
+    for body, delay_ms in ((b"came", 1000), (b"late", LATE_MS), (b"due", DUE_MS), (b"gone", DUE_MS)):
+        reply = send_timed(client, TIMED, body, TIMER_DELIVER_MS=str(now_ms + delay_ms))
+    recalled = client.call(
+        RECALL, producerGroup=GROUP, topic=TIMED, recallHandle=reply.fields["recallHandle"]
+    )
+    assert recalled.code == 0
+    wait_for(client, TIMED, 1)
+    return now_ms + DUE_MS
+
+
+def delivered_before_ms(server: Server) -> int:
+    """How far the timer has come, as the file has it: a kill repeats what came since."""
+    path = server.store / "config" / "timercheck"
+    return int.from_bytes(path.read_bytes()[:8], "big") if path.exists() else 0
+
+
+def finish(server: Server, client: RawClient) -> None:
+    """Answer the broker's questions until nothing is open."""
+    with ProducerPeer(server, GROUP, "finisher@1") as producer:
+        question = producer.next(CHECK_TRANSACTION_STATE)
+        (message,) = stored(question.body)
+        assert (message.topic, message.body) == (TOPIC, b"open"), "nobody asks about what was ended"
+        half = Reply(
+            0,
+            "",
+            {
+                "queueOffset": question.fields["tranStateTableOffset"],
+                "msgId": question.fields["offsetMsgId"],
+            },
+        )
+        assert end(client, half, COMMIT, fromTransactionCheck=True).code == 0
+
+
+@pytest.mark.timeout(RUN_SECONDS)
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_the_next_broker_finishes_what_was_left_waiting(runs: dict[Pair, Future[None]], pair: Pair) -> None:
+    runs[pair].result()
+
+
+def hand_over(pair: Pair, home: Path) -> None:
+    """One pair from beginning to end; raises what is wrong with it."""
+    with Namespace() as namespace:
+        _hand_over(pair, home, namespace)
+
+
+def _hand_over(pair: Pair, home: Path, namespace: Namespace) -> None:
+    first, ending, second = pair
+    before = server_of(first, home / "before", namespace)
+    with before, RawClient(before) as client:
+        due_ms = leave_waiting(client)
+        time.sleep(SETTLED_S)
+        if due_ms:
+            wait_until(
+                lambda: delivered_before_ms(before) > time.time() * 1000 - 3000, "the timer is not saved"
+            )
+        before.stop() if ending == "stop" else before.kill()
+    after = server_of(second, home / "after", namespace)
+    shutil.move(before.store, after.store)
+    while due_ms and time.time() * 1000 < due_ms - DUE_MS + LATE_MS + 2000:  # the one called late is late now
+        time.sleep(0.1)
+    with after, RawClient(after) as client:
+        finish(after, client)
+        seen = wait_for(client, TOPIC, 2)
+        assert Counter(message.body for message in seen) == {b"committed": 1, b"open": 1}
+        assert all(message.properties["KEYS"] == "k" for message in seen)
+        if due_ms:
+            timed = wait_for(client, TIMED, 3, timeout=120)
+            assert [message.body for message in timed] == [b"came", b"late", b"due"]
+            assert due_ms <= int(timed[2].properties["TIMER_DEQUEUE_MS"])
+        time.sleep(2.0)  # nothing comes twice
+        assert client.max_offset(TOPIC, 1) == 2
+        assert client.max_offset(TIMED, 1) == (3 if due_ms else 0)
