@@ -25,7 +25,7 @@ AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts unit slow \
-	spark spark-all interop interop-all bench torture soak soak-tests pins golden clean
+	spark spark-all interop interop-all bench torture soak soak-tests pictures pins golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -143,6 +143,9 @@ soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 golden: $(STAMP) ## record tests/golden again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
+
+pictures: $(STAMP) ## the pictures of the documents, from what the program prints
+	$(BIN)/python docs/pictures/draw.py
 
 pins: $(SPARK) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

@@ -4,12 +4,10 @@ A recall is stored as a message of its own, for the same moment and with TIMER_D
 to take back shows then. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
 """
 
-import base64
-import binascii
-
-import msgspec
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import PERM_WRITE
+from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_handle
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -24,22 +22,12 @@ from ..storing.stored_properties import stored_properties
 from .timer_sends import deletion_key, time_if_asked
 
 _UNAVAILABLE = "recall failed, broker service not available"
-_INVALID = "recall handle is invalid"
 _RECALL_TAG = "_RECALL_TAG_"
 _BUCKETS = 16
 """The official broker makes this map itself, smaller than that of a message it was sent."""
 
 
-class RecallHandle(msgspec.Struct, frozen=True):
-    """What a send answered for a timed message (RecallMessageHandle.HandleV1)."""
-
-    topic: str
-    broker_name: str
-    deliver_ms: str
-    unique_id: str
-
-
-@handles(RecallMessage)
+@handles(RecallMessage, only_in=5)
 def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
@@ -48,7 +36,7 @@ def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer
     except BrokerError as error:
         return Answer(code=error.code, remark=error.remark, fields=_region(broker))
     return Answer(
-        reply=RecallMessageReply(msg_id=handle.unique_id), remark=UNSET_REMARK, fields=_region(broker)
+        reply=RecallMessageReply(msg_id=handle.message_id), remark=UNSET_REMARK, fields=_region(broker)
     )
 
 
@@ -70,9 +58,10 @@ def _checked_handle(broker: Broker, request: RecallMessage) -> RecallHandle:
     if broker.topics.find(request.topic) is None:
         remark = f"recall failed, the topic[{request.topic}] not exist"
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
-    handle = decode_handle(request.recall_handle)
-    if handle is None:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _INVALID)
+    try:
+        handle = decode_recall_handle(request.recall_handle)
+    except BodyError as error:
+        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
     if handle.topic != request.topic:
         raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
     if handle.broker_name != config.broker_name:
@@ -84,22 +73,12 @@ def _checked_handle(broker: Broker, request: RecallMessage) -> RecallHandle:
     return handle
 
 
-def decode_handle(text: str) -> RecallHandle | None:
-    """None for what no broker has given out."""
-    try:
-        raw = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        words = raw.decode().split(" ")
-    except (ValueError, binascii.Error):
-        return None
-    return RecallHandle(*words[1:5]) if words[0] == "v1" and len(words) >= 5 else None
-
-
 def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: RecallHandle) -> None:
     now_ms = broker.clock.now_ms()
     properties = {
         names.TAGS: _RECALL_TAG,
-        names.TIMER_DEL_UNIQKEY: deletion_key(broker, handle.topic, handle.unique_id),
-        names.UNIQ_KEY: handle.unique_id,
+        names.TIMER_DEL_UNIQKEY: deletion_key(broker, handle.topic, handle.message_id),
+        names.UNIQ_KEY: handle.message_id,
         names.TIMER_DELIVER_MS: handle.deliver_ms,
         names.BORN_TIMESTAMP: str(now_ms),
         names.TRACE_CONTEXT: "",
@@ -127,7 +106,7 @@ def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: Re
     broker.statistics.message_put(message.topic, 1, result.size)
 
 
-@handles(GetTimerCheckPoint)
+@handles(GetTimerCheckPoint, only_in=5)
 def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
     if not broker.timed.is_served:
@@ -138,7 +117,7 @@ def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer
         raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
-@handles(GetTimerMetrics)
+@handles(GetTimerMetrics, only_in=5)
 def get_timer_metrics(broker: Broker, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
     if not broker.timed.is_served:

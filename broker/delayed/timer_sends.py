@@ -10,11 +10,11 @@ which a recall stores, takes back the one with that unique key and that moment. 
 properties. Mirrors `HookUtils.transformTimerMessage`.
 """
 
-import base64
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
+from pocketmq.protocol.message.recall_handle import RecallHandle
 from pocketmq.protocol.message.topics import TIMER_TOPIC, is_retry_topic
 from pocketmq.store.values import NewMessage, PutStatus
 
@@ -91,11 +91,10 @@ def deletion_key(broker: "Broker", topic: str, unique_id: str) -> str:
 
 
 def recall_handle(broker: "Broker", message: NewMessage) -> str | None:
-    """What takes the message back (370): `v1 topic brokerName moment+1 uniqueKey` in Base64; None for any other."""
+    """The handle that cancels the message (370); None for a message without a time of its own."""
     properties = message.property_map
     out_ms, topic = properties.get(names.TIMER_OUT_MS), properties.get(names.REAL_TOPIC)
     if out_ms is None or topic is None or is_retry_topic(topic):
         return None
     unique_id = properties.get(names.UNIQ_KEY, "")
-    text = f"v1 {topic} {broker.config.broker_name} {int(out_ms) + 1} {unique_id}"
-    return base64.urlsafe_b64encode(text.encode()).decode()
+    return RecallHandle(topic, broker.config.broker_name, str(int(out_ms) + 1), unique_id).encode()

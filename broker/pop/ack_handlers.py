@@ -8,7 +8,12 @@ time means a new checkpoint of one message, and an ack of the old one. Mirrors `
 
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
 from pocketmq.protocol.bodies.revive import Ack, CheckPoint
-from pocketmq.protocol.message.pop_receipt import ORDER_REVIVE_QUEUE, Receipt, parse_receipt, real_topic
+from pocketmq.protocol.message.pop_receipt import (
+    ORDERED_REVIVE_QUEUE,
+    Receipt,
+    parse_receipt_of_ack,
+    real_topic,
+)
 from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
@@ -25,7 +30,7 @@ from .ordered_pops import NO_PLACE
 from .revive_log import put_ack, put_checkpoint
 
 
-@handles(AckMessage)
+@handles(AckMessage, only_in=5)
 def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
     _check_topic_and_queue(broker, request, call)
@@ -36,7 +41,7 @@ def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
         )
-    receipt = parse_receipt(request.extra_info)
+    receipt = parse_receipt_of_ack(request.extra_info)
     if receipt.is_ordered:
         remark = _ack_ordered(
             broker,
@@ -54,7 +59,7 @@ def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
     _store_ack(broker, request, receipt)
 
 
-@handles(BatchAckMessage)
+@handles(BatchAckMessage, only_in=5)
 def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> Answer:
     """Many messages, perhaps of several queues, are done."""
     body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
@@ -68,7 +73,7 @@ def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> A
     return answer
 
 
-@handles(ChangeMessageInvisibleTime)
+@handles(ChangeMessageInvisibleTime, only_in=5)
 def change_message_invisible_time(
     broker: Broker, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
@@ -77,7 +82,7 @@ def change_message_invisible_time(
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if not broker.store.min_offset(topic, queue_id) <= offset < broker.store.max_offset(topic, queue_id):
         raise BrokerError(ResponseCode.NO_MESSAGE, "")
-    receipt = parse_receipt(request.extra_info)
+    receipt = parse_receipt_of_ack(request.extra_info)
     now_ms = broker.clock.now_ms()
     if receipt.is_ordered:
         return _change_ordered(broker, request, receipt, now_ms)
@@ -127,7 +132,7 @@ def _store_ack(broker: Broker, request: AckMessage | ChangeMessageInvisibleTime,
         pop_time=receipt.pop_time_ms,
         broker_name=receipt.broker_name,
     )
-    _put(broker, ack, receipt.revive_queue_id, receipt.pop_time_ms + receipt.invisible_time_ms)
+    _put(broker, ack, receipt.revive_queue_id, receipt.visible_again_ms)
 
 
 def _put(broker: Broker, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
@@ -147,7 +152,7 @@ def _ack_batch(broker: Broker, batch: BatchAck, broker_name: str | None, call: C
     minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
     offsets = [offset for offset in batch.offsets() if minimum <= offset <= maximum]
     remark = None
-    if batch.revive_queue_id == ORDER_REVIVE_QUEUE:
+    if batch.revive_queue_id == ORDERED_REVIVE_QUEUE:
         for offset in offsets:
             remark = (
                 _ack_ordered(
@@ -209,5 +214,5 @@ def _change_ordered(
     return ChangeMessageInvisibleTimeReply(
         pop_time=receipt.pop_time_ms,
         invisible_time=until_ms - receipt.pop_time_ms,
-        revive_qid=ORDER_REVIVE_QUEUE,
+        revive_qid=ORDERED_REVIVE_QUEUE,
     )

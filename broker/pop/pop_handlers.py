@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
-from pocketmq.protocol.message.pop_receipt import ORDER_REVIVE_QUEUE
+from pocketmq.protocol.message.pop_receipt import ORDERED_REVIVE_QUEUE
 from pocketmq.protocol.message.topics import pop_retry_topic
 from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -33,7 +33,7 @@ LATE_MS: Final = 500
 PRIORITY: Final = "PRIORITY"
 
 
-@handles(PopMessage)
+@handles(PopMessage, only_in=5, main_port=True)
 def pop_message(broker: Broker, request: PopMessage, call: Call) -> Answer | Held:
     """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
     return _pop(broker, request, call, request.born_time or broker.clock.now_ms())
@@ -43,7 +43,7 @@ def _pop(broker: Broker, request: PopMessage, call: Call, born_ms: int) -> Answe
     now_ms = broker.clock.now_ms()
     topic_config, group_config = _checked(broker, request, call, now_ms - born_ms)
     matches, sql = filter_of(broker, request.topic, request.exp, request.exp_type)
-    revive_queue_id = ORDER_REVIVE_QUEUE if request.order else broker.next_revive_queue()
+    revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else broker.next_revive_queue()
     reading = PopReading(broker, request, now_ms, revive_queue_id, matches, sql)
     _read(broker, request, reading, topic_config, group_config)
     if reading.rest > 0 and reading.count:

@@ -14,7 +14,7 @@ import msgspec
 from pocketmq.protocol.bodies.revive import CheckPoint
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.pop_receipt import receipt_text, retry_flag
+from pocketmq.protocol.message.pop_receipt import Receipt, message_offsets_text, retry_flag, start_offset_text
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records, encode_record
 from pocketmq.protocol.message.topics import is_retry_topic
@@ -154,9 +154,8 @@ class PopReading:
             broker.offsets.commit(topic, group, queue_id, result.next_offset)
             broker.statistics.popped(request.topic, group)
         broker.statistics.message_got(topic, group, result.count, result.size_bytes)
-        flag = retry_flag(topic)
-        self._start_offsets.append(f"{flag} {queue_id} {offset}")
-        self._offsets.append(f"{flag} {queue_id} {','.join(map(str, offsets))}")
+        self._start_offsets.append(start_offset_text(topic, queue_id, offset))
+        self._offsets.append(message_offsets_text(topic, queue_id, offsets))
         self.count += result.count
         if is_retry_topic(topic) and not broker.config.pop_response_return_actual_retry_topic:
             self.body += self._renamed(topic, queue_id, offset, offsets, result)
@@ -207,16 +206,17 @@ class PopReading:
         for record, own_offset in zip(records, offsets, strict=True):
             properties = decode_properties(record.properties)
             if names.POP_CK not in properties:
-                properties[names.POP_CK] = receipt_text(
+                receipt = Receipt(
                     offset,
                     self._pop_time_ms,
                     request.invisible_time,
                     self._revive_queue_id,
-                    topic,
+                    retry_flag(topic),
                     self._broker.config.broker_name,
                     queue_id,
                     own_offset,
                 )
+                properties[names.POP_CK] = str(receipt)
             renamed.append(
                 encode_record(
                     msgspec.structs.replace(

@@ -7,7 +7,6 @@ fault_tolerance.py  Which brokers a producer leaves alone for a while, by how sl
 outgoing.py         A message ready to leave, and the header of the request that carries it
 producer.py         Sending messages
 queue_choice.py     Which queue a message goes to
-recall.py           Taking a timed message back
 request_reply.py    Ask and be answered through topics
 send_hooks.py       What hooks are told of each attempt to send
 send_retry.py       Whether a failed send is tried again, what the failure says about the broker,

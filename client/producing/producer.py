@@ -23,31 +23,31 @@ from pocketmq.protocol.requests.send import RecallMessage
 
 from ..clock import steady_ms
 from ..connections.connection import Connection
-from ..connections.name_servers import Route
+from ..connections.route import Route
 from ..errors import CallTimeout, ClientError, RouteNotFound
 from ..hooks.hooks import Hook
-from ..instance.client import Facade
+from ..instance.client import Client
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..settings.client_settings import ProducerSettings
 from ..settings.keywords import ProducerOptions
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
-from ..values.validators import check_message, check_producer_group, check_topic
+from ..values.results import SendResult
+from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
 from .fault_tolerance import DETECTOR_PERIOD_MS
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
-from .recall import decode_recall_handle
-from .sender import Sender, SendResult
+from .sender import Sender
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
 """What a unique id may add to a batch element: name, separators and 32 characters."""
 
 
-class Producer(Facade):
+class Producer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ProducerSettings`, as keyword arguments.
 
     Every send checks the message first: `ValidationFailed` in the official words, before anything leaves. A send that
@@ -251,7 +251,7 @@ class Producer(Facade):
         check_topic(topic)
         if is_retry_topic(topic) or is_dlq_topic(topic):
             raise ClientError("topic is not supported")
-        broker_name = decode_recall_handle(recall_handle).broker_name
+        broker_name = broker_of_recall_handle(recall_handle)
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
         address = instance.brokers.master(broker_name) or await instance.any_broker(topic)

@@ -13,6 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.pop_receipt import Receipt
 from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
@@ -24,11 +25,11 @@ from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
+from ..clock import wall_ms
 from ..connections.connection import Connection
 from ..errors import ClientError, NotReachable, RequestRefused
-from ..instance.instance import now_ms
 from ..values.message import MessageExt, decode_messages
-from .pop_receipts import Receipt, give_receipts, receipt_of
+from .pop_receipts import give_receipts, receipt_of
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
@@ -78,7 +79,7 @@ class PopApi:
             max_msg_nums=max_count,
             invisible_time=invisible_ms,
             poll_time=POLL_MS,
-            born_time=now_ms(),
+            born_time=wall_ms(),
             init_mode=init_mode,
             exp_type=subscription.expression_type,
             exp=subscription.sub_string,
@@ -214,7 +215,7 @@ def batch_ack_body(
     """Acks of messages of one broker: one entry for each span they were popped in."""
     spans: dict[tuple[str, int, int, int], list[Receipt]] = {}
     for receipt in receipts:
-        span = receipt.retry, receipt.queue_id, receipt.start_offset, receipt.pop_time
+        span = receipt.retry_flag, receipt.queue_id, receipt.start_offset, receipt.pop_time_ms
         spans.setdefault(span, []).append(receipt)
     return BatchAckMessageRequestBody(
         broker_name=broker_name,
@@ -225,9 +226,9 @@ def batch_ack_body(
                 retry=retry,
                 start_offset=start_offset,
                 queue_id=queue_id,
-                revive_queue_id=together[0].revive_qid,
+                revive_queue_id=together[0].revive_queue_id,
                 pop_time=pop_time,
-                invisible_time=together[0].invisible_time,
+                invisible_time=together[0].invisible_time_ms,
                 bit_set=bit_set_of(one.offset - start_offset for one in together),
             )
             for (retry, queue_id, start_offset, pop_time), together in spans.items()

@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.message.topics import (
     MAX_GROUP_LENGTH,
     MAX_TOPIC_LENGTH,
@@ -20,7 +22,7 @@ from pocketmq.protocol.message.topics import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ValidationFailed
+from ..errors import ClientError, ValidationFailed
 
 DEFAULT_PRODUCER: Final = "DEFAULT_PRODUCER"
 DEFAULT_CONSUMER: Final = "DEFAULT_CONSUMER"
@@ -126,3 +128,11 @@ def _is_blank(text: str) -> bool:
 def _java_length(text: str) -> int:
     """Java counts UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def broker_of_recall_handle(handle: str) -> str:
+    """The name of the broker that holds the message of a recall handle. Raises ClientError in the official words."""
+    try:
+        return decode_recall_handle(handle).broker_name
+    except BodyError as error:
+        raise ClientError(str(error)) from None

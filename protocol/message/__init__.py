@@ -7,6 +7,7 @@ message_queue.py  MessageQueue
 offset_id.py      The broker's message id ("offset message id")
 pop_receipt.py    The texts of pop
 properties.py     Message properties
+recall_handle.py  the text that cancels a delayed message
 record.py         The stored message ("record")
 tags.py           Java's `String.hashCode`, and the tag code that consumers filter by
 topics.py         Topic and group names

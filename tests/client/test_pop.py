@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.hooks.hooks import FilterMessageContext, FilterMessageHook
 from pocketmq.client.push.pop_api import batch_ack_body
-from pocketmq.client.push.pop_receipts import Receipt, give_receipts, read_receipt, receipt_of
+from pocketmq.client.push.pop_receipts import give_receipts, receipt_of
 from pocketmq.client.push.pop_settlement import hidden_seconds, level_after_last_try
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt, as_message
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.pop_receipt import Receipt, parse_receipt
 from pocketmq.protocol.requests.pop import PopMessageReply
 
 from client_vectors import feature_vectors
@@ -28,13 +29,13 @@ def test_receipts_are_the_official_texts() -> None:
     for (retry,), expected in feature_vectors("receipt"):
         receipt = Receipt(100, 1700000000000, 60000, 3, retry or "", "broker-a", 2, 117)
         assert str(receipt) == expected
-        assert read_receipt(expected or "") == receipt
-        assert receipt.ends_ms == 1700000060000
+        assert parse_receipt(expected or "") == receipt
+        assert receipt.visible_again_ms == 1700000060000
 
 
 def test_the_flag_of_a_receipt_names_the_topic_the_message_lies_in() -> None:
     for (text,), expected in feature_vectors("real-topic"):
-        assert read_receipt(text or "").real_topic("T", "g") == expected
+        assert parse_receipt(text or "").real_topic("T", "g") == expected
 
 
 def reply(**changes: Any) -> PopMessageReply:
@@ -91,7 +92,7 @@ def test_a_reply_that_does_not_fit_its_messages_is_refused(changes: dict[str, st
 @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 4 5 b x 1", "a 2 3 4 0 b 0 1"])
 def test_texts_that_are_no_receipts_are_refused(text: str) -> None:
     with pytest.raises(BodyError, match="not a pop receipt"):
-        read_receipt(text)
+        parse_receipt(text)
 
 
 @given(
@@ -102,7 +103,7 @@ def test_texts_that_are_no_receipts_are_refused(text: str) -> None:
 )
 def test_no_text_breaks_the_reader_of_receipts(text: str) -> None:
     try:
-        assert read_receipt(str(read_receipt(text))) == read_receipt(text)
+        assert parse_receipt(str(parse_receipt(text))) == parse_receipt(text)
     except BodyError:
         pass
 

@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError, RequestRefused, ValidationFailed
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.recall import RecallHandle, decode_recall_handle
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_handle
 
 from client_vectors import feature_vectors
 
 
 def test_handles_are_read_as_by_the_official_client() -> None:
     ((handle,), expected) = feature_vectors("handle")[0]
+    assert decode_recall_handle(handle or "").encode() == handle
     assert decode_recall_handle(handle or "") == RecallHandle(*(expected or "").split(" "))
     assert decode_recall_handle((handle or "").rstrip("=")).topic == "T"
 
@@ -28,7 +30,7 @@ def test_handles_are_read_as_by_the_official_client() -> None:
     ],
 )
 def test_texts_that_are_no_handles_are_refused(text: str) -> None:
-    with pytest.raises(ClientError, match="recall handle is invalid"):
+    with pytest.raises(BodyError, match="recall handle is invalid"):
         decode_recall_handle(text)
 
 
@@ -36,7 +38,7 @@ def test_texts_that_are_no_handles_are_refused(text: str) -> None:
 def test_no_text_breaks_the_reader(text: str) -> None:
     try:
         decode_recall_handle(text)
-    except ClientError:
+    except BodyError:
         pass
 
 
@@ -48,6 +50,8 @@ async def test_what_cannot_be_recalled_is_refused(namesrv_addr: str) -> None:
         for topic in ("%RETRY%g", "%DLQ%g"):
             with pytest.raises(ClientError, match="topic is not supported"):
                 await producer.recall(topic, handle)
+        with pytest.raises(ClientError, match="recall handle is invalid"):
+            await producer.recall("T", "nonsense")
         with pytest.raises(ValidationFailed):
             await producer.recall("not a topic", handle)
         with pytest.raises(RequestRefused):  # no broker has such a message

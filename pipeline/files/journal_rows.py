@@ -1,0 +1,190 @@
+"""Journal files to columns: each entry a row, with what is worth a column of its own. No Spark.
+
+A file that ends in the middle of a frame was cut off by a kill: it is good up to there, and a warning says so. One of a
+newer form is refused. The bytes are drawn in `pocketmq.protocol.journal_frames`.
+"""
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pocketmq.protocol
+import pyarrow as pa
+from pocketmq.protocol.journal_frames import (
+    SUFFIX,
+    Closed,
+    Connected,
+    Dropped,
+    Entry,
+    Exchange,
+    FrameReader,
+    JournalFormatError,
+    Pushed,
+    decode_about,
+    decode_entries,
+)
+from pocketmq.protocol.wire.schema import REQUESTS
+
+from ..errors import JournalError, OptionError
+from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
+from .mapped_file import map_file
+
+_log = logging.getLogger("pocketmq.pipeline")
+
+
+_LETTERS: Final = frozenset((310, 320, 325))
+"""Sends whose fields are letters: group a, topic b, queue e."""
+
+
+def journal_files(path: Path) -> list[Path]:
+    """The files of a journal folder, oldest first, or the one file named. `OptionError` where there is none."""
+    if path.is_file():
+        return [path]
+    files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
+    if not files:
+        raise OptionError(f"option path: {path} is no journal: neither a {SUFFIX} file nor a folder of them")
+    return files
+
+
+def journal_paths(paths: Sequence[str]) -> dict[str, str]:
+    """Journal -> the path it is in. `OptionError` where there is none, or one stands in two paths, which are compared;
+    `JournalError` for one that is not to be read."""
+    found: dict[str, str] = {}
+    for text in paths:
+        try:
+            files = journal_files(Path(text))
+        except OptionError as error:
+            raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
+        for file in files:
+            with _readable(file):
+                about = next(iter(FrameReader(map_file(str(file)))), None)
+                journal = None if about is None else journal_name(decode_about(about))
+            if journal is not None and found.setdefault(journal, text) != text:
+                raise OptionError(
+                    f"JOURNALS: {found[journal]} and {text} are of one journal, {journal}: give its folder, once"
+                )
+    return found
+
+
+def journal_name(about: dict[str, Any]) -> str:
+    """One run of one broker."""
+    return f"{about.get('brokerName', '?')}@{about.get('startedNs', 0)}"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """`JournalError` with the file's name for what its bytes are not."""
+    try:
+        yield
+    except JournalFormatError as error:
+        raise JournalError(f"{path}: {error}") from error
+
+
+def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
+    """The rows of one file, frame by frame. `JournalError` for a newer form."""
+    data = map_file(str(path))
+    with _readable(path):
+        frames = FrameReader(data)
+        about: dict[str, Any] | None = None
+        for payload in frames:
+            if about is None:
+                about = decode_about(payload)
+                journal = journal_name(about)
+                continue
+            yield [
+                {**row, "journal": journal, "file": str(path)} for row in map(_row, decode_entries(payload))
+            ]
+    if frames.torn_at is not None:
+        left = len(data) - frames.torn_at
+        _log.warning("%s ends in a cut or damaged frame: the last %d bytes are left out", path, left)
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    if isinstance(entry, Exchange):
+        return _exchange(entry)
+    if isinstance(entry, Connected):
+        row = {"kind": "connected", "time": entry.at_ns, "server": entry.server, "peer": entry.peer}
+        return {**row, "connection": entry.connection}
+    if isinstance(entry, Closed):
+        return {"kind": "closed", "time": entry.at_ns, "connection": entry.connection}
+    if isinstance(entry, Pushed):
+        row = {"kind": "pushed", "time": entry.at_ns, "connection": entry.connection, "code": entry.code}
+        named = {
+            "request": request_name(entry.code),
+            "clientId": entry.client_id,
+            "bodyBytes": entry.body_bytes,
+        }
+        return {**row, **named, "fields": entry.fields, **_about_whom(entry.code, entry.fields or {})}
+    assert isinstance(entry, Dropped)
+    return {"kind": "dropped", "time": entry.at_ns, "count": entry.count}
+
+
+def _exchange(entry: Exchange) -> dict[str, Any]:
+    is_answered = entry.answered_ns > 0
+    return {
+        "kind": "exchange",
+        "time": entry.received_ns,
+        "answered": entry.answered_ns if is_answered else None,
+        "tookMicros": (entry.answered_ns - entry.received_ns) // 1000 if is_answered else None,
+        "connection": entry.connection,
+        "clientId": entry.client_id,
+        "code": entry.code,
+        "request": request_name(entry.code),
+        "language": entry.language,
+        "version": entry.version,
+        "oneway": entry.is_oneway,
+        "fields": entry.fields,
+        "bodyBytes": entry.body_bytes,
+        "bodyCRC": entry.body_crc,
+        "replyCode": entry.reply_code,
+        "replyRemark": entry.reply_remark,
+        "replyFields": entry.reply_fields,
+        "replyBytes": entry.reply_bytes,
+        "replyCRC": entry.reply_crc,
+        "detail": entry.detail,
+        **_about_whom(entry.code, entry.fields or {}),
+    }
+
+
+def _about_whom(code: int, fields: dict[str, str]) -> dict[str, Any]:
+    """Group, topic and queue, whatever the request calls them."""
+    if code in _LETTERS:
+        group, topic, queue = fields.get("a"), fields.get("b"), fields.get("e")
+    else:
+        group = fields.get("consumerGroup") or fields.get("producerGroup") or fields.get("group")
+        topic, queue = fields.get("topic") or fields.get("originTopic"), fields.get("queueId")
+    is_number = queue is not None and queue.lstrip("-").isdigit() and len(queue) < 11
+    return {
+        "group": group,
+        "topic": topic,
+        "queueId": int(queue) if is_number and queue is not None else None,
+    }
+
+
+@cache
+def _names() -> dict[int, str]:
+    for module in pkgutil.iter_modules(pocketmq.protocol.__path__):
+        if module.name.endswith("_requests"):
+            importlib.import_module(f"pocketmq.protocol.{module.name}")
+    return {code: request.name for code, request in REQUESTS.items()}
+
+
+def request_name(code: int) -> str:
+    """The official name of a request code, or the number."""
+    return _names().get(code) or str(code)
+
+
+def column(rows: list[dict[str, Any]], name: str) -> Any:
+    """One Arrow column of rows."""
+    kind = JOURNAL_COLUMNS[name][1]
+    values: list[Any] = [row.get(name) for row in rows]
+    if kind == TIMESTAMP:
+        return pa.array([None if one is None else one // 1000 for one in values], pa.int64()).cast(TIMESTAMP)
+    if kind == STRING_MAP:
+        values = [None if one is None else list(one.items()) for one in values]
+    return pa.array(values, type=kind)

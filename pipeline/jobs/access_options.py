@@ -1,0 +1,93 @@
+"""Keys and TLS of a job's command line: options, or mqadmin's file, as `pocketmq admin` takes them.
+
+Without `--access-key` the keys are those of `$ROCKETMQ_HOME/conf/tools.yml`, where there is one. Next:
+`inputs.py`.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+from pocketmq.client.errors import ClientError
+from pocketmq.client.hooks.acl import keys_from_yaml
+
+from ..errors import OptionError
+from ..planning.access import (
+    ACCESS_KEY,
+    CERTIFICATE,
+    KEY,
+    PASSWORD,
+    SECRET_KEY,
+    SECURITY_TOKEN,
+    TLS,
+    TRUST,
+    Access,
+)
+from .run import exit_on_user_error
+
+_OPTIONS: Final = (
+    ("--access-key", "access_key", "KEY", "Sign requests; $ROCKETMQ_HOME/conf/tools.yml without."),
+    ("--secret-key", "secret_key", "KEY", "What they are signed with."),
+    ("--security-token", "security_token", "TOKEN", "Sent with the keys."),
+    ("--tls-trust", "trusted", "FILE", "With --tls: who signs servers' certificates; any will do without."),
+    ("--tls-cert", "certificate", "FILE", "With --tls: the certificate to show."),
+    ("--tls-key", "key", "FILE", "With --tls: its key."),
+    ("--tls-key-password", "password", "TEXT", "What that key is locked with."),
+)
+
+
+def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a job that asks brokers; they come as one, `access`."""
+
+    @functools.wraps(command)
+    def gathered(**given: Any) -> Any:
+        access = Access(**{field: given.pop(field) for field in Access.__struct_fields__})
+        with exit_on_user_error():
+            access = complete(access, os.environ)
+        return command(**given, access=access)
+
+    decorated: Callable[..., Any] = gathered
+    for name, field, metavar, words in reversed(_OPTIONS):
+        decorated = click.option(name, field, metavar=metavar, help=words)(decorated)
+    return click.option("--tls", "uses_tls", is_flag=True, help="Encrypt connections.")(decorated)
+
+
+def complete(access: Access, environ: Mapping[str, str]) -> Access:
+    """With the keys of `tools.yml` where none are given. `OptionError` for half a pair, for certificates without TLS,
+    and for files that cannot be read."""
+    if bool(access.access_key) != bool(access.secret_key):
+        raise OptionError("--access-key, --secret-key: both or none")
+    if not access.uses_tls and (access.trusted or access.certificate or access.key):
+        raise OptionError("--tls: is required with --tls-trust, --tls-cert and --tls-key")
+    try:
+        access.tls()
+    except OptionError as error:
+        raise OptionError(f"--tls-trust, --tls-cert, --tls-key: {error.__cause__}") from error
+    home = environ.get("ROCKETMQ_HOME")
+    file = Path(home or ".", "conf", "tools.yml")
+    if access.access_key or home is None or not file.is_file():
+        return access
+    try:
+        access_key, secret_key, token = keys_from_yaml(file)
+    except ClientError as error:
+        raise OptionError(str(error)) from error
+    return msgspec.structs.replace(access, access_key=access_key, secret_key=secret_key, security_token=token)
+
+
+def source_options(access: Access) -> dict[str, str]:
+    """The same as options of the source and the sink."""
+    values = {
+        ACCESS_KEY: access.access_key,
+        SECRET_KEY: access.secret_key,
+        SECURITY_TOKEN: access.security_token,
+        TLS: "true" if access.uses_tls else None,
+        TRUST: access.trusted,
+        CERTIFICATE: access.certificate,
+        KEY: access.key,
+        PASSWORD: access.password,
+    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,122 @@
+"""What every job does with its result: tables on the terminal, JSON, Parquet, HTML.
+
+A job's `build` returns a `Report`: data frames with names, and sentences about what needs somebody's eye. How a job is
+run is `jobs/run.py`.
+"""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from . import page as html_page
+from .terminal import console, print_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SHOWN_ROWS: Final = 50
+"""Rows of a table on the terminal and in HTML; JSON and Parquet have all."""
+
+
+class Section(msgspec.Struct):
+    """One table of a report."""
+
+    name: str
+    title: str
+    frame: "DataFrame"
+    note: str = ""
+    """What its columns mean, for the page."""
+
+
+class Report(msgspec.Struct):
+    """What a job found. `findings` is None where it only tells; `drawn` is HTML that stands before the tables."""
+
+    title: str
+    lead: str
+    sections: list[Section]
+    findings: list[str] | None = None
+    drawn: list[str] = msgspec.field(default_factory=list)
+
+
+class Outputs(msgspec.Struct, frozen=True):
+    """Where results go besides the terminal."""
+
+    json_file: str | None = None
+    parquet_folder: str | None = None
+    html_file: str | None = None
+    is_quiet: bool = False
+
+
+def write(report: Report, outputs: Outputs) -> None:
+    """To the terminal and wherever else it was asked for."""
+    tables = {section.name: rows_of(section.frame) for section in report.sections}
+    if outputs.parquet_folder is not None:
+        for section in report.sections:
+            section.frame.write.mode("overwrite").parquet(str(Path(outputs.parquet_folder) / section.name))
+    if outputs.json_file is not None:
+        whole = {"title": report.title, "findings": report.findings, **tables}
+        Path(outputs.json_file).write_text(
+            json.dumps(whole, default=_plain, indent=1) + "\n", encoding="utf-8"
+        )
+    if outputs.html_file is not None:
+        Path(outputs.html_file).write_text(html(report, tables), encoding="utf-8")
+    if not outputs.is_quiet:
+        _print(report, tables, outputs)
+
+
+def rows_of(frame: "DataFrame") -> list[dict[str, Any]]:
+    """All rows as plain values."""
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def html(report: Report, tables: dict[str, list[dict[str, Any]]]) -> str:
+    """The report as one self-contained page."""
+    parts: list[str] = []
+    if report.findings is not None:
+        parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
+    parts += report.drawn
+    for section in report.sections:
+        rows = tables[section.name]
+        parts.append(html_page.heading(section.title))
+        if section.note and rows:
+            parts.append(html_page.paragraph(section.note))
+        parts.append(html_page.table(rows[:SHOWN_ROWS]))
+        if len(rows) > SHOWN_ROWS:
+            parts.append(html_page.paragraph(f"{len(rows) - SHOWN_ROWS:,} more rows are not shown."))
+    return html_page.page(report.title, report.lead, parts)
+
+
+def _print(report: Report, tables: dict[str, list[dict[str, Any]]], outputs: Outputs) -> None:
+    from rich.text import Text
+
+    told = console()
+    told.print(Text.assemble((report.title, "bold"), "  ", report.lead))
+    for section in report.sections:
+        rows = tables[section.name]
+        print_table(told, section.title, rows[:SHOWN_ROWS])
+        if len(rows) > SHOWN_ROWS:
+            told.print(f"{len(rows) - SHOWN_ROWS:,} more rows")
+    if report.findings is not None:
+        told.print(f"\n{counted(len(report.findings), 'finding')}" if report.findings else "\nNothing found.")
+        for text in report.findings:
+            told.print(f"  {text}")
+    told.print("\nRows: " + ", ".join(f"{name} {len(rows):,}" for name, rows in tables.items()))
+    for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
+        if path is not None:
+            told.print(f"Written: {path}")
+
+
+def counted(count: int, noun: str) -> str:
+    """1 finding, 2 findings."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "replace")
+    return str(value)
