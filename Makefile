@@ -20,7 +20,7 @@ INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command
 # tried once more, and named as tried again in the summary.
 AGAIN := --reruns 1 -r aR
 
-.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pins golden clean
+.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pictures pins golden clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -114,6 +114,9 @@ soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 golden: $(STAMP) ## record tests/golden again from official clients and servers
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
+
+pictures: $(STAMP) ## the pictures of the documents, from what the program prints
+	$(BIN)/python docs/pictures/draw.py
 
 pins: $(SPARK) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

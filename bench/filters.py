@@ -13,10 +13,9 @@ from collections.abc import Awaitable, Callable
 
 from pocketmq.broker.config.broker_config import NameServerConfig, load
 from pocketmq.broker.node import Node
+from pocketmq.client import RequestRefused, TopicConfig
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.errors import RequestRefused
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.requests.pop import BatchAckMessage, PopMessage

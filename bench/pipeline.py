@@ -105,7 +105,7 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
 def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
     """Bodies made before, sent by our sender alone."""
     from pocketmq.pipeline.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.sink.topic_writer import sender_for
+    from pocketmq.pipeline.sink.task_sender import sender_for
 
     sender = sender_for(read_sink_options({"nameServer": namesrv_addr}))
     for topic, body, rows in requests:
@@ -126,7 +126,7 @@ class Requests:
 def requests_of(rows: Any, topic: str) -> list[tuple[str, Any, int]]:
     """The requests the sink would make of the rows."""
     from pocketmq.pipeline.sink.sink_options import read_sink_options
-    from pocketmq.pipeline.sink.topic_writer import TaskSender
+    from pocketmq.pipeline.sink.task_sender import TaskSender
 
     requests = Requests()
     task = TaskSender(requests, read_sink_options({"nameServer": "127.0.0.1:1", "topic": topic}), "bench")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, cast
 
 import msgspec
-from pocketmq.client.errors import NotReachable
+from pocketmq.client import NotReachable
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import SendMessageV2

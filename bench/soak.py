@@ -21,9 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
+from pocketmq.client import ConsumeConcurrentlyStatus, Producer, PushConsumer
 
 TOPICS = ("SoakOne", "SoakTwo")
 SIZES = (100, 1000, 10_000, 100_000)

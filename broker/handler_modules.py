@@ -1,8 +1,7 @@
-"""The table of contents of what is served: every handler module, and what a line or a port leaves out.
+"""The table of contents of what is served: every handler module.
 
-Importing a module of handlers registers them (`network/dispatch.py`). Which request is which code stands in the
-declarations,
-`protocol/requests/`.
+Importing a module of handlers registers them (`network/dispatch.py`), with the official line or the port they are
+limited to. The codes are declared with the requests in `protocol/requests/`.
 """
 
 from typing import Final
@@ -58,36 +57,3 @@ HANDLER_MODULES: Final = (
     name_server_config_handlers,
 )
 """In reading order: what producers need, what consumers need, what administrators need, the name server."""
-
-MAIN_PORT_ONLY: Final = (11, 361, 200050, 200054, 200055, 200052, 200070)
-"""The fast port (listenPort - 2) serves everything but reading."""
-ONLY_IN_5: Final = (
-    18,
-    60,
-    61,
-    225,
-    343,
-    345,
-    351,
-    352,
-    353,
-    361,
-    370,
-    400,
-    401,
-    402,
-    906,
-    907,
-    908,
-    *range(3001, 3011),
-    200050,
-    200051,
-    200052,
-    200053,
-    200054,
-    200055,
-    200151,
-)
-"""Requests the 4.9 line does not know."""
-ONLY_IN_4: Final = (50, 51, 52, 53)
-"""Requests 5.5 does not know any more."""

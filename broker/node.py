@@ -47,15 +47,15 @@ from .delayed.timer_messages import TimedMessages
 from .errors import StartError
 from .filters.consumer_filters import ConsumerFilters
 from .first_position.broadcast_offsets import BroadcastOffsets
-from .handler_modules import MAIN_PORT_ONLY, ONLY_IN_4, ONLY_IN_5
+from .handler_modules import HANDLER_MODULES
 from .membership.consumer_groups import ConsumerGroups
 from .membership.consumer_notices import ConsumerNotices
 from .membership.producer_groups import ProducerGroups
 from .membership.queue_locks import QueueLocks
 from .name_server.name_server import NameServer
 from .network.connection import Connection
-from .network.dispatch import BROKER, NAME_SERVER, Handlers, Peer
-from .network.role import Guard, Limits, Role
+from .network.dispatch import BROKER, NAME_SERVER, Peer
+from .network.role import Guard, Limits, Role, Signer
 from .network.server import Server
 from .network.tls import Tls
 from .pop import popping
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .network.journal import Journal
 
 _log = logging.getLogger("pocketmq.node")
+assert HANDLER_MODULES, "importing them fills the tables of handlers"
 
 
 class Node:
@@ -181,17 +182,10 @@ class Node:
         if config is None:
             return
         self.name_server = NameServer(config, self._clock, emulate=self._config.emulate)
-        server = Server(
-            NAME_SERVER,
-            self.name_server,
-            version=self._version,
-            on_close=self.name_server.connection_closed,
-            limits=self._limits,
-            connection=self._new_connection,
-            tls=self._tls,
-        )
-        self._servers.append(server)
-        port = await server.listen(self._host, config.listen_port)
+        server = self._new_server("name server")
+        port = await server.bind(self._host, config.listen_port)
+        handlers = NAME_SERVER.of_line(self._config.emulate).bind(self.name_server)
+        await server.serve(handlers, on_close=self.name_server.connection_closed)
         self.namesrv_address = socket_address(_reachable(self._host), port)
         self.name_server.start(server)
 
@@ -271,19 +265,10 @@ class Node:
 
     async def _serve_broker(self) -> None:
         config, broker = self._config, self.broker
-        broker.server = Server(
-            self._handlers,
-            broker,
-            version=self._version,
-            on_close=self._connection_closed,
-            limits=self._limits,
-            connection=self._new_connection,
-            guard=broker.guard,
-            tls=self._tls,
-            signer=signer_of(config),
-        )
-        self._servers.append(broker.server)
-        port = await broker.server.listen(self._host, config.listen_port)
+        broker.server = self._new_server("broker", signer=signer_of(config))
+        port = await broker.server.bind(self._host, config.listen_port)
+        handlers = BROKER.of_line(config.emulate).bind(broker)
+        await broker.server.serve(handlers, guard=broker.guard, on_close=self._connection_closed)
         config.listen_port = port
         broker.address = self.broker_address = socket_address(config.broker_ip1, port)
         broker.store_host = pack_host(config.broker_ip1, port)
@@ -304,33 +289,28 @@ class Node:
         """The official second port; without it a client with vipChannelEnabled finds nothing."""
         if port <= 0:
             return
-        fast = Server(
-            self._handlers.without(*MAIN_PORT_ONLY),
-            self.broker,
-            version=self._version,
-            on_close=self._connection_closed,
-            limits=self._limits,
-            connection=self._new_connection,
-            guard=self.broker.guard,
-            tls=self._tls,
-        )
+        fast = self._new_server("broker")
         try:
-            await fast.listen(self._host, port)
+            await fast.bind(self._host, port)
         except StartError as error:
             if self._config.is_fast_port_required:
                 raise
             _log.warning("%s; clients with vipChannelEnabled cannot connect", error)
-            await fast.close()
             return
-        self._servers.append(fast)
+        handlers = BROKER.of_line(self._config.emulate).without_main_port_only().bind(self.broker)
+        await fast.serve(handlers, guard=self.broker.guard, on_close=self._connection_closed)
 
-    @property
-    def _version(self) -> int:
-        return V5_5_0 if self._config.emulate >= 5 else V4_9_7
-
-    @property
-    def _handlers(self) -> Handlers:
-        return BROKER.without(*(ONLY_IN_4 if self._config.emulate >= 5 else ONLY_IN_5))
+    def _new_server(self, name: str, signer: Signer | None = None) -> Server:
+        server = Server(
+            name,
+            version=V5_5_0 if self._config.is_5 else V4_9_7,
+            limits=self._limits,
+            connection=self._new_connection,
+            tls=self._tls,
+            signer=signer,
+        )
+        self._servers.append(server)
+        return server
 
     @property
     def _limits(self) -> Limits:

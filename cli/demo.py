@@ -11,11 +11,8 @@ import sys
 from typing import Final
 
 import click
+from pocketmq.client import ClientError, MessageQueue, Producer, PullConsumer
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.errors import ClientError
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.explain import Verdict

@@ -1,8 +1,7 @@
 """`pocketmq explain`: where a group starts reading a topic, and which rule decides."""
 
 import click
-from pocketmq.client.errors import ClientError, RequestRefused
-from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client import ClientError, PullConsumer, RequestRefused
 from pocketmq.protocol.requests.explain import Verdict, encode_verdicts
 from pocketmq.protocol.wire.response_codes import ResponseCode
 

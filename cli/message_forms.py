@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import MessageExt
 
 
 def text_form(message: MessageExt) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import click
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError
 
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130

@@ -16,10 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import MessageExt, Producer, PushConsumer, RetryLater
 
 from .options import run_command
 

@@ -11,11 +11,7 @@ from typing import BinaryIO
 
 import click
 import msgspec
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.producing.send_retry import SendStatus
-from pocketmq.client.producing.sender import SendResult
-from pocketmq.client.values.message import Message
+from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
 from .options import namesrv_option, run_command
 

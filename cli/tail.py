@@ -17,13 +17,17 @@ from typing import Any, Final
 
 import click
 import msgspec
-from pocketmq.client.errors import ClientError, NotReachable, RouteNotFound
-from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.rebalancing.first_position import format_timestamp
-from pocketmq.client.values.message import MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
-from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.client import (
+    ClientError,
+    ConsumeFromWhere,
+    LitePullConsumer,
+    MessageExt,
+    MessageQueue,
+    NotReachable,
+    PullConsumer,
+    RouteNotFound,
+)
+from pocketmq.client.settings.timestamps import format_timestamp
 
 from .message_forms import FORMS
 from .options import namesrv_option, run_command

@@ -20,9 +20,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.config.table_settings import group_settings, topic_settings
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.bodies.routes import QueueData
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
 _FOREVER_MS: Final = 1 << 62

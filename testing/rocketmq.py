@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pocketmq.broker.broker import Broker
-from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal

@@ -34,13 +34,10 @@ class RunningNameServer:
     async def start(self) -> None:
         """Serve, on the same port as before; what was registered is forgotten, as after a restart."""
         self.state = NameServer(self.config, self.clock, emulate=self.line)
-        self.server = Server(
-            NAME_SERVER,
-            self.state,
-            version=V5_5_0 if self.line == 5 else V4_9_7,
-            on_close=self.state.connection_closed,
-        )
-        self.port = await self.server.listen("127.0.0.1", self.port)
+        self.server = Server("name server", version=V5_5_0 if self.line == 5 else V4_9_7)
+        self.port = await self.server.bind("127.0.0.1", self.port)
+        handlers = NAME_SERVER.of_line(5 if self.line == 5 else 4).bind(self.state)
+        await self.server.serve(handlers, on_close=self.state.connection_closed)
         self.state.start(self.server)
 
     async def stop(self) -> None:

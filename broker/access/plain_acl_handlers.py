@@ -44,7 +44,7 @@ _PERMISSION = (
 )
 
 
-@handles(UpdateAndCreateAclConfig)
+@handles(UpdateAndCreateAclConfig, only_in=4)
 def update_and_create_acl_config(broker: Broker, request: UpdateAndCreateAclConfig) -> None:
     """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
     acl = _acl(broker)
@@ -80,7 +80,7 @@ def update_and_create_acl_config(broker: Broker, request: UpdateAndCreateAclConf
     acl.taken()
 
 
-@handles(DeleteAclConfig)
+@handles(DeleteAclConfig, only_in=4)
 def delete_acl_config(broker: Broker, request: DeleteAclConfig) -> None:
     """Remove an access key from the file it stands in."""
     acl = _acl(broker)
@@ -101,7 +101,7 @@ def delete_acl_config(broker: Broker, request: DeleteAclConfig) -> None:
     acl.taken()
 
 
-@handles(GetBrokerClusterAclInfo)
+@handles(GetBrokerClusterAclInfo, only_in=4)
 def get_broker_cluster_acl_info(
     broker: Broker, request: GetBrokerClusterAclInfo
 ) -> GetBrokerClusterAclInfoReply:
@@ -117,7 +117,7 @@ def get_broker_cluster_acl_info(
     )
 
 
-@handles(UpdateGlobalWhiteAddrsConfig)
+@handles(UpdateGlobalWhiteAddrsConfig, only_in=4)
 def update_global_white_addrs_config(broker: Broker, request: UpdateGlobalWhiteAddrsConfig) -> None:
     """Replace the addresses of one file that need no key."""
     acl = _acl(broker)

@@ -48,7 +48,7 @@ _SYSTEM_ERROR: Final = "An system error occurred, please try again later."
 # -- users
 
 
-@handles(AuthCreateUser)
+@handles(AuthCreateUser, only_in=5)
 async def auth_create_user(broker: Broker, request: AuthCreateUser, call: Call) -> Answer:
     """Make a user. Only a super user makes a super user."""
     user = _user_of(broker, request.username, call, "create")
@@ -57,7 +57,7 @@ async def auth_create_user(broker: Broker, request: AuthCreateUser, call: Call) 
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthUpdateUser)
+@handles(AuthUpdateUser, only_in=5)
 async def auth_update_user(broker: Broker, request: AuthUpdateUser, call: Call) -> Answer:
     """Change password, type or status; a super user is changed by a super user."""
     user = _user_of(broker, request.username, call, "update")
@@ -69,7 +69,7 @@ async def auth_update_user(broker: Broker, request: AuthUpdateUser, call: Call) 
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthDeleteUser)
+@handles(AuthDeleteUser, only_in=5)
 async def auth_delete_user(broker: Broker, request: AuthDeleteUser, call: Call) -> Answer:
     """Remove a user with its rights."""
     known = _checked(broker, lambda: broker.users.get(request.username))
@@ -82,7 +82,7 @@ async def auth_delete_user(broker: Broker, request: AuthDeleteUser, call: Call) 
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthGetUser)
+@handles(AuthGetUser, only_in=5)
 def auth_get_user(broker: Broker, request: AuthGetUser) -> Answer:
     """One user; no body where there is none."""
     if request.username is None or not request.username.strip():
@@ -91,7 +91,7 @@ def auth_get_user(broker: Broker, request: AuthGetUser) -> Answer:
     return Answer(remark=UNSET_REMARK, body=None if user is None else user.encode())
 
 
-@handles(AuthListUser)
+@handles(AuthListUser, only_in=5)
 def auth_list_user(broker: Broker, request: AuthListUser) -> Answer:
     """Users whose name holds the filter; no body where there are none."""
     found = _checked(broker, lambda: broker.users.matching(request.filter))
@@ -128,13 +128,13 @@ def _is_super_login(broker: Broker, call: Call) -> bool:
 # -- rights
 
 
-@handles(AuthCreateAcl)
+@handles(AuthCreateAcl, only_in=5)
 async def auth_create_acl(broker: Broker, request: AuthCreateAcl, call: Call) -> Answer:
     """Give rights to a subject."""
     return await _put_acl(broker, request.subject, call)
 
 
-@handles(AuthUpdateAcl)
+@handles(AuthUpdateAcl, only_in=5)
 async def auth_update_acl(broker: Broker, request: AuthUpdateAcl, call: Call) -> Answer:
     """Change rights of a subject: as giving them."""
     return await _put_acl(broker, request.subject, call)
@@ -147,7 +147,7 @@ async def _put_acl(broker: Broker, subject: str | None, call: Call) -> Answer:
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthDeleteAcl)
+@handles(AuthDeleteAcl, only_in=5)
 async def auth_delete_acl(broker: Broker, request: AuthDeleteAcl) -> Answer:
     """Take rights away: of one resource, or all of a subject."""
     subject = _subject(request.subject)
@@ -159,7 +159,7 @@ async def auth_delete_acl(broker: Broker, request: AuthDeleteAcl) -> Answer:
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthGetAcl)
+@handles(AuthGetAcl, only_in=5)
 def auth_get_acl(broker: Broker, request: AuthGetAcl) -> Answer:
     """The rights of a subject; no body where it has none."""
     subject = _subject(request.subject)
@@ -167,7 +167,7 @@ def auth_get_acl(broker: Broker, request: AuthGetAcl) -> Answer:
     return Answer(remark=UNSET_REMARK, body=None if acl is None else acl.encode())
 
 
-@handles(AuthListAcl)
+@handles(AuthListAcl, only_in=5)
 def auth_list_acl(broker: Broker, request: AuthListAcl) -> Answer:
     """Rights by parts of subject and resource; no body where there are none."""
     found = _checked(broker, lambda: broker.acls.matching(request.subject_filter, request.resource_filter))

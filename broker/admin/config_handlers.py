@@ -8,7 +8,7 @@ whole file is written anew and its comments are lost.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 from pocketmq.protocol.bodies.data_version import DataVersion
@@ -23,15 +23,13 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.files.json_file import JsonFile
 
 from ..access.access_control import without_secrets
+from ..broker import Broker
 from ..config import keys as config_keys
+from ..config.broker_config import BrokerConfig
 from ..config.loading import check_addresses
 from ..config.table_settings import group_settings, topic_settings
 from ..errors import BrokerError, StartError
 from ..network.dispatch import Answer, Call, handles
-
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..config.broker_config import BrokerConfig
 
 _log = logging.getLogger("pocketmq.config")
 
@@ -70,7 +68,7 @@ AT_START: Final = frozenset(
 
 
 @handles(UpdateBrokerConfig)
-async def update_broker_config(broker: "Broker", request: UpdateBrokerConfig, call: Call) -> Answer:
+async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call: Call) -> Answer:
     """Body: properties text. A change of brokerPermission is told to the name servers before the answer."""
     if not call.body:
         return Answer()
@@ -98,7 +96,7 @@ async def update_broker_config(broker: "Broker", request: UpdateBrokerConfig, ca
 
 
 @handles(GetBrokerConfig)
-def get_broker_config(broker: "Broker", request: GetBrokerConfig) -> Answer:
+def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     """All official keys of the emulated line, a `key=value` a line."""
     version = _version(broker)
     members: dict[str, int] = {"counter": version.counter}
@@ -111,13 +109,13 @@ def get_broker_config(broker: "Broker", request: GetBrokerConfig) -> Answer:
     )
 
 
-def _version(broker: "Broker") -> DataVersion:
+def _version(broker: Broker) -> DataVersion:
     """The edition of the settings; the first bears the time of the start."""
     version = broker.config.version
     return version if version.timestamp else DataVersion(timestamp=broker.boot_time_ms)
 
 
-def _accept(config: "BrokerConfig", name: str, text: str) -> bool:
+def _accept(config: BrokerConfig, name: str, text: str) -> bool:
     """Take over one key; False where it is unknown, refused or unreadable."""
     key = config_keys.keys("broker").get(name)
     if key is None or name in BLACK_LIST:
@@ -137,7 +135,7 @@ def _accept(config: "BrokerConfig", name: str, text: str) -> bool:
     return True
 
 
-def _keep(config: "BrokerConfig", accepted: dict[str, str]) -> None:
+def _keep(config: BrokerConfig, accepted: dict[str, str]) -> None:
     """Write changed keys into broker.conf; its former state becomes broker.conf.bak."""
     path = config.conf_file
     if path is None or not accepted:

@@ -83,7 +83,7 @@ async def update_and_create_subscription_group(
     await broker.rhythm.saved(broker.groups)
 
 
-@handles(UpdateAndCreateSubscriptionGroupList)
+@handles(UpdateAndCreateSubscriptionGroupList, only_in=5)
 async def update_and_create_subscription_group_list(
     broker: Broker, request: UpdateAndCreateSubscriptionGroupList, call: Call
 ) -> None:
@@ -135,7 +135,7 @@ def page_size(asked_count: int | None) -> int:
     return MAX_PAGE_SIZE if asked_count is None else min(MAX_PAGE_SIZE, max(0, asked_count))
 
 
-@handles(GetSubscriptionGroupConfig)
+@handles(GetSubscriptionGroupConfig, only_in=5)
 def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupConfig) -> Answer:
     """One group's settings; asking makes the group where groups make themselves, as official."""
     group_config = broker.groups.find_or_create(request.group)
@@ -157,7 +157,7 @@ def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) 
     broker.statistics.group_deleted(request.group_name)
 
 
-@handles(UpdateAndGetGroupForbidden)
+@handles(UpdateAndGetGroupForbidden, only_in=5)
 async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGroupForbidden) -> Answer:
     """Forbid a group to read one topic, or allow it again; without `readable` only say which holds."""
     group, topic = request.group, request.topic

@@ -70,7 +70,7 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
     return Answer(body=QueryCorrectionOffsetBody(correction_offsets=lowest).encode())
 
 
-@handles(QueryTopicsByConsumer)
+@handles(QueryTopicsByConsumer, only_in=5)
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
     """The topics a group has offsets in."""
     topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))

@@ -107,7 +107,7 @@ def _consume_stats(broker: Broker, group: str, topic_config: TopicConfig) -> dic
     return {"consumeTps": tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}"), "offsetTable": table}
 
 
-@handles(QuerySubscriptionByConsumer)
+@handles(QuerySubscriptionByConsumer, only_in=5)
 def query_subscription_by_consumer(broker: Broker, request: QuerySubscriptionByConsumer) -> Answer:
     """What a group that is online wants of a topic; without `subscriptionData` where it is not."""
     group = broker.consumers.get(request.group)

@@ -71,7 +71,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(UpdateAndCreateTopicList)
+@handles(UpdateAndCreateTopicList, only_in=5)
 async def update_and_create_topic_list(
     broker: Broker, request: UpdateAndCreateTopicList, call: Call
 ) -> Answer:
@@ -185,7 +185,7 @@ def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
 
 
-@handles(GetTopicConfig)
+@handles(GetTopicConfig, only_in=5)
 def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
     """One topic's settings."""
     topic_config = broker.topics.find(request.topic)

@@ -17,7 +17,7 @@ from ..network.dispatch import Answer, handles
 from .registration import ha_address
 
 
-@handles(GetBrokerHaStatus)
+@handles(GetBrokerHaStatus, only_in=5)
 def get_broker_ha_status(broker: Broker, request: GetBrokerHaStatus) -> Answer:
     """A master names its slaves, a slave its master."""
     if broker.config.store.broker_role == "SLAVE":
@@ -32,7 +32,7 @@ def get_broker_ha_status(broker: Broker, request: GetBrokerHaStatus) -> Answer:
     return Answer(body=info.encode())
 
 
-@handles(ExchangeBrokerHaInfo)
+@handles(ExchangeBrokerHaInfo, only_in=5)
 def exchange_broker_ha_info(broker: Broker, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
     """A slave is told where its master is; a master that is asked says where it is itself."""
     is_slave = broker.config.store.broker_role == "SLAVE"
@@ -50,7 +50,7 @@ def exchange_broker_ha_info(broker: Broker, request: ExchangeBrokerHaInfo) -> Ex
     )
 
 
-@handles(ResetMasterFlushOffset)
+@handles(ResetMasterFlushOffset, only_in=5)
 def reset_master_flush_offset(broker: Broker, request: ResetMasterFlushOffset) -> None:
     """Tool to slave. Here a slave copies whatever its master sends, so there is nothing to reset but the number
     that tools are shown."""

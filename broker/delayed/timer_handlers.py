@@ -27,7 +27,7 @@ _BUCKETS = 16
 """The official broker makes this map itself, smaller than that of a message it was sent."""
 
 
-@handles(RecallMessage)
+@handles(RecallMessage, only_in=5)
 def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
@@ -106,7 +106,7 @@ def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: Re
     broker.statistics.message_put(message.topic, 1, result.size)
 
 
-@handles(GetTimerCheckPoint)
+@handles(GetTimerCheckPoint, only_in=5)
 def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
     if not broker.timed.is_served:
@@ -117,7 +117,7 @@ def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer
         raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
-@handles(GetTimerMetrics)
+@handles(GetTimerMetrics, only_in=5)
 def get_timer_metrics(broker: Broker, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
     if not broker.timed.is_served:

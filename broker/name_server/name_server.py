@@ -1,10 +1,12 @@
 """The name server's state and its clockwork: the route table, the key-value settings, the scan for silent brokers.
 
-It is the `state` of a `Server` with the `NAME_SERVER` handlers:
+It is the part the `NAME_SERVER` handlers work on:
 
     name_server = NameServer(config, clock, emulate=5)
-    server = Server(NAME_SERVER, name_server, version=..., on_close=name_server.connection_closed)
-    await server.listen(host, port); name_server.start(server); ...; await server.close(); name_server.stop()
+    server = Server("name server", version=...)
+    await server.bind(host, port)
+    await server.serve(NAME_SERVER.of_line(5).bind(name_server), on_close=name_server.connection_closed)
+    name_server.start(server); ...; await server.close(); name_server.stop()
 
 Mirrors `NamesrvController`.
 """

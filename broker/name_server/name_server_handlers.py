@@ -125,15 +125,13 @@ def data_version_json(version: DataVersion, emulate: int) -> bytes:
     return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
 
 
-@NAME_SERVER.handles(BrokerHeartbeat)
+@NAME_SERVER.handles(BrokerHeartbeat, only_in=5)
 def broker_heartbeat(name_server: NameServer, request: BrokerHeartbeat) -> None:
-    _only_in_5(name_server, request.code)
     name_server.routes.touch(request.cluster_name, request.broker_addr)
 
 
-@NAME_SERVER.handles(GetBrokerMemberGroup)
+@NAME_SERVER.handles(GetBrokerMemberGroup, only_in=5)
 def get_broker_member_group(name_server: NameServer, request: GetBrokerMemberGroup) -> Answer:
-    _only_in_5(name_server, request.code)
     group = name_server.routes.brokers.get(request.broker_name)
     members = BrokerMemberGroup(
         cluster=request.cluster_name,
@@ -201,9 +199,8 @@ def get_broker_cluster_info(name_server: NameServer, request: GetBrokerClusterIn
 # -- topics
 
 
-@NAME_SERVER.handles(RegisterTopicInNamesrv)
+@NAME_SERVER.handles(RegisterTopicInNamesrv, only_in=5)
 def register_topic_in_namesrv(name_server: NameServer, request: RegisterTopicInNamesrv, call: Call) -> None:
-    _only_in_5(name_server, request.code)
     if call.body:
         name_server.routes.register_topic(request.topic, TopicRouteData.decode(call.body).queue_datas)
 
@@ -280,11 +277,6 @@ def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamesp
         text = f"No config item, Namespace: {request.namespace}"
         raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
     return Answer(body=KVTable(table=table).encode())
-
-
-def _only_in_5(name_server: NameServer, code: int) -> None:
-    if name_server.emulate < 5:
-        raise BrokerError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {code} not supported")
 
 
 def _check_topic_list_enabled(name_server: NameServer) -> None:

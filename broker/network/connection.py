@@ -58,7 +58,6 @@ class Connection(asyncio.Protocol):
         self._role = role
         self.loop = role.loop
         self._handlers = role.handlers.table
-        self._state = role.state
         self._guard = role.guard
         self.signer: Signer | None = None
         """Signs our requests to this peer, where we are one of its users."""
@@ -184,9 +183,9 @@ class Connection(asyncio.Protocol):
         try:
             request = from_fields(handler.request_type, command.fields)
             if handler.wants_call:
-                result = handler.function(self._state, request, Call(self, command))
+                result = handler.function(handler.part, request, Call(self, command))
             else:
-                result = handler.function(self._state, request)
+                result = handler.function(handler.part, request)
         except Exception as error:
             result = self._refusal(command, error)
         if handler.is_coroutine and isinstance(result, Coroutine):

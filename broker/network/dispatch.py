@@ -1,20 +1,21 @@
 """From a request code to the function that answers it.
 
-A handler is declared with the request it takes; the table is filled at import and never changes. A plain function
-answers in the same pass of the loop; a coroutine function becomes a task of its connection.
+A handler is declared with the request it takes; the table is filled at import. A plain function answers in the same
+pass of the loop; a coroutine function becomes a task of its connection.
 
     @handles(GetMaxOffset)
-    def get_max_offset(broker: Broker, request: GetMaxOffset) -> OffsetReply: ...
+    def get_max_offset(pulling: Pulling, request: GetMaxOffset) -> OffsetReply: ...
 
-A handler that needs the frame itself (body, peer, version, opaque) takes a third argument, the `Call`. It returns a
-`Reply` (code 0), `None` (code 0, no fields), an `Answer`, or `HELD` when it has kept the call to answer later.
-Refusals are raised as `BrokerError`.
+The first argument is the part of the program the handler works on, named by its type. `Handlers.bind(parts)` puts that
+part beside the function once, at the start; a part that is missing fails there. A handler that needs the frame itself
+(body, peer, version, opaque) takes a third argument, the `Call`. It returns a `Reply` (code 0), `None` (code 0, no
+fields), an `Answer`, or `HELD` when it has kept the call to answer later. Refusals are raised as `BrokerError`.
 """
 
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_type_hints
 
 import msgspec
 from pocketmq.protocol.wire.command import Body, Command
@@ -91,17 +92,54 @@ class Call:
         self.connection.answer(self.command, result)
 
 
+Line = Literal[4, 5]
+"""An official line: 4.9 or 5.5."""
+
+
 class Handler:
-    """One entry of the table."""
+    """One entry of the table. `part` is given as the function's first argument; `None` before the table is bound."""
 
-    __slots__ = ("function", "is_coroutine", "request_type", "wants_call")
+    __slots__ = (
+        "function",
+        "is_coroutine",
+        "main_port_only",
+        "only_in",
+        "part",
+        "part_type",
+        "request_type",
+        "wants_call",
+    )
 
-    def __init__(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        request_type: type[Request[Any]],
+        function: Callable[..., Any],
+        part_type: type,
+        *,
+        only_in: Line | None = None,
+        main_port_only: bool = False,
+    ) -> None:
         parameters = list(inspect.signature(function).parameters)
         self.request_type = request_type
         self.function = function
         self.wants_call = len(parameters) == 3
         self.is_coroutine = inspect.iscoroutinefunction(function)
+        self.part_type = part_type
+        self.part: Any = None
+        self.only_in = only_in
+        self.main_port_only = main_port_only
+
+    def bound_to(self, part: object) -> "Handler":
+        """The same entry, with the part its function works on."""
+        other = Handler(
+            self.request_type,
+            self.function,
+            self.part_type,
+            only_in=self.only_in,
+            main_port_only=self.main_port_only,
+        )
+        other.part = part
+        return other
 
 
 class Handlers:
@@ -111,42 +149,66 @@ class Handlers:
         self.name = name
         self.table: dict[int, Handler] = {}
 
-    def handles(self, *request_types: type[Request[Any]]) -> Callable[[FunctionT], FunctionT]:
-        """Register the decorated function for these requests; wrong types or a second handler fail at import."""
+    def handles(
+        self, *request_types: type[Request[Any]], only_in: Line | None = None, main_port: bool = False
+    ) -> Callable[[FunctionT], FunctionT]:
+        """Register the decorated function for these requests; wrong types or a second handler fail at import.
+
+        `only_in`: the official line that knows these requests, if the other one does not. `main_port`: the fast port
+        does not serve them.
+        """
 
         def register(function: FunctionT) -> FunctionT:
             for request_type in request_types:
-                self._check(request_type, function)
-                self.table[request_type.code] = Handler(request_type, function)
+                part_type = self._check(request_type, function)
+                self.table[request_type.code] = Handler(
+                    request_type, function, part_type, only_in=only_in, main_port_only=main_port
+                )
             return function
 
         return register
 
-    def _check(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> None:
+    def _check(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> type:
+        """The type of the part the function works on."""
         code = request_type.code
         if code in self.table:
             raise TypeError(f"{self.name}: code {code} has a handler already")
         parameters = list(inspect.signature(function).parameters)
         if len(parameters) not in (2, 3):
-            raise TypeError(f"{self.name}: a handler takes (state, request) or (state, request, call)")
-        hints = get_type_hints(function, localns=_Forgiving())
+            raise TypeError(f"{self.name}: a handler takes (part, request) or (part, request, call)")
+        hints = get_type_hints(function)
         declared = hints.get(parameters[1])
         accepted = [kind for kind in get_args(declared) or (declared,) if isinstance(kind, type)]
         if not any(issubclass(request_type, kind) for kind in accepted):
             raise TypeError(f"{self.name}: {function.__name__} does not take a {request_type.__name__}")
+        part_type: type = hints[parameters[0]]
+        return part_type
 
-    def without(self, *codes: int) -> "Handlers":
-        """The same table less some codes: the fast port serves no pulls."""
+    def of_line(self, line: Line) -> "Handlers":
+        """The entries the emulated line serves."""
+        return self._less(lambda handler: handler.only_in not in (None, line))
+
+    def without_main_port_only(self) -> "Handlers":
+        """The entries the fast port serves: everything but reading."""
+        return self._less(lambda handler: handler.main_port_only)
+
+    def bind(self, *parts: object) -> "Handlers":
+        """The same table, each function beside its part. Raises `TypeError` where a handler's part is missing."""
+        by_type: dict[type, object] = {type(part): part for part in parts}
+        bound = Handlers(self.name)
+        for code, handler in self.table.items():
+            if handler.part_type not in by_type:
+                function = handler.function.__name__
+                raise TypeError(
+                    f"{self.name}: {function} needs a {handler.part_type.__name__}, none is given"
+                )
+            bound.table[code] = handler.bound_to(by_type[handler.part_type])
+        return bound
+
+    def _less(self, is_dropped: Callable[[Handler], bool]) -> "Handlers":
         other = Handlers(self.name)
-        other.table = {code: handler for code, handler in self.table.items() if code not in codes}
+        other.table = {code: handler for code, handler in self.table.items() if not is_dropped(handler)}
         return other
-
-
-class _Forgiving(dict[str, Any]):
-    """Names a handler module imports only for type checking read as Any."""
-
-    def __missing__(self, key: str) -> Any:
-        return Any
 
 
 BROKER: Final = Handlers("broker")

@@ -8,7 +8,7 @@ Mirrors what `NettyRemotingAbstract` shares between its channels: the processor 
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from pocketmq.protocol.wire.command import Body, Command
@@ -49,8 +49,6 @@ class Role(Protocol):
 
     loop: asyncio.AbstractEventLoop
     handlers: Handlers
-    state: Any
-    """First argument of every handler."""
     guard: Guard | None
     """Sees each request before its handler does; `None` without access control."""
     version: int

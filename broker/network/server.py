@@ -7,8 +7,10 @@ The name server and the broker are two of these with different handler tables. I
 import asyncio
 import itertools
 import logging
+import os
+import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from ..errors import PeerError, StartError
 from .connection import Connection
@@ -23,34 +25,32 @@ IDLE_SCAN_SECONDS: Final = 10.0
 """At most; a short idle limit is looked at more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
+BACKLOG: Final = 1024
 MAX_PORT: Final = 65_535
 
 
 class Server:
-    """Sockets of one role. `start`/`listen` and `close` mirror each other; all on one event loop.
+    """Sockets of one role. `bind` takes ports, `serve` accepts connections, `close` ends both; all on one event loop.
 
-    `on_close` is called once for each connection that ends, after its calls have failed. `connection` makes one of its
-    connections.
+    `connection` makes one of its connections; the `on_close` of `serve` is called once for each connection that ends,
+    after its calls have failed.
     """
 
     def __init__(
         self,
-        handlers: Handlers,
-        state: Any,
+        name: str,
         *,
         version: int,
-        on_close: Callable[[Peer], None] | None = None,
         limits: Limits | None = None,
         connection: Callable[[Role], Connection] = Connection,
-        guard: Guard | None = None,
         tls: Tls | None = None,
         signer: Signer | None = None,
     ) -> None:
-        self.handlers = handlers
-        self.state = state
+        self.handlers = Handlers(name)
+        """What is answered, on connections opened to peers as well; empty until `serve`."""
         self.version = version
         self.limits = limits or Limits()
-        self.guard = guard
+        self.guard: Guard | None = None
         """Asked about each request before its handler sees it; `None` where everybody may do everything."""
         self.signer = signer
         """Signs what is asked on connections we open."""
@@ -60,38 +60,71 @@ class Server:
         self.connections: set[Member] = set()
         self._waiting: set[FirstByte] = set()
         """Connections before their first byte, which tells TLS from plain frames."""
-        self._on_close = on_close
+        self._on_close: Callable[[Peer], None] | None = None
         self._connection_type = connection
         self._opaque = itertools.count(1)
         self._unknown_codes: set[int] = set()
+        self._sockets: list[socket.socket] = []
+        """Bound, not accepted from yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
-    async def listen(self, host: str, port: int) -> int:
-        """Serve on `host:port` (0 picks a free port) and return the port. `StartError` where it is taken."""
-        listener = await self._listen_once(host, port)
+    async def bind(self, host: str, port: int) -> int:
+        """Take `host:port` (0 picks a free port) and return the port. `StartError` where it is taken.
+
+        Clients that connect wait in the system's queue until `serve`.
+        """
+        sockets = await self._bind_once(host, port)
         for _ in range(FREE_PORT_TRIES):
-            bound: int = listener.sockets[0].getsockname()[1]
-            if all(one.getsockname()[1] == bound for one in listener.sockets):
+            bound: int = sockets[0].getsockname()[1]
+            if all(one.getsockname()[1] == bound for one in sockets):
                 break
             # A host with several addresses: each got a free port of its own, but clients are told one.
-            listener.close()
-            await asyncio.sleep(0.01)  # uvloop closes with its next turn
+            _close_all(sockets)
             try:
-                listener = await self._listen_once(host, bound)
+                sockets = await self._bind_once(host, bound)
             except StartError:  # free for the first address only
-                listener = await self._listen_once(host, port)
-        self._listeners.append(listener)
+                sockets = await self._bind_once(host, port)
+        self._sockets += sockets
         return bound
 
-    async def _listen_once(self, host: str, port: int) -> asyncio.Server:
+    async def serve(
+        self,
+        handlers: Handlers,
+        *,
+        guard: Guard | None = None,
+        on_close: Callable[[Peer], None] | None = None,
+    ) -> None:
+        """Accept connections on what was bound, and answer them from this table."""
+        self.handlers, self.guard, self._on_close = handlers, guard, on_close
+        while self._sockets:
+            bound = self._sockets.pop()
+            self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
+
+    async def _bind_once(self, host: str, port: int) -> list[socket.socket]:
+        sockets: list[socket.socket] = []
         try:
-            return await self.loop.create_server(self._protocol, host, port, backlog=1024)
+            found = await self.loop.getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, _, _, _, address in dict.fromkeys(found):
+                try:
+                    one = socket.socket(family, socket.SOCK_STREAM)
+                except OSError:  # a family the name knows and the system does not
+                    continue
+                sockets.append(one)
+                _prepare(one)
+                one.bind(address)
+                one.listen(BACKLOG)
+            if not sockets:
+                raise OSError("no address of this host can be used")
         except OSError as error:
+            _close_all(sockets)
             reason = error.strerror or str(error)
             raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
+        return sockets
 
     def _protocol(self) -> Connection | FirstByte:
         if self.tls is None or not self.tls.is_served:
@@ -122,6 +155,7 @@ class Server:
         """Stop listening, end every connection, and wait until they are gone (at most 2 s)."""
         self._is_closed = True
         self._idle_scan.cancel()
+        _close_all(self._sockets)
         for listener in self._listeners:
             listener.close()
         for peer in self._peers():
@@ -134,6 +168,7 @@ class Server:
             connection.abort()
         await asyncio.sleep(0)  # for those the end comes with the next turn of the loop
         self._listeners.clear()
+        self._sockets.clear()
 
     def next_opaque(self) -> int:
         return next(self._opaque) & 0x7FFFFFFF
@@ -179,3 +214,17 @@ def host_and_port(address: str) -> tuple[str, int]:
     if not port.isdecimal() or int(port) > MAX_PORT:
         raise PeerError("not of the form host:port")
     return host.strip("[]"), int(port)
+
+
+def _prepare(bound: socket.socket) -> None:
+    """The options a listening socket of asyncio has."""
+    bound.setblocking(False)
+    if os.name == "posix":
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if bound.family == socket.AF_INET6:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+
+def _close_all(sockets: list[socket.socket]) -> None:
+    for one in sockets:
+        one.close()

@@ -30,7 +30,7 @@ from .ordered_pops import NO_PLACE
 from .revive_log import put_ack, put_checkpoint
 
 
-@handles(AckMessage)
+@handles(AckMessage, only_in=5)
 def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
     _check_topic_and_queue(broker, request, call)
@@ -59,7 +59,7 @@ def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
     _store_ack(broker, request, receipt)
 
 
-@handles(BatchAckMessage)
+@handles(BatchAckMessage, only_in=5)
 def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> Answer:
     """Many messages, perhaps of several queues, are done."""
     body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
@@ -73,7 +73,7 @@ def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> A
     return answer
 
 
-@handles(ChangeMessageInvisibleTime)
+@handles(ChangeMessageInvisibleTime, only_in=5)
 def change_message_invisible_time(
     broker: Broker, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:

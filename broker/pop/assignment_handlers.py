@@ -38,7 +38,7 @@ Allocate = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQu
 """One client's share of sorted queues among sorted client ids."""
 
 
-@handles(QueryAssignment)
+@handles(QueryAssignment, only_in=5)
 async def query_assignment(broker: Broker, request: QueryAssignment, call: Call) -> Answer:
     """Which queues one client reads, and how. Nothing is said where nothing is known."""
     body = QueryAssignmentRequestBody.decode(call.body)
@@ -52,7 +52,7 @@ async def query_assignment(broker: Broker, request: QueryAssignment, call: Call)
     return Answer(body=QueryAssignmentResponseBody(message_queue_assignments=assignments).encode())
 
 
-@handles(SetMessageRequestMode)
+@handles(SetMessageRequestMode, only_in=5)
 async def set_message_request_mode(broker: Broker, request: SetMessageRequestMode, call: Call) -> None:
     """A group pulls or pops a topic from now on; answered when it is on disk."""
     body = SetMessageRequestModeRequestBody.decode(call.body)
@@ -72,7 +72,7 @@ async def set_message_request_mode(broker: Broker, request: SetMessageRequestMod
     await broker.rhythm.saved(broker.request_modes)
 
 
-@handles(GetAllMessageRequestMode)
+@handles(GetAllMessageRequestMode, only_in=5)
 def get_all_message_request_mode(broker: Broker, request: GetAllMessageRequestMode) -> Answer:
     """Everything that was set, for slaves."""
     return Answer(body=broker.request_modes.to_json())

@@ -37,7 +37,7 @@ _LOOKED_AT: Final = 32
 """Queue entries a notification with a filter looks at."""
 
 
-@handles(PeekMessage)
+@handles(PeekMessage, only_in=5, main_port=True)
 def peek_message(broker: Broker, request: PeekMessage, call: Call) -> Answer:
     """The next messages of a group, which stay where they are."""
     _check_readable(broker)
@@ -93,7 +93,7 @@ class _Peek:
             self.body += result.views
 
 
-@handles(Notification)
+@handles(Notification, only_in=5, main_port=True)
 def notification(broker: Broker, request: Notification, call: Call) -> Answer | Held:
     """Is there something to pop? Held while there is not."""
     return _notify(broker, request, call, request.born_time or broker.clock.now_ms())
@@ -176,7 +176,7 @@ def _has_in_queue(
     return any(matches(code) for _, _, code in UNIT.iter_unpack(units[: _LOOKED_AT * UNIT.size]))
 
 
-@handles(PollingInfo)
+@handles(PollingInfo, only_in=5, main_port=True)
 def polling_info(broker: Broker, request: PollingInfo, call: Call) -> Answer:
     """How many pops wait in that place."""
     _check_readable(broker)

@@ -33,7 +33,7 @@ LATE_MS: Final = 500
 PRIORITY: Final = "PRIORITY"
 
 
-@handles(PopMessage)
+@handles(PopMessage, only_in=5, main_port=True)
 def pop_message(broker: Broker, request: PopMessage, call: Call) -> Answer | Held:
     """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
     return _pop(broker, request, call, request.born_time or broker.clock.now_ms())

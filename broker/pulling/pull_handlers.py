@@ -58,7 +58,8 @@ class PullForbidden(BrokerError):
         self.forbidden_type = forbidden_type
 
 
-@handles(PullMessage, LitePullMessage)
+@handles(PullMessage, main_port=True)
+@handles(LitePullMessage, only_in=5, main_port=True)
 def pull_message(broker: Broker, request: PullMessage, call: Call) -> Answer | Held:
     """Messages from `queue_offset` on; held where the queue has no more and the request may wait."""
     try:

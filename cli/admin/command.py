@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from pocketmq.client.errors import ClientError
+from pocketmq.client import ClientError
 from pocketmq.protocol.errors import BodyError
 
 from ..options import USER_ERROR, run_command
 from .given import Given, OptionRow
 
 if TYPE_CHECKING:
-    from pocketmq.client.hooks.acl import AclClientRPCHook
+    from pocketmq.client import AclClientRPCHook
 
 ACTION: Final = "command"
 NAMESRV: Final = "n"
@@ -137,6 +137,6 @@ def _signature() -> "list[AclClientRPCHook]":
     file = Path(os.environ.get("ROCKETMQ_HOME") or ".", "conf", "tools.yml")
     if "ROCKETMQ_HOME" not in os.environ or not file.is_file():
         return []
-    from pocketmq.client.hooks.acl import AclClientRPCHook
+    from pocketmq.client import AclClientRPCHook
 
     return [AclClientRPCHook.from_yaml(file)]

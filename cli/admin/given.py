@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 
 import click
 import msgspec
-from pocketmq.client.errors import ClientError
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client import ClientError
+from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson
 
@@ -127,7 +127,7 @@ class Given:
 def parse_time_ms(text: str) -> int:
     """A time a user wrote; `ClientError` for what is none."""
     if text == "now":
-        return now_ms()
+        return wall_ms()
     try:
         return int(text)
     except ValueError:

@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Final
 
 from click import echo
+from pocketmq.client import (
+    AdminClient,
+    ClientError,
+    MessageExt,
+    MessageNotFound,
+    MessageQueue,
+    Producer,
+    SendResult,
+)
 from pocketmq.client.admin.calls import one_address
-from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT
-from pocketmq.client.errors import ClientError, MessageNotFound
+from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.hooks.trace_views import TraceView
-from pocketmq.client.instance.instance import now_ms
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.sender import SendResult
-from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
 
@@ -94,7 +97,7 @@ async def query_msg_by_unique_key(admin: AdminClient, given: Given) -> None:
     if group is not None and client_id is not None:
         await _push(admin, group, client_id, topic, message_id)
         return
-    begin_ms, end_ms = now_ms() - AROUND_MS, now_ms() + AROUND_MS
+    begin_ms, end_ms = wall_ms() - AROUND_MS, wall_ms() + AROUND_MS
     if given.text("startTime") and given.text("endTime"):
         begin_ms, end_ms = given.number("startTime", 0), given.number("endTime", LONG_MAX)
     found = await admin.messages_by_unique_key(
@@ -151,7 +154,7 @@ async def send_message(admin: AdminClient, given: Given) -> None:
     is_traced = given.truth("msgTraceEnable")
     servers = admin.settings.namesrv_addr
     async with Producer(
-        str(now_ms()), namesrv_addr=servers, enable_trace=is_traced, hooks=admin.hooks
+        str(wall_ms()), namesrv_addr=servers, enable_trace=is_traced, hooks=admin.hooks
     ) as producer:
         result = await producer.send(
             topic,

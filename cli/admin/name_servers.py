@@ -1,7 +1,7 @@
 """`pocketmq admin`: the commands that speak to name servers. The calls are those of `pocketmq.client.admin.brokers`."""
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient
 
 from .given import Given
 from .texts import java, row

@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, ClientError, MessageQueue, RequestRefused
 from pocketmq.client.admin.offsets import AT_END, RollbackStats
-from pocketmq.client.errors import ClientError, RequestRefused
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.bodies.offsets import ConsumeStats
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import version_name
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import group_of_retry_topic, is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 

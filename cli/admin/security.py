@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.security import acl_of
-from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.broker import AclInfo, UserInfo
 
 from .given import Given

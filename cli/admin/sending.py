@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.errors import ClientError
-from pocketmq.client.instance.instance import now_ms
-from pocketmq.client.producing.producer import Producer
+from pocketmq.client import AdminClient, ClientError, Producer
+from pocketmq.client.clock import wall_ms
 
 from .given import Given
 from .messages import send_result_text
@@ -42,7 +40,7 @@ async def check_msg_send_rt(admin: AdminClient, given: Given) -> None:
     topic, amount, size = given.needed("topic"), given.number("amount", AMOUNT), _size(given, "size")
     echo(row("%-32s  %-4s  %-20s    %s", "#Broker Name", "#QID", "#Send Result", "#RT"))
     elapsed = 0
-    async with _producer(admin, str(now_ms())) as producer:
+    async with _producer(admin, str(wall_ms())) as producer:
         queues = [queue for queue in await admin.queues(topic) if queue.broker_name]
         for number in range(amount):
             queue = queues[number % len(queues)]
@@ -62,7 +60,7 @@ async def cluster_rt(admin: AdminClient, given: Given) -> None:
     """Again and again, until interrupted."""
     amount, size = given.number("amount", AMOUNT), _size(given, "size")
     as_log, room = given.truth("print log"), given.text("machine room") or "noname"
-    async with _producer(admin, str(now_ms())) as producer:
+    async with _producer(admin, str(wall_ms())) as producer:
         while True:
             info = await admin.cluster_info()
             table = info.cluster_addr_table or {}

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from pocketmq.client.values.message import MessageExt
+from pocketmq.client import MessageExt, MessageQueue, SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo, PopProcessQueueInfo, ProcessQueueInfo
-from pocketmq.protocol.bodies.group_config import GroupRetryPolicy, SubscriptionGroupConfig
+from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
 from pocketmq.protocol.bodies.offsets import ConsumeQueueData
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.java_strings import hash_map_order
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import TRANSACTION_ID
 
 PROPERTY_BUCKETS: Final = 128

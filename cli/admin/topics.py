@@ -1,11 +1,9 @@
 """`pocketmq admin`: the commands of topics. The calls are those of `pocketmq.client.admin.topics`."""
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
+from pocketmq.client import AdminClient, ClientError, TopicConfig
 from pocketmq.client.admin.topics import order_conf_of, parse_attributes
-from pocketmq.client.errors import ClientError
 from pocketmq.protocol.bodies.routes import TopicRouteData
-from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
 from pocketmq.protocol.text import fastjson

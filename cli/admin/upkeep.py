@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from click import echo
-from pocketmq.client.admin.client import AdminClient
-from pocketmq.client.connections.name_servers import MASTER_ID
-from pocketmq.client.errors import ClientError
+from pocketmq.client import AdminClient, ClientError
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.text import fastjson
 
 from .given import Given

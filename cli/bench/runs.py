@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from pocketmq.client.errors import ClientError
-from pocketmq.client.producing.producer import Producer
-from pocketmq.client.pulling.pull_consumer import PullConsumer
-from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.values.message import Message, MessageExt
-from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.client import (
+    ClientError,
+    ConsumeFromWhere,
+    Message,
+    MessageExt,
+    Producer,
+    PullConsumer,
+    PushConsumer,
+)
 
 from .latencies import Latencies
 

@@ -41,7 +41,7 @@ from pocketmq.protocol.requests.topic import (
 from pocketmq.protocol.text import fastjson
 
 from ..connections.connection import Connection
-from ..connections.name_servers import MASTER_ID
+from ..connections.route import MASTER_ID
 from ..errors import ClientError
 from .calls import properties_body, read_properties
 from .offsets import AdminOffsets

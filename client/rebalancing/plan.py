@@ -21,7 +21,7 @@ RebalanceService.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
@@ -36,7 +36,7 @@ REBALANCE_MIN_INTERVAL_MS: Final = 1_000
 """Also the pause after a round that was not balanced."""
 RETRY_AFTER_NO_LOCK_MS: Final = 500
 
-Table = Mapping[MessageQueue, ProcessQueue[Any]]
+Table = Mapping[MessageQueue, ProcessQueue]
 
 
 class FirstStep(Enum):

@@ -17,8 +17,9 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.stores.log_files import known_log_end, log_files, log_splits, queue_splits
-from pocketmq.pipeline.stores.scan import ScanOptions, scan_log, scan_queue
+from pocketmq.pipeline.files.consume_queues import known_log_end, queue_splits
+from pocketmq.pipeline.files.log_files import log_files, log_splits
+from pocketmq.pipeline.files.scan import ScanOptions, scan_log, scan_queue
 
 from conformance.clients.test_mixed_groups import Place, leave, member, of_queues, seen, send
 from conformance.clients.test_python_client import SETTLE_S

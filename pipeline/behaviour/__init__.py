@@ -1,6 +1,7 @@
-"""pocketmq.pipeline.behaviour
+"""The job that shows what clients really did, from the journal of a broker.
 
-drawing.py    The drawings of the behaviour report
-job.py        What clients really did, from a broker's journal
-ownership.py  Who read which queue when
+job.py              the report and the command
+frames.py           journal entries to data frames: pulls, members, first positions, rates
+ownership.py        which client read which queue when: gaps and double owners
+drawing.py          the drawings of the report
 """

@@ -7,18 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ..report.page import (
-    PALETTE,
-    Bar,
-    Mark,
-    colours,
-    heading,
-    legend,
-    paragraph,
-    room_for,
-    timeline,
-)
-from .ownership import DoubleOwner, Gap, Run, merged
+from ..report.page import heading, paragraph
+from ..report.timeline import PALETTE, Bar, Mark, colours, legend, room_for, timeline
+from .ownership import DoubleOwner, Gap, PullRun, merge_tenures
 
 LEAST_SECONDS = 1.0
 LABEL = 26
@@ -26,7 +17,7 @@ LABEL = 26
 
 
 def draw(
-    runs: Sequence[Run],
+    runs: Sequence[PullRun],
     doubles: Sequence[DoubleOwner],
     idle: Sequence[Gap],
     members: Sequence[Mapping[str, Any]],
@@ -55,7 +46,7 @@ def draw(
 
 def _group(
     journal: str,
-    runs: Sequence[Run],
+    runs: Sequence[PullRun],
     doubles: Sequence[DoubleOwner],
     idle: Sequence[Gap],
     members: Sequence[Mapping[str, Any]],
@@ -91,7 +82,7 @@ def _group(
             f"{run.client}: {run.pulls:,} pulls, {run.messages:,} messages, {run.end - run.begin:.1f} s",
             number_of.get(name_of[run.client], ""),
         )
-        for run in sorted(merged(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
+        for run in sorted(merge_tenures(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
     marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
     marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
@@ -120,7 +111,7 @@ def _kind(member: Mapping[str, Any]) -> str:
     return " ".join(str(member[name]) for name in ("language", "release") if member.get(name))
 
 
-def _row(one: Run | DoubleOwner | Gap) -> str:
+def _row(one: PullRun | DoubleOwner | Gap) -> str:
     """A queue beside its bars; the group's own retry topic has the group's name in it, which is said above."""
     topic = "retry" if one.topic == f"%RETRY%{one.group}" else one.topic
     return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {one.queue_id}"

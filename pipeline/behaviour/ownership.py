@@ -16,7 +16,7 @@ ALTERNATIONS: Final = 3
 """Changes of hands between the same two clients, from which on both own the queue."""
 
 
-class Run(msgspec.Struct, frozen=True, order=True):
+class PullRun(msgspec.Struct, frozen=True, order=True):
     """Pulls of one client in a row. Times are seconds since 1970; `end` is when the last of them was answered, or its
     connection closed: a pull that waits for messages holds its queue."""
 
@@ -61,12 +61,12 @@ class Gap(msgspec.Struct, frozen=True):
     after: str
 
 
-def by_queue(runs: Iterable[Run]) -> list[list[Run]]:
+def by_queue(runs: Iterable[PullRun]) -> list[list[PullRun]]:
     """The runs of each queue in the order of time."""
     return [list(one) for _, one in groupby(sorted(runs), key=lambda run: run.queue)]
 
 
-def cut_at_next(runs: Iterable[Run]) -> list[Run]:
+def end_at_next_run(runs: Iterable[PullRun]) -> list[PullRun]:
     """Runs that end where the next of their queue begins: a client that gave a queue away leaves its last pull
     waiting at the broker, which makes it no second owner."""
     cut = []
@@ -79,7 +79,7 @@ def cut_at_next(runs: Iterable[Run]) -> list[Run]:
     return cut
 
 
-def double_owners(runs: Iterable[Run]) -> list[DoubleOwner]:
+def double_owners(runs: Iterable[PullRun]) -> list[DoubleOwner]:
     """Every stretch of runs in which two clients take turns at least `ALTERNATIONS` times."""
     found = []
     for queue in by_queue(runs):
@@ -99,7 +99,7 @@ def double_owners(runs: Iterable[Run]) -> list[DoubleOwner]:
     return found
 
 
-def gaps(runs: Iterable[Run], least_seconds: float) -> list[Gap]:
+def gaps(runs: Iterable[PullRun], least_seconds: float) -> list[Gap]:
     """Times of at least so long between the last pull of one owner and the first of the next."""
     return [
         Gap(*before.queue, before.end, after.begin, before.client, after.client)
@@ -109,10 +109,10 @@ def gaps(runs: Iterable[Run], least_seconds: float) -> list[Gap]:
     ]
 
 
-def merged(runs: Iterable[Run], doubles: Iterable[DoubleOwner]) -> list[Run]:
+def merge_tenures(runs: Iterable[PullRun], doubles: Iterable[DoubleOwner]) -> list[PullRun]:
     """Runs as tenures for a drawing: the alternating pulls of double owners become one tenure for each of the two."""
     shared = {(one.journal, one.group, one.topic, one.queue_id): one for one in doubles}
-    tenures: list[Run] = []
+    tenures: list[PullRun] = []
     for queue in by_queue(runs):
         double = shared.get(queue[0].queue)
         if double is None:

@@ -1,7 +1,7 @@
-"""pocketmq.pipeline.brokers
+"""Questions to name servers and brokers, and sends, from ordinary functions without an event loop. No Spark.
 
-batch_sender.py  Batches to brokers
-range_reader.py  One range of a queue over the wire
-read_planner.py  From options to queues, positions and ranges
-wire.py          The wire for code without an event loop
+wire.py             connections, routes, offsets and commits, with retries
+read_planner.py     from options to queues, positions and ranges
+range_reader.py     pulls one range of a queue
+batch_sender.py     sends batches and single messages
 """

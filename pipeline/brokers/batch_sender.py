@@ -34,7 +34,7 @@ STORED: Final = (
 """The message is in the log; of all but the first the broker says that it is not yet where it was asked to be."""
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredMessage(msgspec.Struct, frozen=True):
     """Where a message went: what ends its transaction, where it is a half message."""
 
     topic: str
@@ -67,14 +67,14 @@ class BatchSender:
         self._retries = retries
         self._rows_per_second = rows_per_second
         self._turns = itertools.count(time.monotonic_ns())
-        self._flying: set[asyncio.Task[None]] = set()
-        self._last_of: dict[Queue, asyncio.Task[None]] = {}
+        self._unfinished: set[asyncio.Task[None]] = set()
+        self._last_task_of_queue: dict[Queue, asyncio.Task[None]] = {}
         self._failure: BaseException | None = None
         self._begun = time.monotonic()
         self.rows = 0
         self.requests = 0
-        self.not_yet_safe = 0
-        self.stored: list[Stored] = []
+        self.unconfirmed_requests = 0
+        self.stored: list[StoredMessage] = []
 
     # -- for the task
 
@@ -117,19 +117,19 @@ class BatchSender:
 
     def cancel(self, *, after_seconds: float = 0.0) -> None:
         """Forget what is not acknowledged after that time; it may be stored all the same."""
-        if self._flying and after_seconds > 0:
-            self._wire.run(asyncio.wait(self._flying, timeout=after_seconds))
-        for task in self._flying:
+        if self._unfinished and after_seconds > 0:
+            self._wire.run(asyncio.wait(self._unfinished, timeout=after_seconds))
+        for task in self._unfinished:
             task.cancel()
         self._wire.run(self._settle())
 
     # -- on the loop
 
     def _start(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
-        self._hold_back(rows)
+        self._wait_for_rate(rows)
         self._wire.run(self._launch(request, body, rows, queue))
 
-    def _hold_back(self, rows: int) -> None:
+    def _wait_for_rate(self, rows: int) -> None:
         """Not more rows a second than allowed, on the average of this task."""
         self.rows += rows
         if self._rows_per_second is not None:
@@ -139,20 +139,20 @@ class BatchSender:
                 self._wire.run(asyncio.sleep(pause))
 
     async def _launch(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
-        while len(self._flying) >= self._in_flight:
-            await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED)
+        while len(self._unfinished) >= self._in_flight:
+            await asyncio.wait(self._unfinished, return_when=asyncio.FIRST_COMPLETED)
         self._raise_failure()
-        before = None if queue is None else self._last_of.get(queue)
+        before = None if queue is None else self._last_task_of_queue.get(queue)
         task = asyncio.get_running_loop().create_task(self._deliver(request, body, queue, before))
-        self._flying.add(task)
-        task.add_done_callback(self._landed)
+        self._unfinished.add(task)
+        task.add_done_callback(self._on_done)
         if queue is not None:
-            self._last_of[queue] = task
+            self._last_task_of_queue[queue] = task
         self.requests += 1
         await asyncio.sleep(0)
 
-    def _landed(self, task: "asyncio.Task[None]") -> None:
-        self._flying.discard(task)
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._unfinished.discard(task)
         if not task.cancelled() and task.exception() is not None and self._failure is None:
             self._failure = task.exception()
 
@@ -161,8 +161,8 @@ class BatchSender:
         self._raise_failure()
 
     async def _settle(self) -> None:
-        while self._flying:
-            await asyncio.wait(self._flying)
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -184,12 +184,12 @@ class BatchSender:
             command = await connection.exchange(sent, body, timeout_seconds=self._timeout_seconds)
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
-            self.not_yet_safe += command.code != ResponseCode.SUCCESS
+            self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
                 self._remember(request, place, Connection.read_fields(sent, command))
 
         try:
-            await self._wire.patiently(
+            await self._wire.with_retries(
                 f"send to {request.topic}", ask, self._retry_timeout_ms, retries=self._retries
             )
         except PipelineError as error:
@@ -197,7 +197,7 @@ class BatchSender:
 
     def _remember(self, request: SendMessageV2, place: Queue, reply: SendMessageReply) -> None:
         self.stored.append(
-            Stored(
+            StoredMessage(
                 request.topic,
                 place.broker_name,
                 reply.msg_id,

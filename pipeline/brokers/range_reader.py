@@ -26,9 +26,10 @@ from pocketmq.protocol.requests.pull import PullMessage, PullMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import DataLossError, PipelineError
-from ..planning.positions import Loss, Queue, Range
+from ..planning.positions import Queue
+from ..planning.ranges import Loss, Range
 from ..planning.topic_options import SourceOptions, tags_of
-from ..records.boundaries import walk
+from ..records.boundaries import walk_records
 from ..records.records import Records
 from .wire import Wire
 
@@ -164,7 +165,7 @@ class RangeReader:
                 command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
             )
 
-        return await self._wire.patiently(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
+        return await self._wire.with_retries(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
 
     # -- decoding
 
@@ -173,7 +174,7 @@ class RangeReader:
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
         view = memoryview(reply.body)
-        records = Records(view, walk(view, 0, len(view)).starts)
+        records = Records(view, walk_records(view, 0, len(view)).starts)
         beyond = np.flatnonzero(records.queue_offsets >= part.hi)
         return view[: int(records.starts[beyond[0]])] if len(beyond) else view
 
@@ -181,7 +182,7 @@ class RangeReader:
         if not bodies:
             return
         joined = memoryview(b"".join(bodies))
-        found = walk(joined, 0, len(joined))
+        found = walk_records(joined, 0, len(joined))
         if found.stop != len(joined):
             raise PipelineError(
                 f"{self._range.queue}: a reply holds bytes that are no record: {found.reason}"

@@ -13,24 +13,15 @@ from typing import Final
 import msgspec
 
 from ..errors import DataLossError, OptionError
-from ..planning.positions import (
-    Loss,
-    Offsets,
-    Queue,
-    Range,
-    clamp,
-    packed,
-    ranges_between,
-    read_offsets,
-    split_ranges,
-)
+from ..planning.positions import Offsets, Queue, read_offsets
+from ..planning.ranges import Loss, Range, clamp, pack_small_ranges, ranges_between, split_ranges
 from ..planning.topic_options import (
     COMMITTED,
     EARLIEST,
     LATEST,
-    Place,
     SourceOptions,
-    wanted_topics,
+    StartOrEnd,
+    matching_topics,
 )
 from .range_reader import RangeReader
 from .wire import Wire
@@ -52,7 +43,7 @@ class Planner:
     def __init__(self, wire: Wire, options: SourceOptions) -> None:
         self.wire = wire
         self.options = options
-        self._judged_by: set[str] = set()
+        self._checked_brokers: set[str] = set()
 
     def queues(self) -> list[Queue]:
         """The queues asked for, as the routes have them now. `OptionError` for a topic or queue there is not, or for
@@ -60,16 +51,18 @@ class Planner:
         queues = self._asked_for()
         if self.options.filter_type != "TAG":
             # A pull with an expression that cannot be read is answered as if it had none: everything would come.
-            fresh = {queue.broker_name: queue for queue in queues if queue.broker_name not in self._judged_by}
+            fresh = {
+                queue.broker_name: queue for queue in queues if queue.broker_name not in self._checked_brokers
+            }
             self.wire.check_expression(self.options, fresh.values())
-            self._judged_by |= fresh.keys()
+            self._checked_brokers |= fresh.keys()
         return queues
 
     def _asked_for(self) -> list[Queue]:
         options, timeout_ms = self.options, self.options.plan_timeout_ms
         topics = sorted({queue.topic for queue in options.assigned}) or list(options.topics)
         if options.pattern is not None:
-            topics = wanted_topics(options.pattern, self.wire.topics(timeout_ms))
+            topics = matching_topics(options.pattern, self.wire.topics(timeout_ms))
         there = [queue for topic in topics for queue in self.wire.queues(topic, timeout_ms)]
         if not options.assigned:
             return there
@@ -121,8 +114,8 @@ class Planner:
         for queue, offset in start.items():
             high = bounds[queue][1]
             if offset > high:  # no range begins there, so that nothing else would say it
-                self.lost(Loss(queue, high, offset, f"not there: the queue ends at {high}"))
-        return self.checked(ranges_between(start, self.end(bounds, start)), bounds)
+                self.report_loss(Loss(queue, high, offset, f"not there: the queue ends at {high}"))
+        return self.clamp_to_bounds(ranges_between(start, self.end(bounds, start)), bounds)
 
     def split(self, ranges: list[Range]) -> list[tuple[Range, ...]]:
         """The ranges of each task: one range, or small ones together where no option says how many tasks there are.
@@ -130,19 +123,19 @@ class Planner:
         options = self.options
         most, least = options.max_records_per_partition, options.min_partitions
         parts = split_ranges(ranges, max_records=most, min_partitions=least)
-        return packed(parts, SMALL_TASK if most is None and least is None else 0)
+        return pack_small_ranges(parts, SMALL_TASK if most is None and least is None else 0)
 
-    def checked(self, ranges: list[Range], bounds: Bounds) -> list[Range]:
+    def clamp_to_bounds(self, ranges: list[Range], bounds: Bounds) -> list[Range]:
         """The ranges as far as their messages are there; `DataLossError`, or a warning where that is tolerated."""
         good = []
         for one in ranges:
             left, losses = clamp(one, *bounds[one.queue]) if one.queue in bounds else (one, [])
             for loss in losses:
-                self.lost(loss)
+                self.report_loss(loss)
             good.append(left)
         return good
 
-    def lost(self, loss: Loss) -> None:
+    def report_loss(self, loss: Loss) -> None:
         if self.options.fail_on_data_loss:
             raise DataLossError(f"{loss}; with failOnDataLoss=false they are left out")
         _log.warning("left out, as failOnDataLoss is false: %s", loss)
@@ -151,7 +144,7 @@ class Planner:
         stored = self.wire.committed(self.options.group, bounds, self.options.plan_timeout_ms)
         return {queue: offset for queue, offset in stored.items() if offset is not None}
 
-    def _at_time(self, place: Place, bounds: Bounds, *, is_start: bool) -> Offsets:
+    def _at_time(self, place: StartOrEnd, bounds: Bounds, *, is_start: bool) -> Offsets:
         moments = dict.fromkeys(bounds, place.timestamp_ms)
         if place.kind == "timestamps":
             moments = _moments(place, bounds)
@@ -192,7 +185,7 @@ class Planner:
         return low
 
 
-def _moments(place: Place, bounds: Bounds) -> dict[Queue, int]:
+def _moments(place: StartOrEnd, bounds: Bounds) -> dict[Queue, int]:
     """Times by topic, `{"T": 1700000000000}`, or by queue, as offsets are written."""
     try:
         by_topic = json.loads(place.text)
@@ -219,7 +212,7 @@ def _moments(place: Place, bounds: Bounds) -> dict[Queue, int]:
     return moments
 
 
-def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, place: Place) -> Offsets:
+def _with_bounds(offsets: Offsets, lows: Offsets, highs: Offsets, place: StartOrEnd) -> Offsets:
     """-2 and -1 replaced by the bounds they mean."""
     for queue, offset in offsets.items():
         if offset < EARLIEST_OFFSET:

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.connections.name_servers import MASTER_ID, Route, Routes
-from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.name_servers import NameServers
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.connections.route import MASTER_ID, Route
 from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
 from pocketmq.protocol.bodies.client import CheckClientRequestBody
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
@@ -33,8 +34,8 @@ from pocketmq.protocol.requests.offset import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..access import OPEN, Access
 from ..errors import OptionError, PipelineError, SourceUnreachable
+from ..planning.access import NO_ACCESS_KEYS, Access
 from ..planning.positions import Offsets, Queue
 from ..planning.topic_options import SourceOptions
 
@@ -49,7 +50,7 @@ ResultT = TypeVar("ResultT")
 _wires: dict[tuple[int, str, Access], "Wire"] = {}
 
 
-def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
+def wire(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "Wire":
     """The process's wire to these name servers; made at first use, also again after a fork."""
     key = (os.getpid(), namesrv_addr, access)
     found = _wires.get(key)
@@ -58,7 +59,7 @@ def wire(namesrv_addr: str, access: Access = OPEN) -> "Wire":
     return found
 
 
-class Reaching(Protocol):
+class HasBrokerAddress(Protocol):
     """Options of a source or sink, as far as they say who is asked and what is shown to them."""
 
     @property
@@ -68,7 +69,7 @@ class Reaching(Protocol):
     def access(self) -> Access: ...
 
 
-def wire_for(options: Reaching) -> "Wire":
+def wire_for(options: HasBrokerAddress) -> "Wire":
     """The process's wire for these options."""
     return wire(options.namesrv_addr, options.access)
 
@@ -76,12 +77,12 @@ def wire_for(options: Reaching) -> "Wire":
 class Wire:
     """Name servers and brokers, asked from ordinary functions. `retry_timeout_ms` bounds every question."""
 
-    def __init__(self, namesrv_addr: str, access: Access = OPEN) -> None:
+    def __init__(self, namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> None:
         self.namesrv_addr = namesrv_addr
         self._access = access
         self._loop = _new_loop()
-        self._connections: Connections | None = None
-        self._routes: Routes | None = None
+        self._connections: ConnectionPool | None = None
+        self._routes: NameServers | None = None
         self._known: dict[str, Route] = {}
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -96,7 +97,7 @@ class Wire:
             self.run(asyncio.sleep(0))
 
     @contextmanager
-    def held(self) -> "Iterator[Wire]":
+    def closing(self) -> "Iterator[Wire]":
         """For a wire of one's own: closed, with its loop, when the `with` ends."""
         try:
             yield self
@@ -111,7 +112,7 @@ class Wire:
         route = None if fresh else self._known.get(topic)
         if route is None:
             if self._routes is None:
-                self._routes = Routes(self._open(), self.namesrv_addr)
+                self._routes = NameServers(self._open(), self.namesrv_addr)
             route = self._known[topic] = await self._routes.find(topic)
         return route
 
@@ -128,12 +129,12 @@ class Wire:
         address = addresses.get(MASTER_ID) or addresses[min(addresses)]
         return await self._open().get(address)
 
-    def _open(self) -> Connections:
+    def _open(self) -> ConnectionPool:
         if self._connections is None:
-            self._connections = Connections(hooks=self._access.hooks(), tls=self._access.tls())
+            self._connections = ConnectionPool(hooks=self._access.hooks(), tls=self._access.tls())
         return self._connections
 
-    async def patiently(
+    async def with_retries(
         self,
         what: str,
         ask: Callable[[bool], Awaitable[ResultT]],
@@ -173,10 +174,10 @@ class Wire:
 
         async def ask(fresh: bool) -> list[str]:
             if self._routes is None:
-                self._routes = Routes(self._open(), self.namesrv_addr)
+                self._routes = NameServers(self._open(), self.namesrv_addr)
             return TopicList.decode(await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
 
-        return self.run(self.patiently("list of topics", ask, retry_timeout_ms))
+        return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))
 
     def queues(self, topic: str, retry_timeout_ms: int) -> list[Queue]:
         """The readable queues of a topic, sorted. `OptionError` for a topic without a route."""
@@ -190,7 +191,7 @@ class Wire:
                 raise
             return sorted(Queue(topic, one.broker_name, one.queue_id) for one in route.read_queues())
 
-        return self.run(self.patiently(f"route of {topic}", ask, retry_timeout_ms))
+        return self.run(self.with_retries(f"route of {topic}", ask, retry_timeout_ms))
 
     def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
         """Let the brokers of these queues judge the expression (official checkClientInBroker). `OptionError` where one
@@ -213,7 +214,7 @@ class Wire:
                     f"option subExpression: {queue.broker_name} cannot filter by {options.expression!r}: {refusal}"
                 ) from refusal
 
-        self._of_each("check of the expression", queues, ask, options.plan_timeout_ms)
+        self._ask_each_queue("check of the expression", queues, ask, options.plan_timeout_ms)
 
     def bounds(self, queues: Iterable[Queue], retry_timeout_ms: int) -> dict[Queue, tuple[int, int]]:
         """(first offset, one past the last) of each queue."""
@@ -225,7 +226,7 @@ class Wire:
             lowest, highest = await asyncio.gather(connection.call(low), connection.call(high))
             return max(lowest.offset, 0), max(highest.offset, lowest.offset, 0)
 
-        return self._of_each("bounds", queues, ask, retry_timeout_ms)
+        return self._ask_each_queue("bounds", queues, ask, retry_timeout_ms)
 
     def offsets_at(self, moments: dict[Queue, int], retry_timeout_ms: int) -> Offsets:
         """The first message stored at or after a time (epoch ms), the end where there is none."""
@@ -241,7 +242,7 @@ class Wire:
             )
             return (await connection.call(request)).offset
 
-        return self._of_each("search by time", moments, ask, retry_timeout_ms)
+        return self._ask_each_queue("search by time", moments, ask, retry_timeout_ms)
 
     def committed(
         self, group: str, queues: Iterable[Queue], retry_timeout_ms: int
@@ -264,7 +265,7 @@ class Wire:
                     return None
                 raise
 
-        return self._of_each(f"offsets of {group}", queues, ask, retry_timeout_ms)
+        return self._ask_each_queue(f"offsets of {group}", queues, ask, retry_timeout_ms)
 
     def commit(self, group: str, offsets: Offsets, retry_timeout_ms: int) -> None:
         """Store a group's offsets: the next messages to read, as lag tools show them."""
@@ -288,9 +289,9 @@ class Wire:
                 await connection.call(UpdateAndCreateSubscriptionGroup(), config.encode())
                 await connection.call(request)
 
-        self._of_each(f"commit of {group}", offsets, ask, retry_timeout_ms)
+        self._ask_each_queue(f"commit of {group}", offsets, ask, retry_timeout_ms)
 
-    def _of_each(
+    def _ask_each_queue(
         self,
         what: str,
         queues: Iterable[Queue],
@@ -303,7 +304,7 @@ class Wire:
 
         async def one(queue: Queue) -> ResultT:
             async with turn:
-                return await self.patiently(
+                return await self.with_retries(
                     f"{what}, {queue}", lambda fresh: ask(queue, fresh), retry_timeout_ms
                 )
 

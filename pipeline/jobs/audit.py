@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.output import Report, Section, counted
+from ..report.report import Report, Section, counted
 from .inputs import check_store
 from .run import output_options, run_job
 

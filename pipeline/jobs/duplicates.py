@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.output import Report, Section
-from .inputs import SYSTEM_TOPICS, Place, given_place, messages, place_options
+from ..report.report import Report, Section
+from .inputs import SYSTEM_TOPICS, MessageInput, input_options, messages, split_input_options
 from .run import output_options, run_job
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SCHEMA = (
 TOLD = 20
 
 
-def build(spark: "SparkSession", place: Place, *, by: str = "msgId") -> Report:
+def build(spark: "SparkSession", place: MessageInput, *, by: str = "msgId") -> Report:
     """The report; `by` is msgId or keys."""
     found = duplicates(messages(spark, place, SCHEMA), by).cache()
     stored_twice = found.where("level = 'stored twice'")
@@ -61,12 +61,12 @@ def duplicates(rows: "DataFrame", by: str) -> "DataFrame":
 
 
 @click.command("duplicates")
-@place_options
+@input_options
 @click.option("--by", type=click.Choice(["msgId", "keys"]), default="msgId", show_default=True)
 @output_options
 def main(*, by: str, **given: Any) -> None:
     """Find messages that are stored more than once."""
-    place, options = given_place(given)
+    place, options = split_input_options(given)
     run_job("duplicates", lambda spark: build(spark, place, by=by), check=place.check, **options)
 
 

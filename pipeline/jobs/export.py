@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report.output import Report, Section
-from .inputs import Place, given_place, messages, place_options
+from ..report.report import Report, Section
+from .inputs import MessageInput, input_options, messages, split_input_options
 from .run import check_replaceable, output_options, run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def build(spark: "SparkSession", place: Place, folder: str) -> Report:
+def build(spark: "SparkSession", place: MessageInput, folder: str) -> Report:
     """Write, and tell how many rows of each topic and day are there."""
     from pyspark.sql import functions as F
 
@@ -29,12 +29,12 @@ def build(spark: "SparkSession", place: Place, folder: str) -> Report:
 
 
 @click.command("export")
-@place_options
+@input_options
 @click.option("--to", "folder", required=True, metavar="DIR", help="The folder of Parquet files.")
 @output_options
 def main(*, folder: str, **given: Any) -> None:
     """Write messages as Parquet, by day and topic."""
-    place, options = given_place(given)
+    place, options = split_input_options(given)
 
     def check() -> None:
         place.check()

@@ -12,9 +12,9 @@ import msgspec
 from pocketmq.client.errors import ClientError
 from pocketmq.client.settings.client_settings import name_servers
 
-from ..access import OPEN, Access
 from ..errors import OptionError
-from .access import access_options, source_options
+from ..planning.access import NO_ACCESS_KEYS, Access
+from .access_options import access_options, source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,13 +23,13 @@ SYSTEM_TOPICS = "topic rlike '^(rmq_sys_|RMQ_SYS_|SCHEDULE_TOPIC_XXXX|TBW102|OFF
 """Where the broker keeps what is not a user's: the same message stands there under another topic."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class MessageInput(msgspec.Struct, frozen=True, kw_only=True):
     """A store, or a name server with topics."""
 
     store: str | None = None
     namesrv_addr: str | None = None
     topics: str | None = None
-    access: Access = OPEN
+    access: Access = NO_ACCESS_KEYS
 
     def check(self) -> None:
         """`OptionError` unless it is one of the two, as far as this process can see."""
@@ -38,12 +38,12 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         if self.namesrv_addr is not None and not self.topics:
             raise OptionError("--topics: is required with --namesrv")
         if self.namesrv_addr is not None:
-            check_namesrv("--namesrv", self.namesrv_addr)
+            check_name_servers("--namesrv", self.namesrv_addr)
         if self.store is not None:
             check_store(self.store)
 
 
-def check_namesrv(option: str, text: str) -> None:
+def check_name_servers(option: str, text: str) -> None:
     """`OptionError` unless it is `host:port;host:port`."""
     try:
         servers = name_servers(text, {})
@@ -55,7 +55,7 @@ def check_namesrv(option: str, text: str) -> None:
 
 def check_store(text: str) -> None:
     """`OptionError` for a folder that is no store."""
-    from ..stores.log_files import log_files
+    from ..files.log_files import log_files
 
     try:
         log_files(Path(text) / "commitlog")
@@ -63,7 +63,7 @@ def check_store(text: str) -> None:
         raise OptionError(str(error).replace("option path", "--store", 1)) from error
 
 
-def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--store`, `--namesrv` and `--topics`, and the keys for that name server."""
     command = access_options(command)
     for decorate in (
@@ -75,14 +75,16 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def given_place(given: dict[str, Any]) -> tuple[Place, dict[str, Any]]:
-    """The place that `place_options` name, and the options that are none of theirs."""
+def split_input_options(given: dict[str, Any]) -> tuple[MessageInput, dict[str, Any]]:
+    """The place that `input_options` name, and the options that are none of theirs."""
     theirs = {name: given[name] for name in ("store", "namesrv_addr", "topics")}
     others = {name: value for name, value in given.items() if name not in (*theirs, "access")}
-    return Place(**theirs, access=given["access"]), others
+    return MessageInput(**theirs, access=given["access"]), others
 
 
-def messages(spark: "SparkSession", place: Place, schema: str | None = None, **options: str) -> "DataFrame":
+def messages(
+    spark: "SparkSession", place: MessageInput, schema: str | None = None, **options: str
+) -> "DataFrame":
     """The messages of a place, of the columns in `schema` (default: all)."""
     place.check()
     if place.store is not None:

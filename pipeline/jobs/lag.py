@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import OptionError
-from ..planning.positions import Range
+from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
-from ..report.output import Report, Section
-from .inputs import Place, given_place, place_options
+from ..report.report import Report, Section
+from .inputs import MessageInput, input_options, split_input_options
 from .run import output_options, run_job
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _LAG_TIME = "round(cast(current_timestamp() as double) - cast(storeTimestamp as 
 _OFFSETS = "`group` string, topic string, queueId int, offset bigint, maxOffset bigint"
 
 
-def build(spark: "SparkSession", place: Place, *, groups: str | None = None) -> Report:
+def build(spark: "SparkSession", place: MessageInput, *, groups: str | None = None) -> Report:
     """The report; `groups` are names with commas between them."""
     check(place, groups)
     lags = (
@@ -47,7 +47,7 @@ def build(spark: "SparkSession", place: Place, *, groups: str | None = None) -> 
     )
 
 
-def check(place: Place, groups: str | None) -> None:
+def check(place: MessageInput, groups: str | None) -> None:
     """`OptionError` for what cannot be answered."""
     place.check()
     if place.namesrv_addr is not None and not _names(groups or ""):
@@ -64,7 +64,7 @@ def _sums() -> tuple[Any, ...]:
     )
 
 
-def lags_of_store(spark: "SparkSession", place: Place, groups: str | None) -> "DataFrame":
+def lags_of_store(spark: "SparkSession", place: MessageInput, groups: str | None) -> "DataFrame":
     """From the files: consumer offsets against consume queues, the next message's time from the log."""
     from pyspark.sql import functions as F
 
@@ -81,7 +81,7 @@ def lags_of_store(spark: "SparkSession", place: Place, groups: str | None) -> "D
     return _with_time(offsets.join(ends, ["topic", "queueId"]), times)
 
 
-def lags_of_broker(spark: "SparkSession", place: Place, groups: str | None) -> "DataFrame":
+def lags_of_broker(spark: "SparkSession", place: MessageInput, groups: str | None) -> "DataFrame":
     """Asked from the broker; the next unread message of each queue is pulled for its time."""
     from ..brokers.wire import wire
 
@@ -103,7 +103,7 @@ def lags_of_broker(spark: "SparkSession", place: Place, groups: str | None) -> "
     )
 
 
-def _store_time_ms(broker: "Wire", unread: Range, place: Place) -> int | None:
+def _store_time_ms(broker: "Wire", unread: Range, place: MessageInput) -> int | None:
     """When the first of these messages was stored; None where there is none."""
     from ..brokers.range_reader import RangeReader
 
@@ -128,12 +128,12 @@ def _names(text: str) -> list[str]:
 
 
 @click.command("lag")
-@place_options
+@input_options
 @click.option("--groups", metavar="G[,G]", help="These groups; all of a store without.")
 @output_options
 def main(*, groups: str | None, **given: Any) -> None:
     """How far groups are behind, in messages and in time."""
-    place, options = given_place(given)
+    place, options = split_input_options(given)
     run_job(
         "lag",
         lambda spark: build(spark, place, groups=groups),

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..report.output import Report, Section
-from .inputs import Place, given_place, messages, place_options
+from ..report.report import Report, Section
+from .inputs import MessageInput, input_options, messages, split_input_options
 from .run import output_options, run_job
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
-def build(spark: "SparkSession", place: Place) -> Report:
+def build(spark: "SparkSession", place: MessageInput) -> Report:
     """The report over a trace topic."""
     records = trace_records(messages(spark, traced_in(place), "topic string, body binary")).cache()
     pubs, befores, afters = published(records), received(records), done(records)
@@ -64,7 +64,7 @@ def build(spark: "SparkSession", place: Place) -> Report:
     return Report("End-to-end latency", f"From traces of {place.store or place.namesrv_addr}.", sections)
 
 
-def traced_in(place: Place) -> Place:
+def traced_in(place: MessageInput) -> MessageInput:
     """The same place, of the trace topic unless another one is named."""
     return place if place.topics else msgspec.structs.replace(place, topics=TRACE_TOPIC)
 
@@ -116,11 +116,11 @@ def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
 
 
 @click.command("latency")
-@place_options
+@input_options
 @output_options
 def main(**given: Any) -> None:
     """Latency from sent to consumed, from the trace topic (--topics names another one)."""
-    place, options = given_place(given)
+    place, options = split_input_options(given)
     traced = traced_in(place)
     run_job("latency", lambda spark: build(spark, traced), check=traced.check, **options)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ..access import OPEN, Access
 from ..errors import OptionError
-from ..report.output import Report, Section
-from .access import access_options, source_options
-from .inputs import check_namesrv
+from ..planning.access import NO_ACCESS_KEYS, Access
+from ..report.report import Report, Section
+from .access_options import access_options, source_options
+from .inputs import check_name_servers
 from .run import cause, output_options, run_job
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     rows_per_second: int | None = None
     checkpoint: str | None = None
     is_dry: bool = False
-    access: Access = OPEN
+    access: Access = NO_ACCESS_KEYS
 
     def check(self) -> None:
         """`OptionError` for what can be said without asking anybody."""
-        check_namesrv("--namesrv", self.namesrv_addr)
+        check_name_servers("--namesrv", self.namesrv_addr)
         if self.target_namesrv_addr is not None:
-            check_namesrv("--to-namesrv", self.target_namesrv_addr)
+            check_name_servers("--to-namesrv", self.target_namesrv_addr)
         begin, end = self.starting_ms, self.ending_ms
         if begin is not None and end is not None and begin >= end:
             raise OptionError("--from-ms, --until-ms: the first must be less than the second")

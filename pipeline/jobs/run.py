@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import OptionError, PipelineError
-from ..report.output import Outputs, Report, write
+from ..report.report import Outputs, Report, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
-_OURS: Final = "pocketmq.pipeline.errors."
+_ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
 _OF_EXPORT: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
 """What Spark leaves in a folder of Parquet files."""
 
@@ -70,10 +70,10 @@ def run_job(
     """Run a job in a session of its own, and write what it found. `check` raises what can be said without Spark;
     `is_short`: its plans cost more than its rows."""
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
-    logging.getLogger().addFilter(_is_not_of_ctrl_c)
+    logging.getLogger().addFilter(_is_not_interrupt_stack)
     try:
-        with mistakes_told():
-            check_extra()
+        with exit_on_user_error():
+            check_dependencies()
             check()
             check_session(master, memory)
             check_outputs(outputs)
@@ -81,13 +81,13 @@ def run_job(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
-        logging.getLogger().removeFilter(_is_not_of_ctrl_c)
+        logging.getLogger().removeFilter(_is_not_interrupt_stack)
     if report.findings and fails_on_findings:
         sys.exit(FOUND)
 
 
 @contextmanager
-def mistakes_told() -> Iterator[None]:
+def exit_on_user_error() -> Iterator[None]:
     """One line and exit code 2 for what the user can mend."""
     try:
         yield
@@ -111,13 +111,13 @@ def _run(
     from ..session.session import pocketmq_session
 
     try:
-        with interrupts_kept() as interrupts:
+        with defer_interrupts() as interrupts:
             spark = pocketmq_session(
                 f"pocketmq {name}",
                 master=master,
                 memory=memory,
                 shows_progress=not outputs.is_quiet and sys.stderr.isatty(),
-                is_quick_to_start=is_short,
+                optimize_for_startup=is_short,
             )
     except PipelineError:
         raise
@@ -137,13 +137,13 @@ def _run(
     return report
 
 
-def _is_not_of_ctrl_c(record: logging.LogRecord) -> bool:
+def _is_not_interrupt_stack(record: logging.LogRecord) -> bool:
     """The bridge to Java logs the stack of what is the end the user wished for."""
     return record.msg != "KeyboardInterrupt while sending command."
 
 
 @contextmanager
-def interrupts_kept() -> Iterator[list[int]]:
+def defer_interrupts() -> Iterator[list[int]]:
     """Ctrl-C is noted and no more: Java that is left alone while it starts would stay for ever."""
     came: list[int] = []
     before = signal.getsignal(signal.SIGINT)
@@ -162,7 +162,7 @@ def interrupts_kept() -> Iterator[list[int]]:
             signal.signal(signal.SIGINT, before)
 
 
-def check_extra() -> None:
+def check_dependencies() -> None:
     """`PipelineError` where the wheels of the extra are not there."""
     if not all(find_spec(name) for name in ("pyspark", "pyarrow", "numpy")):
         raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'")
@@ -209,7 +209,7 @@ def reason(error: BaseException) -> str | None:
         return str(error)
     for line in str(error).splitlines():
         kind, separator, text = line.strip().partition(": ")
-        if separator and kind.startswith(_OURS):
+        if separator and kind.startswith(_ERRORS_MODULE):
             return text
     return None
 

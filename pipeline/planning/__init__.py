@@ -1,5 +1,8 @@
-"""pocketmq.pipeline.planning
+"""What a read or write is asked to do: options, access keys, positions and ranges. Pure; no network, no Spark.
 
-positions.py      Offsets and ranges
-topic_options.py  Options of the `rocketmq` source
+option_values.py    typed reading of option texts
+access.py           access keys and TLS
+topic_options.py    the options of the source `rocketmq`
+positions.py        queues, offsets and the position of a stream, as JSON
+ranges.py           ranges of messages: split into tasks, limited to a batch, clamped to what a queue holds
 """

@@ -11,9 +11,7 @@ So the end of the first batch says where that batch began, in `from`; so it does
 earlier position names.
 """
 
-import itertools
 import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -35,18 +33,6 @@ class Queue(msgspec.Struct, frozen=True, order=True):
         return f"{self.topic} {self.broker_name} queue {self.queue_id}"
 
 
-class Range(msgspec.Struct, frozen=True, order=True):
-    """Messages [lo, hi) of a queue."""
-
-    queue: Queue
-    lo: int
-    hi: int
-
-    @property
-    def size(self) -> int:
-        return self.hi - self.lo
-
-
 Offsets = dict[Queue, int]
 
 
@@ -62,10 +48,10 @@ class StreamPosition(msgspec.Struct, frozen=True):
         """Keys in a stable order: equal positions give equal text."""
         made: dict[str, Any] = {}
         if self.begun_at:
-            made["from"] = nested(self.begun_at)
+            made["from"] = offsets_to_json(self.begun_at)
         if self.is_initial:
             made["init"] = True
-        made["topics"] = nested(self.offsets)
+        made["topics"] = offsets_to_json(self.offsets)
         made["v"] = VERSION
         return made
 
@@ -78,7 +64,9 @@ class StreamPosition(msgspec.Struct, frozen=True):
             )
         try:
             return StreamPosition(
-                flat(value["topics"]), bool(value.get("init", False)), flat(value.get("from", {}))
+                offsets_from_json(value["topics"]),
+                bool(value.get("init", False)),
+                offsets_from_json(value.get("from", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(f"checkpoint that cannot be read: {json.dumps(value)[:200]}") from error
@@ -87,7 +75,7 @@ class StreamPosition(msgspec.Struct, frozen=True):
         return {queue.topic for queue in self.offsets}
 
 
-def nested(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
+def offsets_to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
     """`{"T": {"broker-a": {"0": 23}}}`, sorted."""
     made: dict[str, dict[str, dict[str, int]]] = {}
     for queue in sorted(offsets):
@@ -96,7 +84,7 @@ def nested(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]
     return made
 
 
-def flat(value: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
+def offsets_from_json(value: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
     """The way back."""
     return {
         Queue(topic, broker_name, int(queue_id)): int(offset)
@@ -133,7 +121,7 @@ def read_offsets(
                     )
                 inner = dict.fromkeys(names or {"?"}, inner)
             check_whole(number for queues in inner.values() for number in queues.values())
-            offsets |= flat({topic: inner})
+            offsets |= offsets_from_json({topic: inner})
     except (ValueError, TypeError, AttributeError) as error:
         raise OptionError(f"option {option}: JSON such as {example}, not {text[:100]}") from error
     missing, unknown = there - offsets.keys(), offsets.keys() - there
@@ -158,85 +146,3 @@ def _listed(queues: Iterable[Queue]) -> str:
 
 
 # -- ranges
-
-
-def ranges_between(start: Mapping[Queue, int], end: Mapping[Queue, int]) -> list[Range]:
-    """What lies between two positions, without the empty ones, sorted. A queue that only `end` has is left out."""
-    return [
-        Range(queue, start[queue], end[queue])
-        for queue in sorted(end)
-        if queue in start and end[queue] > start[queue]
-    ]
-
-
-def split_ranges(
-    ranges: Iterable[Range], *, max_records: int | None = None, min_partitions: int | None = None
-) -> list[Range]:
-    """Ranges cut into tasks: none empty, contiguous, in order. First to at most `max_records` each; if there are then
-    fewer than `min_partitions`, each in proportion to its size."""
-    parts = [one for one in ranges if one.size > 0]
-    if max_records is not None:
-        parts = [piece for one in parts for piece in _cut(one, math.ceil(one.size / max_records))]
-    if min_partitions is None or not parts or len(parts) >= min_partitions:
-        return parts
-    total = sum(one.size for one in parts)
-    return [piece for one in parts for piece in _cut(one, round(one.size / total * min_partitions))]
-
-
-def packed(ranges: Iterable[Range], rows: int) -> list[tuple[Range, ...]]:
-    """Ranges put together to tasks, in order, of at most `rows` messages; one that is larger has a task of its own."""
-    tasks: list[tuple[Range, ...]] = []
-    room = -1
-    for one in ranges:
-        if one.size <= room:
-            tasks[-1] += (one,)
-            room -= one.size
-        else:
-            tasks.append((one,))
-            room = rows - one.size
-    return tasks
-
-
-def _cut(one: Range, count: int) -> list[Range]:
-    """`one` in `count` pieces whose sizes differ by at most one; fewer where there are fewer messages."""
-    count = max(1, min(count, one.size))
-    edges = [one.lo + one.size * index // count for index in range(count + 1)]
-    return [Range(one.queue, lo, hi) for lo, hi in itertools.pairwise(edges)]
-
-
-def limited(start: Mapping[Queue, int], end: Mapping[Queue, int], max_messages: int) -> Offsets:
-    """The end of a batch of about `max_messages`: shared in proportion to what waits in each queue, with at least one
-    message of each that has any."""
-    backlog = {queue: max(0, end[queue] - start.get(queue, end[queue])) for queue in end}
-    total = sum(backlog.values())
-    if total <= max_messages:
-        return dict(end)
-    return {
-        queue: end[queue] if not waits else start[queue] + min(waits, max(1, waits * max_messages // total))
-        for queue, waits in backlog.items()
-    }
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Messages [lo, hi) of a queue that were asked for and are gone, or never were there."""
-
-    queue: Queue
-    lo: int
-    hi: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.queue}: {self.hi - self.lo} messages, offsets [{self.lo}, {self.hi}), {self.reason}"
-
-
-def clamp(one: Range, minimum: int, maximum: int) -> tuple[Range, list[Loss]]:
-    """What is left of a range in a queue that holds [minimum, maximum), and what is lost."""
-    losses = []
-    lo, hi = one.lo, one.hi
-    if lo < minimum:
-        losses.append(Loss(one.queue, lo, min(hi, minimum), f"deleted: the queue begins at {minimum}"))
-        lo = min(hi, minimum)
-    if hi > maximum:
-        losses.append(Loss(one.queue, max(lo, maximum), hi, f"not there: the queue ends at {maximum}"))
-        hi = max(lo, maximum)
-    return Range(one.queue, lo, hi), losses

@@ -7,21 +7,19 @@ connectors.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-from pocketmq.client.errors import InvalidSetting, ValidationFailed
-from pocketmq.client.settings.client_settings import name_servers
 from pocketmq.client.values.validators import check_group
 from pocketmq.protocol.bodies.subscription import ExpressionError, tag_subscription
 
-from ..access import NAMES as ACCESS_NAMES
-from ..access import OPEN, Access, read_access
 from ..errors import OptionError
-from .positions import Queue, check_whole, flat
+from .access import NAMES as ACCESS_NAMES
+from .access import NO_ACCESS_KEYS, Access, read_access
+from .option_values import NAMESRV, OptionValues, canonical_options
+from .positions import Queue, check_whole, offsets_from_json
 
-NAMESRV: Final = "rocketmq.namesrv.addr"
 ALIASES: Final = {
     "nameServer": NAMESRV,
     "rocketmq.client.endpoints": NAMESRV,
@@ -40,7 +38,7 @@ SYSTEM_PREFIXES: Final = (
 )
 
 
-class Place(msgspec.Struct, frozen=True):
+class StartOrEnd(msgspec.Struct, frozen=True):
     """Where to begin or end: `kind` is earliest, latest, committed, offsets (`text` is JSON) or timestamp."""
 
     kind: str
@@ -56,8 +54,8 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     assigned: tuple[Queue, ...] = ()
-    start: Place = Place(EARLIEST)
-    end: Place = Place(LATEST)
+    start: StartOrEnd = StartOrEnd(EARLIEST)
+    end: StartOrEnd = StartOrEnd(LATEST)
     is_start_strict: bool = True
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
@@ -79,7 +77,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     plan_timeout_ms: int = 60_000
     pushes_down: bool = False
     has_properties: bool = True
-    access: Access = OPEN
+    access: Access = NO_ACCESS_KEYS
 
     @property
     def is_filtered(self) -> bool:
@@ -97,109 +95,11 @@ _NAMES: Final = (
     *("pullBatchSize", "pullInFlight", "pullTimeoutMs", "decodeRows", "retryTimeoutMs", "pushdown"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "includeProperties", *ACCESS_NAMES),
 )
-_UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-
-
-def canonical(
-    options: Mapping[str, str], names: tuple[str, ...], aliases: Mapping[str, str]
-) -> dict[str, str]:
-    """The options under their proper spelling; `OptionError` for one there is not, or an alias beside its name."""
-    spelled = {name.lower(): name for name in names} | {
-        alias.lower(): name for alias, name in aliases.items()
-    }
-    made: dict[str, str] = {}
-    for key, value in options.items():
-        name = spelled.get(key.lower())
-        if name is None:
-            raise OptionError(f"option {key}: there is none; the options are {', '.join(names)}")
-        if name in made:
-            raise OptionError(f"option {key}: {name} is given twice")
-        made[name] = value
-    return made
-
-
-class Values:
-    """Typed reading of texts; each refusal names the option and what it may be."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._texts = texts
-
-    def text(self, name: str) -> str | None:
-        return self._texts.get(name)
-
-    def required(self, name: str, example: str) -> str:
-        value = self._texts.get(name, "").strip()
-        if not value:
-            raise OptionError(f"option {name}: is required, for example {example}")
-        return value
-
-    def addresses(self) -> str:
-        """The name servers. `OptionError` for what is no `host:port;host:port`."""
-        text = self.required(NAMESRV, "127.0.0.1:9876")
-        try:
-            servers = name_servers(text, {})
-        except InvalidSetting:
-            servers = []
-        if not servers:
-            raise OptionError(f"option {NAMESRV}: host:port, or several with ; between them, not {text!r}")
-        return ";".join(servers)
-
-    def name(self, name: str, check: Callable[[str], None]) -> str | None:
-        """The name of a topic or group; None where the option is not given or empty."""
-        text = (self._texts.get(name) or "").strip()
-        if not text:
-            return None
-        try:
-            check(text)
-        except ValidationFailed as error:
-            raise OptionError(f"option {name}: {error}") from error
-        return text
-
-    def whole(self, name: str, default: int, *, least: int = 1, most: int = (1 << 63) - 1) -> int:
-        value = self.maybe(name, least=least, most=most)
-        return default if value is None else value
-
-    def maybe(self, name: str, *, least: int = 1, most: int = (1 << 63) - 1) -> int | None:
-        text = self._texts.get(name)
-        if text is None:
-            return None
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            limit = f" to {most}" if most < (1 << 63) - 1 else " or more"
-            raise OptionError(f"option {name}: a whole number, {least}{limit}, not {text!r}")
-        return value
-
-    def flag(self, name: str, default: bool) -> bool:
-        text = self._texts.get(name)
-        if text is None:
-            return default
-        if text.lower() not in ("true", "false"):
-            raise OptionError(f"option {name}: true or false, not {text!r}")
-        return text.lower() == "true"
-
-    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
-        text = self._texts.get(name, default)
-        for one in choices:
-            if text.lower() == one.lower():
-                return one
-        raise OptionError(f"option {name}: one of {', '.join(choices)}, not {text!r}")
-
-    def duration_ms(self, name: str, default_ms: int) -> int:
-        text = self._texts.get(name)
-        if text is None:
-            return default_ms
-        matched = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
-        if matched is None:
-            raise OptionError(f"option {name}: a number with ms, s, m or h, such as 15m, not {text!r}")
-        return int(matched[1]) * _UNITS_MS[matched[2]]
 
 
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
-    values = Values(canonical(options, _NAMES, ALIASES))
+    values = OptionValues(canonical_options(options, _NAMES, ALIASES))
     group = values.name("groupId", check_group)
     prefix = values.name("groupIdPrefix", check_group) or DEFAULT_GROUP
     topics, pattern, assigned = _subscription(values)
@@ -254,7 +154,7 @@ def tags_of(expression: str) -> frozenset[str]:
         return frozenset()
 
 
-def _expression(values: Values, filter_type: str) -> str:
+def _expression(values: OptionValues, filter_type: str) -> str:
     """`OptionError` for tags that are separators only, and for a SQL92 filter without an expression."""
     expression = values.text("subExpression") or "*"
     if filter_type == "SQL92":
@@ -268,7 +168,7 @@ def _expression(values: Values, filter_type: str) -> str:
     return expression
 
 
-def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Queue, ...]]:
+def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tuple[Queue, ...]]:
     ways = ("subscribe", "subscribePattern", "assign")
     given = [name for name in ways if values.text(name) is not None]
     if len(given) != 1:
@@ -293,7 +193,7 @@ def _subscription(values: Values) -> tuple[tuple[str, ...], str | None, tuple[Qu
             topic: {broker: dict.fromkeys(map(str, _queue_ids(ids)), 0) for broker, ids in brokers.items()}
             for topic, brokers in json.loads(text).items()
         }
-        queues = tuple(sorted(flat(named)))
+        queues = tuple(sorted(offsets_from_json(named)))
     except (ValueError, TypeError, AttributeError) as error:
         raise OptionError(
             f'option assign: JSON such as {{"T":{{"broker-a":[0,1]}}}}, not {text!r:.100}'
@@ -311,7 +211,7 @@ def _queue_ids(value: Any) -> list[int]:
     return value
 
 
-def _plan_timeout_ms(values: Values, retry_timeout_ms: int) -> int:
+def _plan_timeout_ms(values: OptionValues, retry_timeout_ms: int) -> int:
     """How long planning asks again: the Kafka connector's pair of options where one is given, else as for pulls."""
     retries = values.maybe("fetchOffset.numRetries", least=0)
     interval_ms = values.maybe("fetchOffset.retryIntervalMs", least=0)
@@ -320,26 +220,26 @@ def _plan_timeout_ms(values: Values, retry_timeout_ms: int) -> int:
     return (3 if retries is None else retries) * (10 if interval_ms is None else interval_ms)
 
 
-def _place(values: Values, which: str, default: str) -> Place:
+def _place(values: OptionValues, which: str, default: str) -> StartOrEnd:
     """Timestamp wins over timestamps by queue, and those over offsets, as with Kafka."""
     name = f"{which}Timestamp"
     moment = values.maybe(name, least=0)
     if moment is not None:
-        return Place("timestamp", timestamp_ms=moment, option=name)
+        return StartOrEnd("timestamp", timestamp_ms=moment, option=name)
     name = f"{which}OffsetsByTimestamp"
     text = values.text(name)
     if text is not None:
-        return Place("timestamps", text=text, option=name)
+        return StartOrEnd("timestamps", text=text, option=name)
     name = f"{which}Offsets"
     text = (values.text(name) or default).strip()
     if text.lower() in (EARLIEST, LATEST, COMMITTED):
-        return Place(text.lower(), option=name)
+        return StartOrEnd(text.lower(), option=name)
     if not text.startswith("{"):
         raise OptionError(f"option {name}: earliest, latest, committed or JSON of offsets, not {text!r}")
-    return Place("offsets", text=text, option=name)
+    return StartOrEnd("offsets", text=text, option=name)
 
 
-def _check_places(start: Place, end: Place, *, has_group: bool, is_stream: bool) -> None:
+def _check_places(start: StartOrEnd, end: StartOrEnd, *, has_group: bool, is_stream: bool) -> None:
     if start.kind == LATEST and not is_stream:
         raise OptionError("option startingOffsets: latest is for streams; a batch would read nothing")
     if end.kind == EARLIEST:
@@ -350,14 +250,9 @@ def _check_places(start: Place, end: Place, *, has_group: bool, is_stream: bool)
         raise OptionError("option startingOffsets or endingOffsets: committed needs groupId")
 
 
-def wanted_topics(pattern: str, there: list[str]) -> list[str]:
+def matching_topics(pattern: str, there: list[str]) -> list[str]:
     """The topics a pattern means; system, retry and dead-letter topics only where they are named in full."""
     compiled = re.compile(pattern)
     return sorted(
         topic for topic in there if compiled.fullmatch(topic) and not topic.startswith(SYSTEM_PREFIXES)
     )
-
-
-def as_dict(options: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's case-insensitive options as a plain dict of texts."""
-    return {str(key): str(value) for key, value in options.items()}

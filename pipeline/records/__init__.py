@@ -1,9 +1,11 @@
-"""pocketmq.pipeline.records
+"""Messages as Arrow arrays, both ways: stored records to columns, and columns to the bytes of sends.
 
-batch_encoder.py  Columns to the bytes of sends
-boundaries.py     Where records begin in bytes of a commit log or of pull replies, and where a f
-columns.py        The columns of a message
-properties.py     Property texts to columns
-records.py        Records to columns
-slices.py         Arrow arrays of texts and bytes without a Python loop over them
+    columns.py          names, Spark types and Arrow types of every table's columns
+    boundaries.py       where records begin in a buffer, and where a log file may be split
+    records.py          records to columns
+    properties.py       property texts to columns: one property, or the map of all
+    slices.py           Arrow arrays of texts and bytes without a Python loop
+    batch_encoder.py    columns to the bytes of sends
+
+numpy, pyarrow and `pocketmq.protocol` only: no Spark, no files, no sockets.
 """

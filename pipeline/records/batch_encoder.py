@@ -154,7 +154,7 @@ def elements(bodies: Any, texts: Any, flags: Any = None) -> Any:
     return pc.binary_join_element_wise(head, bodies, width, texts, b"")
 
 
-def cut_batches(sizes: npt.NDArray[np.int64], max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
+def batch_slices(sizes: npt.NDArray[np.int64], max_rows: int, max_bytes: int) -> list[tuple[int, int]]:
     """Rows [i, j) of each batch: as many as both limits allow, at least one."""
     ends = np.cumsum(sizes)
     cuts = []

@@ -43,7 +43,7 @@ BAD_MAGIC: Final = "bad magic"
 BAD_SIZE: Final = "bad size"
 
 
-class Walk:
+class RecordWalk:
     """The records found one behind the other: `starts`, where it stopped, and why."""
 
     __slots__ = ("reason", "starts", "stop")
@@ -54,7 +54,7 @@ class Walk:
         self.reason = reason
 
 
-def walk(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> Walk:
+def walk_records(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> RecordWalk:
     """Records that begin in [position, end), at most `limit`; they may reach beyond `end`.
 
     Looks at size and magic alone; the lengths inside are checked by `codec.lengths_agree`. Never raises.
@@ -67,16 +67,16 @@ def walk(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize)
             break
         size, magic = unpack(data, position)
         if (magic != MAGIC_V1 and magic != MAGIC_V2) or size < MIN_RECORD_BYTES:
-            return Walk(starts, position, _what_stands(size, magic))
+            return RecordWalk(starts, position, _stop_reason(size, magic))
         append(position)
         position += size
     if starts and position > len(data):  # behind it nothing was looked at
         stop = starts.pop()
-        return Walk(starts, stop, CUT_OFF)
-    return Walk(starts, position, AT_END)
+        return RecordWalk(starts, stop, CUT_OFF)
+    return RecordWalk(starts, position, AT_END)
 
 
-def _what_stands(size: int, magic: int) -> str:
+def _stop_reason(size: int, magic: int) -> str:
     if magic in (MAGIC_V1, MAGIC_V2):
         return BAD_SIZE
     if magic == BLANK_MAGIC or (size == 0 and magic == 0):
@@ -84,7 +84,7 @@ def _what_stands(size: int, magic: int) -> str:
     return BAD_MAGIC
 
 
-def next_record(data: memoryview, position: int, end: int, base: int) -> int:
+def find_record(data: memoryview, position: int, end: int, base: int) -> int:
     """Where the first whole record begins in [position, end), or `end`. `base` is the log position of byte 0."""
     raw = data.obj if isinstance(data.obj, bytes | bytearray) else data
     while position < end:

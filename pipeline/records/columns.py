@@ -88,3 +88,36 @@ def check_names(columns: dict[str, tuple[str, Any]], fields: Iterable[tuple[str,
             raise OptionError(f"column {name}: is {known[0]}, not {kind}")
         names.append(name)
     return names
+
+
+JOURNAL_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
+    "kind": ("string", pa.string()),
+    "time": ("timestamp", TIMESTAMP),
+    "answered": ("timestamp", TIMESTAMP),
+    "tookMicros": ("bigint", pa.int64()),
+    "connection": ("bigint", pa.int64()),
+    "server": ("string", pa.string()),
+    "peer": ("string", pa.string()),
+    "clientId": ("string", pa.string()),
+    "code": ("int", pa.int32()),
+    "request": ("string", pa.string()),
+    "language": ("string", pa.string()),
+    "version": ("int", pa.int32()),
+    "oneway": ("boolean", pa.bool_()),
+    "group": ("string", pa.string()),
+    "topic": ("string", pa.string()),
+    "queueId": ("int", pa.int32()),
+    "fields": ("map<string,string>", STRING_MAP),
+    "bodyBytes": ("int", pa.int32()),
+    "bodyCRC": ("bigint", pa.int64()),
+    "replyCode": ("int", pa.int32()),
+    "replyRemark": ("string", pa.string()),
+    "replyFields": ("map<string,string>", STRING_MAP),
+    "replyBytes": ("int", pa.int32()),
+    "replyCRC": ("bigint", pa.int64()),
+    "detail": ("string", pa.string()),
+    "count": ("bigint", pa.int64()),
+    "journal": ("string", pa.string()),
+    "file": ("string", pa.string()),
+}
+"""`kind` is exchange, connected, closed, pushed or dropped (`count` entries); `journal` names one run of one broker."""

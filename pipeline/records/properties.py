@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .columns import STRING_MAP
-from .slices import cut
+from .slices import slices
 
 _PAIR_END: Final = "\x02"
 _NAME_END: Final = "\x01"
@@ -119,8 +119,8 @@ def _alternating(texts: Any) -> _Pairs | None:
     if len(at) % 2 or (marks[0::2] != _NAME_END_BYTE).any() or (marks[1::2] != _PAIR_END_BYTE).any():
         return None
     name_begin = np.concatenate((edges[:1].astype(np.int64), after[1:-1:2]))
-    names = cut(raw, name_begin, name_end, texts.type)
-    values = cut(raw, name_end + 1, value_end, texts.type)
+    names = slices(raw, name_begin, name_end, texts.type)
+    values = slices(raw, name_end + 1, value_end, texts.type)
     return names, values, np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(name_end, edges)))
 
 

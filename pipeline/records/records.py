@@ -23,7 +23,7 @@ from pocketmq.protocol.message.record import MAGIC_V2, MIN_RECORD_BYTES, body_cr
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
 from .properties import Properties
-from .slices import Ints, cut, same
+from .slices import Ints, repeated, slices
 
 Flags = npt.NDArray[np.bool_]
 
@@ -211,17 +211,17 @@ class Records:
 
     # -- texts
 
-    def cut(self, bounds: tuple[Ints, Ints]) -> Any:
+    def bytes_between(self, bounds: tuple[Ints, Ints]) -> Any:
         """The bytes between the bounds, which must rise, as a binary array."""
-        return cut(self.bytes, *bounds, pa.binary())
+        return slices(self.bytes, *bounds, pa.binary())
 
     @cached_property
     def properties(self) -> Properties:
-        return Properties(text_of(self.cut(self.properties_bounds)))
+        return Properties(text_of(self.bytes_between(self.properties_bounds)))
 
     def bodies(self) -> Any:
         """Bodies, decompressed unless `keep_bodies_compressed` was called; one that cannot be is left as it is."""
-        bodies = self.cut(self.body_bounds)
+        bodies = self.bytes_between(self.body_bounds)
         compressed = np.flatnonzero(self._sys_flags & COMPRESSED)
         if not self._wants_decompression or not len(compressed):
             return bodies
@@ -296,11 +296,11 @@ class Records:
         if len(begin) and 0 < lengths[0] <= LONGEST_TOPIC and (lengths == lengths[0]).all():
             raw = self._from_anywhere(f"V{lengths[0]}")[begin].view(np.uint8).reshape(len(begin), lengths[0])
             if (raw == raw[0]).all():  # one topic, as in every reply to a pull
-                return same(raw[0].tobytes().decode("utf-8", "replace"), len(self))
-        return text_of(self.cut((begin, end)))
+                return repeated(raw[0].tobytes().decode("utf-8", "replace"), len(self))
+        return text_of(self.bytes_between((begin, end)))
 
     def broker_names(self) -> Any:
-        return same(self._broker_name, len(self))
+        return repeated(self._broker_name, len(self))
 
     def times(self, name: str) -> Any:
         return pa.array(self.head(name) * 1000).cast(TIMESTAMP)

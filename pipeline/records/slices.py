@@ -13,7 +13,7 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 
 
-def cut(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
+def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
     """`raw[begin:end]` of each pair, as an array of `kind`: binary, or string where the bytes are known to be UTF-8.
 
     `OverflowError` where the pieces lie more than 2 GiB apart.
@@ -33,6 +33,6 @@ def cut(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
     return whole.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int64)))
 
 
-def same(text: str | None, count: int) -> Any:
+def repeated(text: str | None, count: int) -> Any:
     """One text, `count` times. Its type is said, for finding it out makes pyarrow look for modules each time."""
     return pa.repeat(pa.scalar(text, pa.string()), count)

@@ -1,6 +1,8 @@
-"""pocketmq.pipeline.report
+"""What a job found, for people: on the terminal, as one HTML page, as JSON and Parquet. No Spark.
 
-output.py    What every job does with its result
-page.py      One HTML file with everything in it
-terminal.py  Tables on a terminal that can be read there
+report.py           a report, its tables, and where they are written
+cells.py            how values and column names are written
+terminal.py         tables on a terminal
+page.py             one self-contained HTML page
+timeline.py         timelines as SVG
 """

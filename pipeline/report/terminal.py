@@ -5,7 +5,7 @@ terminal is written row by row, a line for each column. Into a file or a pipe ta
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from .page import is_number, shared_columns, shown, told_once, words
+from .cells import column_title, format_value, is_number, shared_columns, shared_values_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,25 +34,27 @@ def print_table(told: "Console", title: str, rows: Sequence[Mapping[str, Any]]) 
         return
     shared = shared_columns(rows)
     if shared:
-        told.print(told_once(rows, shared))
+        told.print(shared_values_line(rows, shared))
     names = [name for name in rows[0] if name not in shared]
-    cells = [[shown(row[name]) for name in names] for row in rows]
+    cells = [[format_value(row[name]) for name in names] for row in rows]
     # Heads may be broken between words, what stands below them may not.
     widths = [
-        max(map(len, (*words(name).split(), *column)))
+        max(map(len, (*column_title(name).split(), *column)))
         for name, column in zip(names, zip(*cells, strict=True), strict=True)
     ]
     if sum(widths) + 3 * len(widths) + 1 <= told.width:
         table = Table()
         for name, width in zip(names, widths, strict=True):
             is_right = any(is_number(row[name]) for row in rows)
-            table.add_column(Text(words(name)), justify="right" if is_right else "left", min_width=width)
+            table.add_column(
+                Text(column_title(name)), justify="right" if is_right else "left", min_width=width
+            )
         for row_cells in cells:
             table.add_row(*map(Text, row_cells))
         told.print(table)
         return
-    most = max(len(words(name)) for name in names)
+    most = max(len(column_title(name)) for name in names)
     for row_cells in cells:
         told.print("-" * min(told.width, 40))
         for name, cell in zip(names, row_cells, strict=True):
-            told.print(Text(f"{words(name):{most}}  {cell}"))
+            told.print(Text(f"{column_title(name):{most}}  {cell}"))

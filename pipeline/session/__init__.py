@@ -1,6 +1,8 @@
-"""pocketmq.pipeline.session
+"""A Spark session ready for use, and what surrounds it.
 
-class_archive.py  Sessions that start sooner
-progress.py       Progress of streaming queries where people look for it
-session.py        A Spark session made for this
+java.py             finds a Java that Spark can use
+class_archive.py    where the class archive lies that makes sessions start sooner
+session.py          creates a session and registers the formats
+prepare.py          makes the class archive (`pocketmq pipeline prepare`)
+progress.py         commits the progress of streams to a consumer group, and prints it
 """

@@ -1,10 +1,10 @@
-"""Sessions that start sooner: what a JVM has loaded once is kept in a file, and the next one maps it.
+"""Where the class archive lies that makes sessions start sooner, and the JVM options that name it.
 
     pocketmq pipeline prepare        once for each Java and environment; half a minute, and some 140 MB on disk
 
-Spark is 10,000 classes, and loading them is a third of the time from nothing to the first rows. `session.py` names the
-archive to the JVM where there is one. It can only help: a JVM whose program files are not those the archive was made
-of starts as if there were none. The folder is `$XDG_CACHE_HOME/pocketmq` (`~/.cache/pocketmq`).
+Spark loads 10,000 classes, a third of the time from nothing to the first rows. The archive holds them in a form that a
+JVM maps into memory. It cannot do harm: a JVM whose program files differ from those the archive was made of starts
+without it. The folder is `$XDG_CACHE_HOME/pocketmq` (`~/.cache/pocketmq`). `prepare.py` makes the archive.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-_NO_COMPLAINTS: Final = "-Xlog:disable -Xlog:all=error:stderr"
-"""Where the archive does not fit, a JVM says so on the standard output, which is the job's."""
+_QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+"""A JVM reports an archive that does not fit on standard output, which belongs to the job."""
 
 
 def archive_path(java_home: Path) -> Path:
-    """Where the archive for this PySpark on that Java stands, or would."""
+    """The file for this PySpark on that Java. It need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME")
     folder = Path(cache) if cache and Path(cache).is_absolute() else Path.home() / ".cache"
     spark = f"{version('pyspark')}-{_installation()}"
@@ -28,22 +28,22 @@ def archive_path(java_home: Path) -> Path:
 
 
 def _installation() -> str:
-    """A short name for where PySpark is installed: an archive is good for files of that place alone."""
+    """A short hash of where PySpark is installed: an archive fits the files of one place only."""
     spec = find_spec("pyspark")
     return hashlib.blake2b(str(spec and spec.origin).encode(), digest_size=4).hexdigest()
 
 
 def _java_release(java_home: Path) -> str:
-    """What the Java calls itself, as a part of a file name."""
+    """The version that this Java reports, made fit for a file name."""
     try:
-        told = (java_home / "release").read_text(encoding="utf-8", errors="replace")
+        release = (java_home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "unknown"
-    matched = re.search(r'^JAVA_RUNTIME_VERSION="(.*)"|^JAVA_VERSION="(.*)"', told, re.MULTILINE)
+    matched = re.search(r'^JAVA_RUNTIME_VERSION="(.*)"|^JAVA_VERSION="(.*)"', release, re.MULTILINE)
     return re.sub(r"[^\w.+-]", "_", matched[1] or matched[2]) if matched else "unknown"
 
 
 def archive_options(java_home: Path) -> str:
-    """Options for a JVM of that Java: none where there is no archive."""
+    """The JVM options that use the archive; empty if there is none."""
     path = archive_path(java_home)
-    return f"-XX:SharedArchiveFile={path} {_NO_COMPLAINTS}" if path.is_file() and " " not in str(path) else ""
+    return f"-XX:SharedArchiveFile={path} {_QUIET}" if path.is_file() and " " not in str(path) else ""

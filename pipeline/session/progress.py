@@ -19,11 +19,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from ..access import NAMES, OPEN, Access, read_access
 from ..brokers.wire import Wire
 from ..errors import CheckpointError, PipelineError
+from ..planning.access import NAMES, NO_ACCESS_KEYS, Access, read_access
+from ..planning.option_values import OptionValues, canonical_options
 from ..planning.positions import StreamPosition
-from ..planning.topic_options import Values, canonical
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -39,7 +39,7 @@ class ProgressListener(StreamingQueryListener):
         namesrv_addr: str | None = None,
         group: str | None = None,
         say: Line | None = None,
-        access: Access = OPEN,
+        access: Access = NO_ACCESS_KEYS,
     ) -> None:
         self._namesrv_addr = namesrv_addr
         self._group = group
@@ -116,7 +116,7 @@ def commit_progress(
     `options` are keys and TLS under the names the sources have for them, such as `rocketmq.accessKey`; `OptionError`
     for any other.
     """
-    access = read_access(Values(canonical(options or {}, NAMES, {})))
+    access = read_access(OptionValues(canonical_options(options or {}, NAMES, {})))
     listener = ProgressListener(namesrv_addr, group, say, access)
     spark.streams.addListener(listener)
     try:

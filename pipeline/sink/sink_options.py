@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 from pocketmq.client.values.validators import check_group, check_topic
 
-from ..access import NAMES as ACCESS_NAMES
-from ..access import OPEN, Access, read_access
 from ..errors import OptionError
-from ..planning.topic_options import NAMESRV, Values, canonical
+from ..planning.access import NAMES as ACCESS_NAMES
+from ..planning.access import NO_ACCESS_KEYS, Access, read_access
+from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS
 
 AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL = "at-least-once", "idempotent", "transactional"
@@ -38,13 +38,13 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     send_retries: int | None = None
     """None: as often as `retry_timeout_ms` allows."""
     max_rows_per_second: int | None = None
-    access: Access = OPEN
+    access: Access = NO_ACCESS_KEYS
 
 
 def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """`OptionError` with one clear line for anything wrong."""
     own = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
-    values = Values(canonical(own, _NAMES, _ALIASES))
+    values = OptionValues(canonical_options(own, _NAMES, _ALIASES))
     return SinkOptions(
         namesrv_addr=values.addresses(),
         topic=values.name("topic", check_topic),

@@ -12,7 +12,7 @@ from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_ROLL
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.requests.transaction import EndTransaction
 
-from ..brokers.batch_sender import Stored
+from ..brokers.batch_sender import StoredMessage
 from ..brokers.wire import wire_for
 from ..planning.positions import Queue
 from .sink_options import SinkOptions
@@ -20,7 +20,7 @@ from .sink_options import SinkOptions
 ENDED_AT_ONCE: Final = 32
 
 
-def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: bool) -> None:
+def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_commit: bool) -> None:
     """Commit or roll back every half message; each is answered. Raises what a broker refuses."""
     connection = wire_for(options)
     waiting = iter(halves)
@@ -38,11 +38,13 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
                 broker_name=half.broker_name,
             )
 
-            async def ask(fresh: bool, half: Stored = half, request: EndTransaction = request) -> None:
+            async def ask(fresh: bool, half: StoredMessage = half, request: EndTransaction = request) -> None:
                 broker = await connection.broker(half.topic, half.broker_name, fresh=fresh)
                 await broker.call(request)
 
-            await connection.patiently(f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms)
+            await connection.with_retries(
+                f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms
+            )
 
     async def end_all() -> None:
         ways = await asyncio.gather(*(end_some() for _ in range(ENDED_AT_ONCE)), return_exceptions=True)
@@ -52,14 +54,14 @@ def end_transactions(options: SinkOptions, halves: list[Stored], *, is_commit: b
     connection.run(end_all())
 
 
-def is_written(options: SinkOptions, query_id: str, batch_id: int) -> bool:
+def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bool:
     """Whether this batch of the query was committed before."""
     queue = _memory(options)
     stored = wire_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
     return stored is not None and batch_id < stored
 
 
-def remember_written(options: SinkOptions, query_id: str, batch_id: int) -> None:
+def mark_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> None:
     """Note a batch as committed."""
     wire_for(options).commit(_group(query_id), {_memory(options): batch_id + 1}, options.retry_timeout_ms)
 

@@ -1,7 +1,10 @@
-"""pocketmq.pipeline.sources
+"""The readers that Spark calls: data sources `rocketmq`, `rocketmq-store` and `pocketmq-journal`.
 
-journal_source.py  The data source `pocketmq-journal`
-store_source.py    The data source `rocketmq-store`
-topic_source.py    The data source `rocketmq`
-topic_stream.py    Streams of the data source `rocketmq`
+output_schema.py    record batches with the columns of the user's schema
+topic_source.py     the data source `rocketmq`, which creates the readers and writers below
+topic_reader.py     its batch reader
+topic_filters.py    its batch reader with `pushdown=true`
+topic_stream.py     its stream reader
+store_source.py     the data source `rocketmq-store`
+journal_source.py   the data source `pocketmq-journal`
 """

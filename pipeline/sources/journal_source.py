@@ -2,7 +2,7 @@
 
     spark.read.format("pocketmq-journal").load("/path/to/journal")
 
-One task for each file. Columns and files: `journal/rows.py`; a torn end is left out with a warning, a newer form is
+One task for each file. A torn end is left out with a warning; a newer form is
 refused. What can be made of it: `behaviour/job.py`.
 """
 
@@ -13,10 +13,10 @@ from typing import Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ..journal.rows import JOURNAL_COLUMNS, column, journal_files, read_journal
-from ..planning.topic_options import Values, as_dict, canonical
-from ..records.columns import ddl
-from .topic_source import Layout
+from ..files.journal_rows import column, journal_files, read_journal
+from ..planning.option_values import OptionValues, canonical_options, plain_options
+from ..records.columns import JOURNAL_COLUMNS, ddl
+from .output_schema import OutputSchema
 
 _NAMES: Final = ("path",)
 
@@ -32,7 +32,7 @@ class JournalSource(DataSource):
         return ddl(JOURNAL_COLUMNS)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        values = Values(canonical(as_dict(self.options), _NAMES, {}))
+        values = OptionValues(canonical_options(plain_options(self.options), _NAMES, {}))
         return JournalReader(values.required("path", "/path/to/journal"), schema)
 
 
@@ -41,7 +41,7 @@ class JournalReader(DataSourceReader):
 
     def __init__(self, path: str, schema: StructType) -> None:
         self._path = path
-        self._layout = Layout(schema, JOURNAL_COLUMNS)
+        self._output = OutputSchema(schema, JOURNAL_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(str(file)) for file in journal_files(Path(self._path))]
@@ -49,4 +49,4 @@ class JournalReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         for rows in read_journal(Path(partition.value)):
             if rows:
-                yield self._layout.batch([column(rows, name) for name in self._layout.names])
+                yield self._output.batch([column(rows, name) for name in self._output.names])

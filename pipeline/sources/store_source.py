@@ -5,7 +5,7 @@
 Tables (`table`): `messages` (the default), `consumequeue`, `consumerOffsets`. Messages are read along the commit log,
 cut anywhere into splits (`driver=commitlog`), or along the queues, in their order (`driver=consumequeue`), which reads
 nothing of other topics. No broker is needed, and none is disturbed: files are only read. Options: `_NAMES` below; the
-scan: `stores/scan.py`, the files: `stores/log_files.py`.
+scan: `files/scan.py`, the files: `files/log_files.py`.
 """
 
 import logging
@@ -21,7 +21,26 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..errors import CorruptStoreError, OptionError
-from ..planning.topic_options import Values, as_dict, canonical
+from ..files.consume_queues import (
+    PRE_BLANK,
+    QueueSplit,
+    consumer_offsets,
+    entries,
+    known_log_end,
+    queue_splits,
+)
+from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
+from ..files.scan import (
+    FAIL,
+    OK,
+    REPORT,
+    SKIP,
+    ScannedRecords,
+    ScanOptions,
+    scan_log,
+    scan_queue,
+)
+from ..planning.option_values import OptionValues, canonical_options, plain_options
 from ..records.columns import (
     CONSUME_QUEUE_COLUMNS,
     CONSUMER_OFFSET_COLUMNS,
@@ -29,31 +48,8 @@ from ..records.columns import (
     STORE_COLUMNS,
     ddl,
 )
-from ..records.slices import same
-from ..stores.log_files import (
-    PRE_BLANK,
-    LogFile,
-    LogSplit,
-    QueueSplit,
-    consumer_offsets,
-    entries,
-    known_log_end,
-    log_files,
-    log_holes,
-    log_splits,
-    queue_splits,
-)
-from ..stores.scan import (
-    FAIL,
-    OK,
-    REPORT,
-    SKIP,
-    Found,
-    ScanOptions,
-    scan_log,
-    scan_queue,
-)
-from .topic_source import Layout
+from ..records.slices import repeated
+from .output_schema import OutputSchema
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -87,7 +83,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_store_options(options: dict[str, str]) -> StoreOptions:
     """`OptionError` with one clear line for anything wrong."""
-    values = Values(canonical(options, _NAMES, {}))
+    values = OptionValues(canonical_options(options, _NAMES, {}))
     root = values.required("path", "/path/to/store")
     on_corrupt = values.choice("onCorrupt", FAIL, (FAIL, SKIP, REPORT))
     topics = (part.strip() for part in (values.text("topics") or "").split(","))
@@ -118,10 +114,10 @@ class StoreSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> str:
-        return ddl(TABLES[read_store_options(as_dict(self.options)).table])
+        return ddl(TABLES[read_store_options(plain_options(self.options)).table])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return StoreReader(read_store_options(as_dict(self.options)), schema)
+        return StoreReader(read_store_options(plain_options(self.options)), schema)
 
 
 class SplitPartition(InputPartition):
@@ -137,7 +133,7 @@ class StoreReader(DataSourceReader):
 
     def __init__(self, options: StoreOptions, schema: StructType) -> None:
         self._options = options
-        self._layout = Layout(schema, TABLES[options.table])
+        self._output = OutputSchema(schema, TABLES[options.table])
         context = SparkContext._active_spark_context
         self._cores = context.defaultParallelism if context is not None else 1
 
@@ -185,7 +181,7 @@ class StoreReader(DataSourceReader):
             yield from self._consumer_offsets()
         elif split is None:
             (file,) = partition.files
-            yield self._batch(Found(file, None, None, file.size, MISSING))
+            yield self._batch(ScannedRecords(file, None, None, file.size, MISSING))
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:
@@ -195,10 +191,10 @@ class StoreReader(DataSourceReader):
 
     # -- rows
 
-    def _batch(self, found: Found) -> Any:
-        return self._layout.batch([self._column(found, name) for name in self._layout.names])
+    def _batch(self, found: ScannedRecords) -> Any:
+        return self._output.batch([self._column(found, name) for name in self._output.names])
 
-    def _column(self, found: Found, name: str) -> Any:
+    def _column(self, found: ScannedRecords, name: str) -> Any:
         if found.records is None:
             value = {
                 "file": found.file.path,
@@ -208,9 +204,9 @@ class StoreReader(DataSourceReader):
             return pa.array([value], type=STORE_COLUMNS[name][1])
         count = len(found.records)
         if name == "file":
-            return same(found.file.path, count)
+            return repeated(found.file.path, count)
         if name == "status":
-            return same(OK, count) if found.statuses is None else found.statuses
+            return repeated(OK, count) if found.statuses is None else found.statuses
         assert name in MESSAGE_COLUMNS
         return found.records.column(name)
 
@@ -222,14 +218,14 @@ class StoreReader(DataSourceReader):
             written = (some["size"] > 0) & (some["size"] < PRE_BLANK)
             some, offsets = some[written], offsets[written]
             columns = {
-                "topic": same(split.topic, len(some)),
+                "topic": repeated(split.topic, len(some)),
                 "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(some)),
                 "queueOffset": pa.array(offsets),
                 "physicalOffset": pa.array(some["position"].astype(np.int64)),
                 "size": pa.array(some["size"].astype(np.int32)),
                 "tagsCode": pa.array(some["tags_code"].astype(np.int64)),
             }
-            yield self._layout.batch([columns[name] for name in self._layout.names])
+            yield self._output.batch([columns[name] for name in self._output.names])
 
     def _consumer_offsets(self) -> Iterator[Any]:
         rows = consumer_offsets(Path(self._options.root) / "config" / "consumerOffset.json")
@@ -237,6 +233,6 @@ class StoreReader(DataSourceReader):
             return
         groups, topics, queue_ids, offsets = zip(*rows, strict=True)
         columns = {"group": groups, "topic": topics, "queueId": queue_ids, "offset": offsets}
-        yield self._layout.batch(
-            [pa.array(columns[name], type=CONSUMER_OFFSET_COLUMNS[name][1]) for name in self._layout.names]
+        yield self._output.batch(
+            [pa.array(columns[name], type=CONSUMER_OFFSET_COLUMNS[name][1]) for name in self._output.names]
         )

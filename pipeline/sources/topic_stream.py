@@ -28,18 +28,12 @@ from ..brokers.range_reader import RangeReader
 from ..brokers.read_planner import Bounds, Planner
 from ..brokers.wire import wire_for
 from ..errors import CheckpointError, OptionError, PipelineError
-from ..planning.positions import (
-    Loss,
-    Offsets,
-    Queue,
-    Range,
-    StreamPosition,
-    limited,
-    ranges_between,
-)
-from ..planning.topic_options import SourceOptions, wanted_topics
+from ..planning.positions import Offsets, Queue, StreamPosition
+from ..planning.ranges import Loss, Range, limit_batch, ranges_between
+from ..planning.topic_options import SourceOptions, matching_topics
 from ..records.columns import MESSAGE_COLUMNS
-from .topic_source import Layout, RangePartition, read_range
+from .output_schema import OutputSchema
+from .topic_reader import RangePartition, read_ranges
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -52,7 +46,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
-        self._layout = Layout(schema, MESSAGE_COLUMNS)
+        self._output = OutputSchema(schema, MESSAGE_COLUMNS)
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
@@ -117,7 +111,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 _log.warning("new queue, read from its first message on: %s at %d", queue, low)
                 begin[queue] = begun_at[queue] = low
             elif begin[queue] > high:
-                self._planner.lost(Loss(queue, high, begin[queue], f"the queue ends at {high}"))
+                self._planner.report_loss(Loss(queue, high, begin[queue], f"the queue ends at {high}"))
                 begin[queue] = begun_at[queue] = low
         return begin, begun_at
 
@@ -148,10 +142,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _limited(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
         most_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         if isinstance(limit, ReadMaxRows):
-            end = limited(begin, end, limit.max_rows)
+            end = limit_batch(begin, end, limit.max_rows)
             most_bytes = self._options.max_bytes_per_trigger  # the engine hands over one limit only
         if most_bytes is not None:
-            end = limited(begin, end, max(1, most_bytes // self._message_bytes(begin, end)))
+            end = limit_batch(begin, end, max(1, most_bytes // self._message_bytes(begin, end)))
         return end
 
     def _message_bytes(self, begin: Offsets, end: Offsets) -> int:
@@ -168,7 +162,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         topics = position.topics()
         if options.pattern is not None:
-            wanted = set(wanted_topics(options.pattern, sorted(topics)))
+            wanted = set(matching_topics(options.pattern, sorted(topics)))
         else:
             wanted = set(options.topics) | {queue.topic for queue in options.assigned}
         if topics - wanted:
@@ -187,14 +181,16 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ranges:
             return []
         bounds = self._bounds_of(ranges)
-        return [RangePartition(one) for one in self._planner.split(self._planner.checked(ranges, bounds))]
+        return [
+            RangePartition(one) for one in self._planner.split(self._planner.clamp_to_bounds(ranges, bounds))
+        ]
 
     def _bounds_of(self, ranges: list[Range]) -> Bounds:
         queues: list[Queue] = [one.queue for one in ranges]
         return self._planner.bounds(queues)
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        return read_range(self._options, self._layout, partition)
+        return read_ranges(self._options, self._output, partition)
 
     # -- progress
 
@@ -209,7 +205,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _log.warning("progress of group %s is not stored: %s", quick.group, error)
 
 
-class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class FailingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Says what is wrong with the options when it is first asked for anything.
 
     A reader that cannot be made the engine's worker wants to stop all the same, and what its user gets to see is that

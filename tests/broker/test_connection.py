@@ -21,14 +21,18 @@ BIG_CODE, SMALL_CODE = GetAllTopicConfig.code, GetMaxOffset.code
 TABLE = Handlers("test")
 
 
+class Opaques(list[int]):
+    """Of the requests that were handled."""
+
+
 @TABLE.handles(GetAllTopicConfig)
-def big(state: list[int], request: GetAllTopicConfig, call: Call) -> Answer:
+def big(state: Opaques, request: GetAllTopicConfig, call: Call) -> Answer:
     state.append(call.command.opaque)
     return Answer(body=BIG)
 
 
 @TABLE.handles(GetMaxOffset)
-def small(state: list[int], request: GetMaxOffset, call: Call) -> OffsetReply:
+def small(state: Opaques, request: GetMaxOffset, call: Call) -> OffsetReply:
     state.append(call.command.opaque)
     return OffsetReply(offset=0)
 
@@ -90,9 +94,10 @@ class FakeTransport:
 
 
 def connect(
-    state: list[int], *, is_reader: bool = True, limits: Limits | None = None
+    state: Opaques, *, is_reader: bool = True, limits: Limits | None = None
 ) -> tuple[Connection, FakeTransport]:
-    server = Server(TABLE, state, version=0, limits=limits)
+    server = Server("test", version=0, limits=limits)
+    server.handlers = TABLE.bind(state)
     connection = Connection(server)
     transport = FakeTransport(connection, is_reader=is_reader)
     connection.connection_made(cast(Any, transport))
@@ -111,7 +116,7 @@ async def turns(count: int) -> None:
 
 
 async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_with_one_write() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     connection.data_received(frames(*[SMALL_CODE] * (3 * PASS_FRAMES + 1)))
     for passes in (1, 2, 3):
@@ -124,7 +129,7 @@ async def test_small_requests_of_one_read_are_answered_a_pass_at_a_time_each_wit
 
 
 async def test_a_read_of_one_pass_is_answered_at_once() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     connection.data_received(frames(*[SMALL_CODE] * PASS_FRAMES))
     assert transport.answered == list(range(PASS_FRAMES))
@@ -133,9 +138,9 @@ async def test_a_read_of_one_pass_is_answered_at_once() -> None:
 
 async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> None:
     """Between two passes of the one, the other gets its answer."""
-    many: list[int] = []
+    many = Opaques()
     busy, _ = connect(many)
-    other, transport = connect([])
+    other, transport = connect(Opaques())
     busy.data_received(frames(*[SMALL_CODE] * 1000))
     other.data_received(frames(SMALL_CODE))
     assert transport.answered == [0]
@@ -147,7 +152,7 @@ async def test_a_peer_that_sends_far_ahead_does_not_keep_others_waiting() -> Non
 
 
 async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read_within_a_bound() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     chunk = frames(*[SMALL_CODE] * 1000)
     held = 0
@@ -164,7 +169,7 @@ async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read
 
 
 async def test_one_way_requests_count_though_the_peer_is_gone_behind_them() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     fields = {"topic": "t", "queueId": "0"}
     one_way = [Command(SMALL_CODE, opaque, ONEWAY_FLAG, fields=fields) for opaque in range(100)]
@@ -177,7 +182,7 @@ async def test_one_way_requests_count_though_the_peer_is_gone_behind_them() -> N
 
 
 async def test_large_answers_take_turns_with_other_connections() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     connection.data_received(frames(*[BIG_CODE] * 10, SMALL_CODE))
     assert handled == [0, 1, 2, 3]
@@ -190,7 +195,7 @@ async def test_large_answers_take_turns_with_other_connections() -> None:
 
 
 async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=2 * PASS_BYTES))
     connection.data_received(frames(*[BIG_CODE] * 1000))
     await turns(50)
@@ -203,7 +208,7 @@ async def test_nothing_more_is_handled_for_a_peer_that_does_not_read() -> None:
 
 
 async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled, is_reader=False, limits=Limits(unread_bytes=PASS_BYTES))
     connection.data_received(frames(*[BIG_CODE, SMALL_CODE] * 20))
     for _ in range(20):
@@ -214,7 +219,7 @@ async def test_peer_that_reads_again_gets_every_answer_once_and_in_order() -> No
 
 
 async def test_requests_before_a_bad_frame_are_answered_before_the_connection_closes() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     connection.data_received(frames(*[BIG_CODE] * 6) + b"\xff" * 8)
     assert not transport.closing
@@ -224,7 +229,7 @@ async def test_requests_before_a_bad_frame_are_answered_before_the_connection_cl
 
 
 async def test_what_is_left_of_a_pass_is_dropped_with_its_connection() -> None:
-    handled: list[int] = []
+    handled = Opaques()
     connection, transport = connect(handled)
     connection.data_received(frames(*[BIG_CODE] * 10))
     transport.close()
@@ -237,8 +242,9 @@ async def test_idle_peer_is_dropped_even_if_it_left_answers_unread() -> None:
     """A close that waits for the peer to read would wait for ever."""
     gone = asyncio.Event()
     limits = Limits(idle_seconds=0.2)  # real time: the event loop keeps it
-    server = Server(TABLE, [], version=0, limits=limits, on_close=lambda _: gone.set())
-    port = await server.listen("127.0.0.1", 0)
+    server = Server("test", version=0, limits=limits)
+    port = await server.bind("127.0.0.1", 0)
+    await server.serve(TABLE.bind(Opaques()), on_close=lambda _: gone.set())
     _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
     writer.write(frames(*[BIG_CODE] * 400))
     async with asyncio.timeout(5):

@@ -43,8 +43,29 @@ def test_one_function_may_serve_the_spellings_of_a_request() -> None:
     assert not handlers.table[10].is_coroutine
 
 
-def test_a_port_can_leave_codes_out() -> None:
+class Counter:
+    """A part."""
+
+
+def test_a_line_and_the_fast_port_leave_out_what_they_do_not_serve() -> None:
+    def count(counter: Counter, request: GetMaxOffset | GetMinOffset) -> None:
+        """Serves both."""
+
     handlers = Handlers("test")
-    handlers.handles(GetMaxOffset)(answer)
-    assert handlers.without(30).table == {}
-    assert set(handlers.table) == {30}
+    handlers.handles(GetMaxOffset, only_in=5)(count)
+    handlers.handles(GetMinOffset, main_port=True)(count)
+    assert set(handlers.of_line(5).table) == {30, 31}
+    assert set(handlers.of_line(4).table) == {31}
+    assert set(handlers.without_main_port_only().table) == {30}
+
+
+def test_binding_puts_the_part_beside_its_function_and_fails_where_one_is_missing() -> None:
+    def count(counter: Counter, request: GetMaxOffset) -> None:
+        """Takes its part by type."""
+
+    handlers, counter = Handlers("test"), Counter()
+    handlers.handles(GetMaxOffset)(count)
+    assert handlers.bind("another part", counter).table[30].part is counter
+    assert handlers.table[30].part is None
+    with pytest.raises(TypeError, match="count needs a Counter"):
+        handlers.bind("another part")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from pocketmq.broker.config.broker_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
-from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.name_server import (
@@ -55,7 +54,7 @@ async def name_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
 @pytest.fixture
 async def client() -> AsyncIterator[Server]:
     """Where connections to a name server start from."""
-    server = Server(BROKER, None, version=V5_5_0)
+    server = Server("client", version=V5_5_0)
     yield server
     await server.close()
 

@@ -15,7 +15,7 @@ from pocketmq.broker.cluster.registration import Registration
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
-from pocketmq.broker.network.dispatch import BROKER, Call
+from pocketmq.broker.network.dispatch import Call
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -44,7 +44,7 @@ class RunningBroker:
         broker.clock = VirtualClock()
         broker.address = f"127.0.0.1:{broker.config.listen_port}"
         version = V5_5_0 if broker.config.emulate == 5 else V4_9_7
-        broker.server = Server(BROKER, broker, version=version)
+        broker.server = Server("broker", version=version)
         broker.topics = TopicTable(
             folder, broker.clock.now_ms, TopicSettings(emulate=broker.config.emulate), self._changed
         )
@@ -321,7 +321,7 @@ async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_other
 
     handler = silent.server.handlers.table[RegisterBroker.code]
     own_table = dict(silent.server.handlers.table)
-    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never)
+    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer).bound_to(silent.state)
     for connection in silent.server.connections:
         monkeypatch.setattr(connection, "_handlers", own_table)
     running.create("one")

@@ -19,8 +19,9 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 async def test_every_address_of_a_host_gets_the_same_free_port() -> None:
     if not socket.has_dualstack_ipv6():
         pytest.skip("one address only")
-    server = Server(Handlers("test"), None, version=0)
-    port = await server.listen("", 0)
+    server = Server("test", version=0)
+    port = await server.bind("", 0)
+    await server.serve(Handlers("test"))
     for host in ("127.0.0.1", "::1"):
         _, writer = await asyncio.open_connection(host, port)
         writer.close()
@@ -42,7 +43,7 @@ def test_addresses_are_told_as_official_servers_do(host: str, address: str) -> N
 
 
 async def test_connection_taken_from_the_backlog_of_a_closed_server_is_dropped() -> None:
-    server = Server(Handlers("test"), None, version=0)
+    server = Server("test", version=0)
     await server.close()
     backlog = await server.loop.create_server(lambda: Connection(server), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*backlog.sockets[0].getsockname())
@@ -62,8 +63,9 @@ async def test_answer_without_a_form_on_the_wire_becomes_an_error_instead_of_sil
     async def passed_on(state: None, request: GetMaxOffset) -> Answer:
         return Answer(code=40_000)
 
-    server = Server(table, None, version=0)
-    port = await server.listen("127.0.0.1", 0)
+    server = Server("test", version=0)
+    port = await server.bind("127.0.0.1", 0)
+    await server.serve(table.bind(None))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     fields = {"topic": "t", "queueId": "0"}
     writer.write(encode_frame(Command(GetMaxOffset.code, 7, fields=fields, header_type=ROCKETMQ)))

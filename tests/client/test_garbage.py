@@ -13,10 +13,10 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.sender import SendResult
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push import pull_loop as puller
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame

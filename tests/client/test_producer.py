@@ -17,8 +17,9 @@ from pocketmq.client.errors import (
 )
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION, SendStatus
+from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.message.message_queue import MessageQueue

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pocketmq.pipeline.behaviour.drawing import draw
-from pocketmq.pipeline.behaviour.ownership import Run
-from pocketmq.pipeline.report.page import Bar, table, timeline
+from pocketmq.pipeline.behaviour.ownership import PullRun
+from pocketmq.pipeline.report.page import table
+from pocketmq.pipeline.report.timeline import Bar, timeline
 
 BEGIN = 1_700_000_000.0
 CLIENT = "192.168.100.200@a-very-long-instance-name#4711"
@@ -28,7 +29,7 @@ def member(client: str = CLIENT) -> dict[str, Any]:
 
 
 def test_every_label_has_room_beside_its_bars() -> None:
-    run = Run("broker-a@1", "billing", "A" * 60, 12, BEGIN, BEGIN + 9, CLIENT, 10, 100)
+    run = PullRun("broker-a@1", "billing", "A" * 60, 12, BEGIN, BEGIN + 9, CLIENT, 10, 100)
     drawn = "".join(draw([run], [], [], [member()]))
     labels = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)<', drawn)
     assert len(labels) == 2
@@ -56,7 +57,9 @@ def test_more_clients_than_colours_are_told_apart_by_numbers() -> None:
     def drawn(count: int) -> str:
         members = [{**member(), "client": f"host-{number}@1"} for number in range(count)]
         runs = [
-            Run("broker-a@1", "billing", "T", 0, BEGIN + number, BEGIN + number + 1, f"host-{number}@1", 1, 1)
+            PullRun(
+                "broker-a@1", "billing", "T", 0, BEGIN + number, BEGIN + number + 1, f"host-{number}@1", 1, 1
+            )
             for number in range(count)
         ]
         return "".join(draw(runs, [], [], members))

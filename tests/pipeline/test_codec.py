@@ -13,7 +13,7 @@ from pocketmq.protocol.message.record import Record, decode_records, encode_reco
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.records.boundaries import walk
+from pocketmq.pipeline.records.boundaries import walk_records
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.records.records import HEAD, Records
 
@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, list[object]]:
-    found = walk(memoryview(data), 0, len(data))
+    found = walk_records(memoryview(data), 0, len(data))
     assert found.stop == len(data)
     records = Records(data, found.starts, broker_name=broker_name)
     return {name: records.column(name).to_pylist() for name in MESSAGE_COLUMNS}
@@ -86,10 +86,10 @@ def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
 ) -> None:
     """What `lengths_agree` lets through can be decoded; nothing raises, whatever the byte."""
     raw = bytearray(b"".join(map(encode_record, records)))
-    starts = walk(memoryview(bytes(raw)), 0, len(raw)).starts
+    starts = walk_records(memoryview(bytes(raw)), 0, len(raw)).starts
     place = data.draw(st.integers(0, len(raw) - 1))
     raw[place] = data.draw(st.integers(0, 255))
-    found = Records(bytes(raw), [one for one in starts if walk(memoryview(raw), one, one + 1).starts])
+    found = Records(bytes(raw), [one for one in starts if walk_records(memoryview(raw), one, one + 1).starts])
     good = found.only(found.lengths_agree())
     for name in MESSAGE_COLUMNS:
         if name not in ("bornTimestamp", "storeTimestamp"):  # any number of ms, also beyond Arrow's range
@@ -109,14 +109,14 @@ def test_compressed_bodies_come_out_as_they_were_sent(kind: str) -> None:
         Record("T", 0, 1, 0, b"y", b"")
     )
     assert columns_of(data)["body"] == [b"long " * 1000, b"y"]
-    as_stored = Records(data, walk(memoryview(data), 0, len(data)).starts).keep_bodies_compressed()
+    as_stored = Records(data, walk_records(memoryview(data), 0, len(data)).starts).keep_bodies_compressed()
     assert as_stored.column("body").to_pylist() == [body, b"y"]
     assert not as_stored.bad_crcs().any()
 
 
 def test_a_body_whose_crc_is_wrong_is_found() -> None:
     data = bytearray(stored(10))
-    starts = walk(memoryview(bytes(data)), 0, len(data)).starts
+    starts = walk_records(memoryview(bytes(data)), 0, len(data)).starts
     data[starts[3] + 88] ^= 1
     assert Records(bytes(data), starts).bad_crcs().nonzero()[0].tolist() == [3]
 

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import numpy as np
 import pyarrow as pa
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.records.batch_encoder import bodies_of, cut_batches, elements, property_texts, row_ids
+from pocketmq.pipeline.records.batch_encoder import batch_slices, bodies_of, elements, property_texts, row_ids
 
 WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=8)
 ROWS = st.lists(
@@ -82,7 +82,7 @@ def test_ids_depend_on_the_writer_and_the_row_alone() -> None:
 def test_batches_take_every_row_once_and_keep_both_limits(
     sizes: list[int], most_rows: int, most_bytes: int
 ) -> None:
-    cuts = cut_batches(np.array(sizes), most_rows, most_bytes)
+    cuts = batch_slices(np.array(sizes), most_rows, most_bytes)
     assert [row for first, stop in cuts for row in range(first, stop)] == list(range(len(sizes)))
     for first, stop in cuts:
         assert stop - first <= most_rows

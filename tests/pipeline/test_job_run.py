@@ -18,12 +18,12 @@ from click.testing import CliRunner, Result
 pytest.importorskip("pyspark")
 
 from pocketmq.cli.pipeline import JOBS, pipeline
-from pocketmq.pipeline.access import Access
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.jobs.access import complete, source_options
+from pocketmq.pipeline.jobs.access_options import complete, source_options
+from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.topic_options import read_source_options
-from pocketmq.pipeline.report.output import Report
+from pocketmq.pipeline.report.report import Report
 from pocketmq.pipeline.session import session
 from pocketmq.protocol.journal_frames import MAGIC, encode_head
 

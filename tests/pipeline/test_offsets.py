@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.pipeline.errors import CheckpointError, OptionError
-from pocketmq.pipeline.planning.positions import (
-    Queue,
+from pocketmq.pipeline.planning.positions import Queue, StreamPosition, read_offsets
+from pocketmq.pipeline.planning.ranges import (
     Range,
-    StreamPosition,
     clamp,
-    limited,
-    packed,
+    limit_batch,
+    pack_small_ranges,
     ranges_between,
-    read_offsets,
     split_ranges,
 )
 
@@ -51,7 +49,7 @@ def test_a_large_queue_is_split_more_than_a_small_one() -> None:
 
 @given(RANGES, st.integers(0, 1500))
 def test_small_ranges_share_a_task_in_their_order(ranges: list[Range], rows: int) -> None:
-    tasks = packed(ranges, rows)
+    tasks = pack_small_ranges(ranges, rows)
     assert [one for task in tasks for one in task] == ranges
     assert all(len(task) == 1 or sum(one.size for one in task) <= rows for task in tasks)
     for task, after in itertools.pairwise(tasks):
@@ -63,7 +61,7 @@ def test_a_limited_batch_moves_every_queue_that_has_something(
     start: dict[Queue, int], more: dict[Queue, int], most: int
 ) -> None:
     end = {queue: offset + more.get(queue, 0) for queue, offset in start.items()}
-    batch = limited(start, end, most)
+    batch = limit_batch(start, end, most)
     assert batch.keys() == end.keys()
     for queue in end:
         assert start[queue] <= batch[queue] <= end[queue]

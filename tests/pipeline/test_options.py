@@ -2,7 +2,7 @@
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
-from pocketmq.pipeline.planning.topic_options import read_source_options, wanted_topics
+from pocketmq.pipeline.planning.topic_options import matching_topics, read_source_options
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
@@ -88,7 +88,7 @@ def test_a_timestamp_wins_over_offsets() -> None:
 
 def test_system_topics_come_only_when_named() -> None:
     there = ["Orders", "%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_REVIVE_LOG_x", "TBW102"]
-    assert wanted_topics(".*", there) == ["Orders"]
+    assert matching_topics(".*", there) == ["Orders"]
     assert read_source_options({**GOOD, "subscribe": "%DLQ%g"}, is_stream=False).topics == ("%DLQ%g",)
 
 

@@ -8,29 +8,29 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.behaviour.drawing import draw, names
-from pocketmq.pipeline.behaviour.ownership import Run, cut_at_next, double_owners, gaps
+from pocketmq.pipeline.behaviour.ownership import PullRun, double_owners, end_at_next_run, gaps
 from pocketmq.pipeline.report.page import table
 
 
-def run(client: str, begin: float, end: float, queue_id: int = 0) -> Run:
-    return Run("broker@1", "g", "T", queue_id, begin, end, client, 1, 0)
+def run(client: str, begin: float, end: float, queue_id: int = 0) -> PullRun:
+    return PullRun("broker@1", "g", "T", queue_id, begin, end, client, 1, 0)
 
 
 def test_a_pull_left_waiting_after_a_hand_over_makes_no_second_owner() -> None:
     """A's last pull waits at the broker until 20 s, B reads from 5 s on."""
-    cut = cut_at_next([run("A", 0, 20), run("B", 5, 9)])
+    cut = end_at_next_run([run("A", 0, 20), run("B", 5, 9)])
     assert [(one.client, one.begin, one.end) for one in cut] == [("A", 0, 5), ("B", 5, 9)]
     assert double_owners(cut) == []
 
 
 def test_a_queue_held_by_a_waiting_pull_is_not_a_gap() -> None:
-    assert gaps(cut_at_next([run("A", 0, 15), run("B", 15.5, 20)]), 5.0) == []
-    (gap,) = gaps(cut_at_next([run("A", 0, 2), run("B", 15.5, 20)]), 5.0)
+    assert gaps(end_at_next_run([run("A", 0, 15), run("B", 15.5, 20)]), 5.0) == []
+    (gap,) = gaps(end_at_next_run([run("A", 0, 2), run("B", 15.5, 20)]), 5.0)
     assert (gap.begin, gap.end, gap.before, gap.after) == (2, 15.5, "A", "B")
 
 
 def test_runs_are_cut_queue_by_queue() -> None:
-    cut = cut_at_next([run("A", 0, 20, 0), run("B", 5, 9, 1), run("B", 10, 12, 0)])
+    cut = end_at_next_run([run("A", 0, 20, 0), run("B", 5, 9, 1), run("B", 10, 12, 0)])
     assert [(one.queue_id, one.client, one.end) for one in cut] == [(0, "A", 10), (0, "B", 12), (1, "B", 9)]
 
 
@@ -48,7 +48,7 @@ def member(client: str, joined: float, until: float) -> dict[str, Any]:
 
 
 def test_the_drawing_has_members_in_the_order_of_joining_and_the_retry_topic_by_its_short_name() -> None:
-    retry = Run("broker@1", "g", "%RETRY%g", 0, 1, 4, "h@1#a", 1, 0)
+    retry = PullRun("broker@1", "g", "%RETRY%g", 0, 1, 4, "h@1#a", 1, 0)
     runs = [run("h@2#b", 0, 5), run("h@1#a", 1, 4, 1), retry]
     drawn = "".join(draw(runs, [], [], [member("h@2#b", 0, 5), member("h@1#a", 1, 4)]))
     assert drawn.index("h@2 JAVA 4.9.8") < drawn.index("h@1 JAVA 4.9.8")

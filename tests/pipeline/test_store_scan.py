@@ -12,17 +12,11 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 import itertools
 
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
-from pocketmq.pipeline.records.boundaries import next_record, walk
-from pocketmq.pipeline.stores import scan as store_scan
-from pocketmq.pipeline.stores.log_files import (
-    MOST_SPLITS,
-    LogFile,
-    LogSplit,
-    data_end,
-    log_files,
-    log_splits,
-)
-from pocketmq.pipeline.stores.scan import ScanOptions, scan_log
+from pocketmq.pipeline.files import scan as store_scan
+from pocketmq.pipeline.files.log_files import MOST_SPLITS, LogFile, LogSplit, log_files, log_splits
+from pocketmq.pipeline.files.mapped_file import data_end
+from pocketmq.pipeline.files.scan import ScanOptions, scan_log
+from pocketmq.pipeline.records.boundaries import find_record, walk_records
 
 from pipeline.record_bytes import stored
 
@@ -49,7 +43,7 @@ def offsets(split: LogSplit) -> list[int]:
     ]
 
 
-STARTS = [BASE + one for one in walk(memoryview(DATA), 0, len(DATA)).starts]
+STARTS = [BASE + one for one in walk_records(memoryview(DATA), 0, len(DATA)).starts]
 
 
 @settings(max_examples=60)
@@ -71,7 +65,7 @@ def test_a_cut_beside_a_record_start_loses_none(log_file: LogFile, distance: int
 def test_a_body_that_holds_a_record_is_not_taken_for_one() -> None:
     inner = stored(1, base=5)
     data = memoryview(inner + inner)
-    assert next_record(data, 1, len(data), 5) == len(data), "its stored position is another one"
+    assert find_record(data, 1, len(data), 5) == len(data), "its stored position is another one"
 
 
 def damaged(tmp_path: Path, position: int, change: bytes) -> LogSplit:

@@ -27,7 +27,8 @@ from pocketmq.pipeline.errors import (
     SendError,
     SourceUnreachable,
 )
-from pocketmq.pipeline.planning.positions import Queue, Range
+from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
 from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 from pocketmq.protocol.wire.command import Command
@@ -185,7 +186,7 @@ def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> Non
             one.send(topic, f"m{number:02}" + "." * 100)
         queue = Queue(topic, "broker-a", 0)
         chosen = options(one, topic)
-        with Wire(one.namesrv_addr).held() as wire:
+        with Wire(one.namesrv_addr).closing() as wire:
             whole = Range(queue, 0, 60)
             assert len(read(wire, chosen, [whole])) == 60
             while server.call(server.broker.store.delete_oldest_log_file):
@@ -215,7 +216,7 @@ def test_an_offset_beyond_the_end_is_a_loss_or_left_out(
     for number in range(4):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
     given = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
-    with Wire(rocketmq.namesrv_addr).held() as wire:
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
         with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {said}"):
             read(wire, options(rocketmq, topic, **given))
         tolerant = options(rocketmq, topic, **given, failOnDataLoss="false")
@@ -247,7 +248,7 @@ def test_times_that_are_none_or_of_other_topics_are_refused(
 
 
 def test_a_topic_that_no_broker_has_or_makes_is_named_by_its_own_name() -> None:
-    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).held() as wire:
+    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).closing() as wire:
         sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
         sender.send_one("Unmade", b"x", "", 0)
         with pytest.raises(SendError, match="no broker has topic Unmade, and none makes topics by itself"):
@@ -259,7 +260,7 @@ def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: R
     for text in ("one", "two"):
         rocketmq.send(topic, text, queue_id=2)
     start = f'{{"{topic}":{{"0":0,"1":-1,"2":1,"3":-2}}}}'
-    with Wire(rocketmq.namesrv_addr).held() as wire:
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
         assert read(wire, options(rocketmq, topic)) == ["one", "two"]
         assert read(wire, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
         empty = rocketmq.topic("empty", queues=3)
@@ -271,7 +272,7 @@ def test_a_broker_that_does_not_answer_is_given_up_in_the_time_the_options_say(
 ) -> None:
     topic = rocketmq.topic("silent", queues=1)
     rocketmq.send(topic, "one")
-    with socket.create_server(("127.0.0.1", 0)) as silent, Wire(rocketmq.namesrv_addr).held() as wire:
+    with socket.create_server(("127.0.0.1", 0)) as silent, Wire(rocketmq.namesrv_addr).closing() as wire:
         opened = wire._open()
         get = opened.get
 
@@ -291,7 +292,7 @@ def test_a_broker_that_does_not_answer_is_given_up_in_the_time_the_options_say(
 
 def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("slow", queues=1)
-    with Wire(rocketmq.namesrv_addr).held() as wire:
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
         begun = time.monotonic()
         sender = BatchSender(
             wire, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
@@ -304,7 +305,7 @@ def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
 
 
 def test_a_send_is_given_up_after_so_many_retries() -> None:
-    with Wire("127.0.0.1:1").held() as wire:
+    with Wire("127.0.0.1:1").closing() as wire:
         sender = BatchSender(
             wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
         )
@@ -314,12 +315,15 @@ def test_a_send_is_given_up_after_so_many_retries() -> None:
 
 
 def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
-    with Wire("127.0.0.1:1").held() as wire, pytest.raises(SourceUnreachable, match="given up after 200 ms"):
+    with (
+        Wire("127.0.0.1:1").closing() as wire,
+        pytest.raises(SourceUnreachable, match="given up after 200 ms"),
+    ):
         wire.queues("T", 200)
 
 
 def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
-    with Wire(rocketmq.namesrv_addr).held() as wire, pytest.raises(OptionError, match="no-such-topic"):
+    with Wire(rocketmq.namesrv_addr).closing() as wire, pytest.raises(OptionError, match="no-such-topic"):
         wire.queues("no-such-topic", 500)
 
 
@@ -338,7 +342,7 @@ def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
         rocketmq = RocketMQ(server)
         chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
         with (
-            Wire(server.namesrv_addr).held() as wire,
+            Wire(server.namesrv_addr).closing() as wire,
             pytest.raises(OptionError, match=f"option subExpression: .*{said}"),
         ):
             Planner(wire, chosen).batch()
@@ -357,7 +361,7 @@ def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without
             ({}, "accessKey"),
         ):
             chosen = options(rocketmq, topic, **given)
-            with Wire(server.namesrv_addr, chosen.access).held() as wire:
+            with Wire(server.namesrv_addr, chosen.access).closing() as wire:
                 if said is None:
                     assert read(wire, chosen) == ["a body"]
                 else:
@@ -369,7 +373,7 @@ def test_offsets_of_a_group_that_nobody_made_are_stored(rocketmq: RocketMQ) -> N
     topic = rocketmq.topic("progress", queues=1)
     queue = Queue(topic, "broker-a", 0)
     rocketmq.send(topic, "one")
-    with Wire(rocketmq.namesrv_addr).held() as wire:
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
         assert wire.committed("nobody-made-me", [queue], 30_000) == {queue: None}
         wire.commit("nobody-made-me", {queue: 1}, 30_000)
         assert wire.committed("nobody-made-me", [queue], 30_000) == {queue: 1}

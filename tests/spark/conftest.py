@@ -39,7 +39,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def spark() -> "Iterator[SparkSession]":
     pytest.importorskip("pyspark", reason="Spark suite skipped: the extra pocketmq[spark] is not installed")
     from pocketmq.pipeline.errors import NoJavaError
-    from pocketmq.pipeline.session.session import find_java, pocketmq_session
+    from pocketmq.pipeline.session.java import find_java
+    from pocketmq.pipeline.session.session import pocketmq_session
 
     try:
         find_java()
@@ -48,7 +49,7 @@ def spark() -> "Iterator[SparkSession]":
     session = pocketmq_session(
         "pocketmq-tests",
         master="local[2,3]",
-        is_quick_to_start=True,
+        optimize_for_startup=True,
         settings={"spark.sql.shuffle.partitions": "2"},
     )
     yield session

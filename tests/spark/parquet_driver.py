@@ -14,7 +14,7 @@ BATCH_MESSAGES = 40
 
 def main() -> None:
     namesrv_addr, topic, folder, until = sys.argv[1:]
-    spark = pocketmq_session("exactly-once", master="local[2]", is_quick_to_start=True)
+    spark = pocketmq_session("exactly-once", master="local[2]", optimize_for_startup=True)
     options = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
     frame = spark.readStream.format("rocketmq").options(**options, maxOffsetsPerTrigger=str(BATCH_MESSAGES))
     rows = frame.load().selectExpr("queueId", "queueOffset", "cast(body as string) text", "msgId")

@@ -8,10 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pocketmq.cli.pipeline_prepare import make_archive
 from pocketmq.pipeline.errors import PipelineError
 from pocketmq.pipeline.session.class_archive import archive_options, archive_path
-from pocketmq.pipeline.session.session import find_java, settings_for
+from pocketmq.pipeline.session.java import find_java
+from pocketmq.pipeline.session.prepare import make_archive
+from pocketmq.pipeline.session.session import settings_for
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_folder_no_option_can_name_is_left_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a b"))
     home = make_home(tmp_path / "home", "")
     with pytest.raises(PipelineError, match="a b/pocketmq has a blank in its name"):
-        make_archive(home)
+        make_archive(home, "127.0.0.1:9876")
     archive_path(home).parent.mkdir(parents=True)
     archive_path(home).touch()
     assert archive_options(home) == ""

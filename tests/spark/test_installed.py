@@ -18,7 +18,7 @@ pytest.importorskip("pyspark")
 
 import pyspark
 from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.session.session import find_java
+from pocketmq.pipeline.session.java import find_java
 
 from spark.installed import WheelUnavailable, make_archive, make_python, make_wheel
 

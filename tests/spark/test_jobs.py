@@ -12,7 +12,6 @@ from spark.planted_store import BAD_BODY, COUNT, DOUBLE, MISSING, TOPIC, write_s
 pytest.importorskip("pyspark")
 
 from pocketmq.client.connections.connection import Connection
-from pocketmq.pipeline.access import Access
 from pocketmq.pipeline.behaviour import job as behaviour_job
 from pocketmq.pipeline.jobs import audit as audit_job
 from pocketmq.pipeline.jobs import duplicates as duplicates_job
@@ -20,8 +19,9 @@ from pocketmq.pipeline.jobs import export as export_job
 from pocketmq.pipeline.jobs import lag as lag_job
 from pocketmq.pipeline.jobs import latency as latency_job
 from pocketmq.pipeline.jobs import replay as replay_job
-from pocketmq.pipeline.jobs.inputs import Place, messages
-from pocketmq.pipeline.report.output import Outputs, Report, write
+from pocketmq.pipeline.jobs.inputs import MessageInput, messages
+from pocketmq.pipeline.planning.access import Access
+from pocketmq.pipeline.report.report import Outputs, Report, write
 from pocketmq.protocol.bodies.client import ConsumerData, HeartbeatData
 from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
@@ -58,14 +58,14 @@ def test_the_audit_of_a_sound_store_finds_nothing(spark: SparkSession, tmp_path:
 
 
 def test_one_duplicate_is_found_with_its_places(spark: SparkSession, tmp_path: Path) -> None:
-    report = duplicates_job.build(spark, Place(store=str(write_store(tmp_path / "store"))))
+    report = duplicates_job.build(spark, MessageInput(store=str(write_store(tmp_path / "store"))))
     ((unique, topic, level, copies, seconds, places),) = rows(report, "duplicates")
     assert (unique, topic, level, copies, seconds) == (DOUBLE, TOPIC, "stored twice", 2, 31.0)
     assert places == "0/11, 1/25"
 
 
 def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path: Path) -> None:
-    report = lag_job.build(spark, Place(store=str(write_store(tmp_path / "store", is_faulty=False))))
+    report = lag_job.build(spark, MessageInput(store=str(write_store(tmp_path / "store", is_faulty=False))))
     queues = rows(report, "queues")
     assert [row[:6] for row in queues] == [
         ("billing", TOPIC, 0, 10, 40, 30),
@@ -89,7 +89,7 @@ def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSes
             )
     with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
-        place = Place(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
+        place = MessageInput(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
         report = lag_job.build(spark, place, groups=group)
         queues = rows(report, "queues")
         assert messages(spark, place, "queueOffset bigint").count() == 10
@@ -102,10 +102,12 @@ def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSes
 
 def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path: Path) -> None:
     store, folder = write_store(tmp_path / "store", is_faulty=False), tmp_path / "parquet"
-    export_job.build(spark, Place(store=str(store)), str(folder))
+    export_job.build(spark, MessageInput(store=str(store)), str(folder))
     assert (folder / "date=2023-11-14" / f"topic={TOPIC}").is_dir()
     assert spark.read.parquet(str(folder)).count() == COUNT
-    nothing = export_job.build(spark, Place(store=str(store), topics="Nobody"), str(tmp_path / "empty"))
+    nothing = export_job.build(
+        spark, MessageInput(store=str(store), topics="Nobody"), str(tmp_path / "empty")
+    )
     assert rows(nothing, "rows") == []
 
 
@@ -122,7 +124,7 @@ def test_latency_joins_what_was_sent_with_what_was_received(spark: SparkSession,
         if number < 3:
             before = record("SubBefore", sent + 10 * (number - 1), "R", "cg", f"q{number}", unique, 0, "")
             rocketmq.send(topic, before + record("SubAfter", f"q{number}", unique, 7, "true", "", 0))
-    report = latency_job.build(spark, Place(namesrv_addr=rocketmq.namesrv_addr, topics=topic))
+    report = latency_job.build(spark, MessageInput(namesrv_addr=rocketmq.namesrv_addr, topics=topic))
     assert rows(report, "groups") == [("T", "cg", 3, 0, 10, 10, 10, 7, 0)]
     assert [row[1] for row in rows(report, "unmatched")] == [1, 0, 0, 1]
 

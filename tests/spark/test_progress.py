@@ -10,9 +10,9 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.access import Access
 from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
 from pocketmq.pipeline.session.progress import commit_progress
 
@@ -40,7 +40,7 @@ def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: 
     access = Access(access_key="reader1", secret_key="12345678")
     with (
         EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server,
-        Wire(server.namesrv_addr, access).held() as wire,
+        Wire(server.namesrv_addr, access).closing() as wire,
     ):
         for options, stored in (({}, 0), (KEYS, 7)):  # 4.9 brokers answer 0 where nothing is stored
             session: Any = Session()

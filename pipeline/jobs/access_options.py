@@ -15,7 +15,8 @@ import msgspec
 from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.acl import keys_from_yaml
 
-from ..access import (
+from ..errors import OptionError
+from ..planning.access import (
     ACCESS_KEY,
     CERTIFICATE,
     KEY,
@@ -26,8 +27,7 @@ from ..access import (
     TRUST,
     Access,
 )
-from ..errors import OptionError
-from .run import mistakes_told
+from .run import exit_on_user_error
 
 _OPTIONS: Final = (
     ("--access-key", "access_key", "KEY", "Sign requests; $ROCKETMQ_HOME/conf/tools.yml without."),
@@ -46,7 +46,7 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def gathered(**given: Any) -> Any:
         access = Access(**{field: given.pop(field) for field in Access.__struct_fields__})
-        with mistakes_told():
+        with exit_on_user_error():
             access = complete(access, os.environ)
         return command(**given, access=access)
 

@@ -31,42 +31,11 @@ from pocketmq.protocol.journal_frames import (
 from pocketmq.protocol.wire.schema import REQUESTS
 
 from ..errors import JournalError, OptionError
-from ..records.columns import STRING_MAP, TIMESTAMP
-from ..stores.log_files import mapped
+from ..records.columns import JOURNAL_COLUMNS, STRING_MAP, TIMESTAMP
+from .mapped_file import map_file
 
 _log = logging.getLogger("pocketmq.pipeline")
 
-JOURNAL_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
-    "kind": ("string", pa.string()),
-    "time": ("timestamp", TIMESTAMP),
-    "answered": ("timestamp", TIMESTAMP),
-    "tookMicros": ("bigint", pa.int64()),
-    "connection": ("bigint", pa.int64()),
-    "server": ("string", pa.string()),
-    "peer": ("string", pa.string()),
-    "clientId": ("string", pa.string()),
-    "code": ("int", pa.int32()),
-    "request": ("string", pa.string()),
-    "language": ("string", pa.string()),
-    "version": ("int", pa.int32()),
-    "oneway": ("boolean", pa.bool_()),
-    "group": ("string", pa.string()),
-    "topic": ("string", pa.string()),
-    "queueId": ("int", pa.int32()),
-    "fields": ("map<string,string>", STRING_MAP),
-    "bodyBytes": ("int", pa.int32()),
-    "bodyCRC": ("bigint", pa.int64()),
-    "replyCode": ("int", pa.int32()),
-    "replyRemark": ("string", pa.string()),
-    "replyFields": ("map<string,string>", STRING_MAP),
-    "replyBytes": ("int", pa.int32()),
-    "replyCRC": ("bigint", pa.int64()),
-    "detail": ("string", pa.string()),
-    "count": ("bigint", pa.int64()),
-    "journal": ("string", pa.string()),
-    "file": ("string", pa.string()),
-}
-"""`kind` is exchange, connected, closed, pushed or dropped (`count` entries); `journal` names one run of one broker."""
 
 _LETTERS: Final = frozenset((310, 320, 325))
 """Sends whose fields are letters: group a, topic b, queue e."""
@@ -82,7 +51,7 @@ def journal_files(path: Path) -> list[Path]:
     return files
 
 
-def sides_of(paths: Sequence[str]) -> dict[str, str]:
+def journal_paths(paths: Sequence[str]) -> dict[str, str]:
     """Journal -> the path it is in. `OptionError` where there is none, or one stands in two paths, which are compared;
     `JournalError` for one that is not to be read."""
     found: dict[str, str] = {}
@@ -93,7 +62,7 @@ def sides_of(paths: Sequence[str]) -> dict[str, str]:
             raise OptionError(str(error).replace("option path", "JOURNALS", 1)) from error
         for file in files:
             with _readable(file):
-                about = next(iter(FrameReader(mapped(str(file)))), None)
+                about = next(iter(FrameReader(map_file(str(file)))), None)
                 journal = None if about is None else journal_name(decode_about(about))
             if journal is not None and found.setdefault(journal, text) != text:
                 raise OptionError(
@@ -118,7 +87,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
     """The rows of one file, frame by frame. `JournalError` for a newer form."""
-    data = mapped(str(path))
+    data = map_file(str(path))
     with _readable(path):
         frames = FrameReader(data)
         about: dict[str, Any] | None = None

@@ -17,10 +17,10 @@ from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.acl import AclClientRPCHook
 from pocketmq.client.settings.client_settings import ClientSettings
 
-from .errors import OptionError
+from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from .planning.topic_options import Values
+    from .option_values import OptionValues
 
 ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN = "rocketmq.accessKey", "rocketmq.secretKey", "rocketmq.securityToken"
 TLS: Final = "rocketmq.tls.enable"
@@ -68,11 +68,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             raise OptionError(f"options rocketmq.tls.client.*: {error}") from error
 
 
-OPEN: Final = Access()
+NO_ACCESS_KEYS: Final = Access()
 """Nothing is shown."""
 
 
-def read_access(values: "Values") -> Access:
+def read_access(values: "OptionValues") -> Access:
     """`OptionError` for half a pair of keys, or certificates without TLS."""
     access = Access(
         access_key=values.text(ACCESS_KEY),

@@ -1,4 +1,0 @@
-"""pocketmq.pipeline.journal
-
-rows.py  Journal files to columns
-"""

@@ -1,0 +1,56 @@
+"""How values and column names are written for people, on the terminal and on the page. Pure; no Spark."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+LONG: Final = 44
+"""Characters of a cell, from which on it may be broken into lines."""
+
+
+def shared_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
+    """The columns in which all of several rows have the same text or time; none where that is all columns."""
+    names = list(columns or rows[0])
+    shared = [name for name in names if len(rows) > 1 and _is_shared([row.get(name) for row in rows])]
+    return shared if len(shared) < len(names) else []
+
+
+def shared_values_line(rows: Sequence[Mapping[str, Any]], shared: Sequence[str]) -> str:
+    """The sentence about what all rows share."""
+    return f"All rows: {', '.join(f'{column_title(name)} {format_value(rows[0][name])}' for name in shared)}."
+
+
+def _is_shared(values: Sequence[Any]) -> bool:
+    is_text = values[0] is None or isinstance(values[0], str | datetime)
+    return is_text and all(value == values[0] for value in values)
+
+
+def column_title(name: str) -> str:
+    """messagesPerSecond as words, which can be broken."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", " ", name).lower()
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def are_numbers(values: Sequence[Any]) -> bool:
+    return any(map(is_number, values)) and all(value is None or is_number(value) for value in values)
+
+
+def format_value(value: Any) -> str:
+    """A value as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    if isinstance(value, list | tuple):
+        return ", ".join(map(format_value, value))
+    return str(value)

@@ -1,0 +1,155 @@
+"""Timelines as SVG: bars and moments, a row for each name. Pure; no Spark."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Final
+
+import msgspec
+
+PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb8866", "#777777")
+
+_CHARACTER_WIDTH: Final = 7.2
+"""Of the labels' font, on the wide side of what browsers choose."""
+
+_PLOT_WIDTH: Final = 820
+
+_ROW_HEIGHT: Final = 24
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A stretch of time in a row of a timeline. `series` decides the colour; seconds since 1970."""
+
+    row: str
+    begin: float
+    end: float
+    series: str
+    words: str = ""
+    label: str = ""
+    """Stands inside, where there is room."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A moment in a row."""
+
+    row: str
+    at: float
+    words: str = ""
+
+
+def colours(series: Iterable[str]) -> dict[str, str]:
+    """A colour for each name, in the order given; after eight they come again."""
+    return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(dict.fromkeys(series))}
+
+
+def legend(colour_of: Mapping[str, str]) -> str:
+    return (
+        '<p class="legend">'
+        + "".join(
+            f'<span><i style="background:{colour}"></i>{escape(name)}</span>'
+            for name, colour in colour_of.items()
+        )
+        + "</p>"
+    )
+
+
+def room_for(names: Iterable[str]) -> int:
+    """Pixels that the longest of these names takes beside a drawing."""
+    return round(max(map(len, names), default=0) * _CHARACTER_WIDTH) + 16
+
+
+def timeline(
+    bars: Sequence[Bar],
+    marks: Sequence[Mark],
+    begin: float,
+    end: float,
+    colour_of: Mapping[str, str],
+    left: int,
+) -> str:
+    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`, which
+    stands `left` pixels from the edge: `room_for` the names, the same in drawings that are to be compared."""
+    rows = list(dict.fromkeys([bar.row for bar in bars] + [mark.row for mark in marks]))
+    if not rows:
+        return "<p class=none>Nothing to draw: no queue was read.</p>"
+    span = max(end - begin, 0.001)
+    height = len(rows) * _ROW_HEIGHT + 30
+    place = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
+
+    def x(moment: float) -> float:
+        return left + (min(max(moment, begin), end) - begin) / span * _PLOT_WIDTH
+
+    drawn = [_axis(left, span, height)]
+    drawn += [
+        f'<text x="{left - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row)}</text>' for row in rows
+    ]
+    drawn += [
+        _rectangle(bar, lane, count, place[bar.row], x, colour_of)
+        for bar, (lane, count) in zip(bars, _lanes(bars), strict=True)
+    ]
+    drawn += [
+        f'<circle cx="{x(mark.at):.1f}" cy="{place[mark.row] + 9}" r="4" fill="none" stroke="currentColor" '
+        f'stroke-width="1.6"><title>{escape(mark.words)}</title></circle>'
+        for mark in marks
+    ]
+    width = left + _PLOT_WIDTH + 20
+    return (
+        f'<div class=wide><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
+        + "".join(drawn)
+        + "</svg></div>"
+    )
+
+
+def _rectangle(
+    bar: Bar, lane: int, count: int, top: int, x: Callable[[float], float], colour_of: Mapping[str, str]
+) -> str:
+    tall = (_ROW_HEIGHT - 6) / count
+    return (
+        f'<rect x="{x(bar.begin):.1f}" y="{top + lane * tall:.1f}" rx="2" height="{tall - 1:.1f}" '
+        f'width="{max(x(bar.end) - x(bar.begin), 2):.1f}" fill="{colour_of.get(bar.series, PALETTE[-1])}">'
+        f"<title>{escape(bar.words or bar.series)}</title></rect>"
+        + _label(
+            bar,
+            (x(bar.begin) + x(bar.end)) / 2,
+            top + (lane + 0.5) * tall + 4,
+            x(bar.end) - x(bar.begin),
+            count,
+        )
+    )
+
+
+def _label(bar: Bar, middle: float, bottom: float, room: float, lanes: int) -> str:
+    if not bar.label or lanes > 1 or len(bar.label) * _CHARACTER_WIDTH > room:
+        return ""
+    return (
+        f'<text class="in" x="{middle:.1f}" y="{bottom:.1f}" text-anchor="middle">{escape(bar.label)}</text>'
+    )
+
+
+def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
+    """(lane, lanes of its row) of each bar: bars of one row that overlap lie above each other."""
+    ends: dict[str, list[float]] = {}
+    lane_of: dict[int, int] = {}
+    for index in sorted(range(len(bars)), key=lambda one: bars[one].begin):
+        bar = bars[index]
+        lanes = ends.setdefault(bar.row, [])
+        free = next((lane for lane, end in enumerate(lanes) if end <= bar.begin), len(lanes))
+        lanes[free : free + 1] = [bar.end]
+        lane_of[index] = free
+    return [(lane_of[index], len(ends[bar.row])) for index, bar in enumerate(bars)]
+
+
+def _axis(left: int, span: float, height: int) -> str:
+    """A line every so often, with the time since the beginning in one unit."""
+    step = next(
+        step
+        for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 14400, 86400, 1e9)
+        if span / step <= 12
+    )
+    drawn = []
+    size, unit = (1, "s") if span < 120 else (60, "min") if span < 7200 else (3600, "h")
+    for count in range(int(span / step) + 1):
+        x = left + count * step / span * _PLOT_WIDTH
+        drawn.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
+        drawn.append(
+            f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{count * step / size:g} {unit}</text>'
+        )
+    return "".join(drawn)

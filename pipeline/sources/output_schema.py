@@ -1,0 +1,37 @@
+"""The columns of a user's schema as Arrow record batches of exactly that schema: used by all three sources."""
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from ..errors import OptionError
+from ..records.columns import check_names
+from ..records.records import Records
+
+
+class OutputSchema:
+    """The columns of a user's schema, as Spark wants them back; picklable.
+
+    Spark compares the first batch of a task with exactly this Arrow schema, and dies on a later batch that differs.
+    """
+
+    def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
+        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        self.names = check_names(columns, fields)
+        if len(set(self.names)) < len(self.names):
+            raise OptionError(f"schema: names a column twice: {', '.join(self.names)}")
+        self.arrow = to_arrow_schema(schema, timezone="UTC")
+
+    def batch(self, arrays: list[Any]) -> Any:
+        """One record batch of arrays in the order of `names`."""
+        fitted = [
+            array if array.type == field.type else array.cast(field.type)
+            for array, field in zip(arrays, self.arrow, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(fitted, schema=self.arrow)
+
+    def batch_of(self, records: Records) -> Any:
+        """One record batch of messages."""
+        return self.batch(records.columns(self.names))
