@@ -106,7 +106,7 @@ else
 endif
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses
-	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store/test_kill.py tests/store/test_power_loss.py
+	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store/durability/test_kill.py tests/store/durability/test_power_loss.py
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)

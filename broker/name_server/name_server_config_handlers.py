@@ -16,6 +16,7 @@ from pocketmq.protocol.text.java_properties import (
     set_properties,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.errors import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 from ..config import keys as config_keys
@@ -88,5 +89,5 @@ def _keep(name_server: NameServer, changed: dict[str, str]) -> None:
     try:
         text = decode_text(path.read_bytes()) if path.exists() else ""
         JsonFile(path).save(set_properties(text, changed).encode())
-    except (OSError, PropertiesError) as error:
+    except (OSError, StoreError, PropertiesError) as error:
         _log.error("cannot write %s: %s", path, error)

@@ -27,7 +27,8 @@ from pocketmq.protocol.message.record import (
 )
 
 from ..config import StoreConfig
-from ..files.mapped_file import MappedFile, sync_directory
+from ..files import disk
+from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
 from ..log.record_scan import LoggedRecord, scan_records
 from ..lookup.bulk_dispatch import BulkDispatch
@@ -126,7 +127,7 @@ class Recovery:
             # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
             for file in self._log.files.files[self._log.files.files.index(start) :]:
                 file.sync()
-            sync_directory(self._log.files.directory)  # files behind the cut must not come back
+            disk.force_directory(self._log.files.directory)  # files behind the cut must not come back
         self._log.files.flushed = end
         self._checkpoint.confirm_physical_offset = last_valid
         self._queues.settle_counters(self._log.start)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from ..errors import StoreLockedError, refused_by_system
-from ..files.mapped_file import sync_directory
+from ..files import disk
 
 try:
     import fcntl
@@ -94,8 +94,8 @@ class AbortMarker:
         with self._path.open("w") as file:
             file.write(f"{os.getpid()} {_boot_id()} {os.fstat(file.fileno()).st_ino}")
             file.flush()
-            os.fsync(file.fileno())
-        sync_directory(self._path.parent)
+            disk.force_file(file.fileno(), self._path)
+        disk.force_directory(self._path.parent)
 
     def distrust(self) -> None:
         """Keep the marker but not what makes `only_process_died` true: memory and disk differ. Never raises."""

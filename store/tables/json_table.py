@@ -52,9 +52,11 @@ class JsonTable:
             return False
         try:
             self.file.save(content)
-        except OSError as error:
+        except (OSError, StoreError) as error:
             self.dirty = True
-            raise StoreError(f"cannot write {self.file.path}: {error.strerror or error}") from error
+            raise StoreError(
+                f"cannot write {self.file.path}: {getattr(error, 'strerror', None) or error}"
+            ) from error
         return True
 
     def _take(self, content: bytes) -> bool:

@@ -1,7 +1,7 @@
 """What `pocketmq serve` says when it cannot start: one line, exit code 2, nothing changed.
 
 Stores damaged in every way that cannot be repaired, and mistakes on the command line beyond those of `test_serve.py`.
-Damage that can be repaired is the store's: `tests/store/test_recovery.py`.
+Damage that can be repaired is the store's: `tests/store/durability/test_recovery.py`.
 """
 
 import contextlib

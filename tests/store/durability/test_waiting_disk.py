@@ -5,10 +5,11 @@ The disk here does not answer until the test lets it: whoever needed it would wa
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pocketmq.store import PutStatus
-from pocketmq.store.files import mapped_file
+from pocketmq.store.files import disk as disk_module
 from pocketmq.store.files.mapped_file import MappedFile
 
 FILE_BYTES = 1 << 16
@@ -22,7 +23,9 @@ class HeldDisk:
         self.asked = threading.Event()
         self._released = threading.Event()
 
-    def sync(self, descriptor: int) -> None:
+    def force(self, descriptor: int, path: Path) -> None:
+        if path.name == "abort":
+            return  # the store is about to open
         self.asked.set()
         assert self._released.wait(WAIT_SECONDS)
 
@@ -33,7 +36,7 @@ class HeldDisk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldDisk]:
     disk = HeldDisk()
-    monkeypatch.setattr(mapped_file, "sync_descriptor", disk.sync)
+    monkeypatch.setattr(disk_module, "force_file", disk.force)
     yield disk
     disk.release()
 
@@ -119,7 +122,7 @@ def test_owner_makes_the_file_where_the_flusher_could_not(open_store, put, monke
     while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
     with monkeypatch.context() as patch:
-        patch.setattr(mapped_file, "reserve_blocks", full)
+        patch.setattr(disk_module, "reserve_blocks", full)
         store.flush_pass()
     while store.log_end < FILE_BYTES + 2000:
         assert put(store, body=b"x" * 900).status is PutStatus.PUT_OK

@@ -37,7 +37,7 @@ class Writers:
     """`kill_writer.py`, and what it says."""
 
     def __init__(self) -> None:
-        program = Path(__file__).parent.parent / "kill_writer.py"
+        program = Path(__file__).parent.parent.parent / "kill_writer.py"
         self._process = subprocess.Popen(
             [sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -10,7 +10,7 @@ from pocketmq.store import MessageStore
 from pocketmq.store.errors import DiskFailedError
 from pocketmq.store.log.replicated_log import DISPATCH_AT_ONCE, DivergedError
 
-from .conftest import OpenStore, new_message
+from ..conftest import OpenStore, new_message
 
 LOG_FILE_BYTES = 4096
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock
 from pocketmq.store.admission import RETRY_MS
-from pocketmq.store.files import mapped_file
+from pocketmq.store.files import disk as disk_module
 
 OpenStore = Callable[..., MessageStore]
 Put = Callable[..., Any]
@@ -44,7 +44,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> FakeDisk:
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("finds out which file a descriptor is through /proc")
     disk = FakeDisk()
-    monkeypatch.setattr(mapped_file, "reserve_blocks", disk.reserve)
+    monkeypatch.setattr(disk_module, "reserve_blocks", disk.reserve)
     return disk
 
 

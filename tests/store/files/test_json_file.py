@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.errors import StoreDamagedError
+from pocketmq.store.files import disk
 from pocketmq.store.files.json_file import JsonFile
 
 OLD, NEW, TORN = b'{"v":"old"}', b'{"v":"new"}', b'{"v":"ne'
@@ -57,6 +58,7 @@ def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
         return call
 
     monkeypatch.setattr(os, "replace", guarded(os.replace))
+    monkeypatch.setattr(disk, "sync_descriptor", guarded(disk.sync_descriptor))
     monkeypatch.setattr(os, "fsync", guarded(os.fsync))
 
 
@@ -80,6 +82,7 @@ def test_a_kill_while_saving_leaves_the_old_or_the_new_content(
 def test_content_is_on_disk_before_it_takes_the_name(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
     fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(disk, "sync_descriptor", lambda fd: (order.append("fsync"), fsync(fd)))
     monkeypatch.setattr(os, "fsync", lambda fd: (order.append("fsync"), fsync(fd)))
     monkeypatch.setattr(os, "replace", lambda a, b: (order.append(Path(b).name), replace(a, b)))
     file.save(OLD)
