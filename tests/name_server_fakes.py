@@ -12,6 +12,8 @@ from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store.clock import VirtualClock
 
+from ports import fixed_port
+
 SERVED = (handlers, config_handlers)
 """Imported to fill NAME_SERVER."""
 
@@ -23,7 +25,7 @@ class RunningNameServer:
         self.line = line
         self.clock = VirtualClock()
         self.config = config or NameServerConfig()
-        self.port = 0
+        self.port = fixed_port()
         self.state: NameServer
         self.server: Server
 

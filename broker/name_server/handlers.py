@@ -12,7 +12,6 @@ from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,
-    body_crc32,
     decode_compressed_registration,
 )
 from pocketmq.protocol.bodies.routes import (
@@ -24,6 +23,7 @@ from pocketmq.protocol.bodies.routes import (
     TopicRouteData,
 )
 from pocketmq.protocol.languages import V3_0_11
+from pocketmq.protocol.message.record import body_crc
 from pocketmq.protocol.requests.name_server import (
     AddWritePermOfBroker,
     AddWritePermOfBrokerReply,
@@ -70,7 +70,7 @@ FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 @NAME_SERVER.handles(RegisterBroker)
 def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
-    if request.body_crc32 and request.body_crc32 != body_crc32(bytes(call.body)):
+    if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     wrapper, filter_servers = _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)

@@ -160,6 +160,7 @@ def test_signal_that_ends_the_program_ends_all(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_the_program_left_in_the_background_is_ended(temporary: Path) -> None:
     sleeper = "exec sleep 1000 >/dev/null 2>&1"
     script = f"({sleeper}) & (trap '' TERM; {sleeper}) & jobs -p | xargs echo; sleep 0.2"
