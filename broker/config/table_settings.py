@@ -1,7 +1,7 @@
 """The part of the broker's settings that the tables of topics and groups look at."""
 
+from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.group_table import GroupSettings
-from pocketmq.store.tables.topic_table import TopicSettings
 
 from .broker_config import BrokerConfig
 
