@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import field
 
 from ..errors import BodyError
+from ..message.java_strings import java_hash
 from ..message.message_queue import MessageQueue
-from ..message.tags import java_hash
 from ..text import fastjson
 from .body import Body
 

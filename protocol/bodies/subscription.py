@@ -4,7 +4,7 @@ The value itself is declared with the heartbeat (`client.py`). Matching stored m
 the broker's work; SQL92 is not parsed here."""
 
 from ..errors import ProtocolError
-from ..message.tags import java_hash
+from ..message.java_strings import java_hash
 from .client import SQL92, SUBSCRIBE_ALL, TAG, SubscriptionData
 
 __all__ = ["ExpressionError", "build_subscription", "is_tag_type", "tag_subscription"]

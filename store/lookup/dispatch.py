@@ -10,9 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
-from pocketmq.protocol.message.properties import DELAY, TAGS, decode_properties
+from pocketmq.protocol.message.properties import DELAY, TAGS, decode_properties, tags_code
 from pocketmq.protocol.message.record import BLANK, measure_record
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.cluster import metadata_sync, replication_slave
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError

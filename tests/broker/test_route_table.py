@@ -7,7 +7,7 @@ passes and connections end.
 from typing import cast
 
 import pytest
-from pocketmq.broker.config.broker_config import NameServerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
 from pocketmq.broker.name_server.route_table import RouteTable
 from pocketmq.broker.name_server.topic_routes import find_route
@@ -32,7 +32,7 @@ class Table:
             config,
             self.clock,
             lambda addresses, gone, ha: self.notices.append((dict(addresses), gone, ha)),
-            emulate=line,
+            is_5=line == 5,
         )
 
     def register(

@@ -3,9 +3,8 @@
 import itertools
 
 import pytest
-from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
 from pocketmq.store.put_statistics import PutStatistics
 

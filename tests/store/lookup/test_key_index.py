@@ -5,8 +5,8 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.protocol.message.tags import java_hash
 from pocketmq.store.lookup.key_hash import KeyHash
 
 ALWAYS = (0, 1 << 62)

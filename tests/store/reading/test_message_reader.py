@@ -1,8 +1,8 @@
 """Pulling from a queue: statuses, next offsets, limits, filters, deleted records. Views share memory with the log."""
 
 import pytest
+from pocketmq.protocol.message.properties import tags_code
 from pocketmq.protocol.message.record import decode_record, decode_records
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.store import GetStatus
 
 GIB = 1 << 30

@@ -2,7 +2,7 @@
 
 One function for each request, named as the request. The state is a `NameServer`; the rules are in `route_table.py`
 and `topic_routes.py`, the JSON in `protocol/bodies_*.py`. Mirrors `DefaultRequestProcessor` and
-`ClientRequestProcessor`. Settings of the name server itself (318, 319) are in `name_server_config_handlers.py`.
+`ClientRequestProcessor`. Settings of the name server itself (318, 319) are in `config_handlers.py`.
 """
 
 import logging
@@ -12,7 +12,6 @@ from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,
-    body_crc32,
     decode_compressed_registration,
 )
 from pocketmq.protocol.bodies.routes import (
@@ -24,6 +23,7 @@ from pocketmq.protocol.bodies.routes import (
     TopicRouteData,
 )
 from pocketmq.protocol.languages import V3_0_11
+from pocketmq.protocol.message.record import body_crc
 from pocketmq.protocol.requests.name_server import (
     AddWritePermOfBroker,
     AddWritePermOfBrokerReply,
@@ -70,12 +70,12 @@ FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 @NAME_SERVER.handles(RegisterBroker)
 def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
-    if request.body_crc32 and request.body_crc32 != body_crc32(bytes(call.body)):
+    if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     wrapper, filter_servers = _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
-    if name_server.emulate < 5 or name_server.config.return_order_topic_config_to_broker:
+    if not name_server.is_5 or name_server.config.return_order_topic_config_to_broker:
         ordered = name_server.kv.list(ORDER_TOPIC_CONFIG)
     return Answer(reply=reply, body=None if ordered is None else KVTable(table=ordered).encode())
 
@@ -108,19 +108,19 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
     routes = name_server.routes
     cluster, address = request.cluster_name, request.broker_addr
     version = fastjson.decode(call.body, DataVersion) if call.body else None
-    if version is None and name_server.emulate < 5:
+    if version is None and not name_server.is_5:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
     changed = routes.is_changed(cluster, address, version)
-    if name_server.emulate >= 5 or not changed:
+    if name_server.is_5 or not changed:
         routes.touch(cluster, address)
     known = routes.known_version(cluster, address)
-    body = None if known is None else data_version_json(known, name_server.emulate)
+    body = None if known is None else data_version_json(known, is_5=name_server.is_5)
     return Answer(reply=QueryDataVersionReply(changed=changed), body=body)
 
 
-def data_version_json(version: DataVersion, emulate: int) -> bytes:
+def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
     """4.x knows no state version."""
-    if emulate >= 5:
+    if is_5:
         return fastjson.dumps(version)
     return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
 
@@ -167,7 +167,7 @@ def add_write_perm_of_broker(
 def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopic, call: Call) -> Answer:
     if not name_server.is_ready:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "name server not ready")
-    config, is_5 = name_server.config, name_server.emulate >= 5
+    config, is_5 = name_server.config, name_server.is_5
     route = topic_routes.find_route(
         name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
     )
@@ -184,7 +184,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
     body = route.encode_for(
         call.command.version,
         accept_standard_json_only=bool(request.accept_standard_json_only),
-        emulate=name_server.emulate,
+        emulate=5 if is_5 else 4,
     )
     return Answer(body=body)
 
@@ -212,7 +212,7 @@ def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNames
 
 @NAME_SERVER.handles(GetAllTopicListFromNameServer)
 def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
-    if name_server.emulate >= 5 and not name_server.config.enable_all_topic_list:
+    if name_server.is_5 and not name_server.config.enable_all_topic_list:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
     return Answer(body=TopicList(topic_list=list(name_server.routes.topics)).encode())
 
@@ -280,5 +280,5 @@ def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamesp
 
 
 def _check_topic_list_enabled(name_server: NameServer) -> None:
-    if name_server.emulate >= 5 and not name_server.config.enable_topic_list:
+    if name_server.is_5 and not name_server.config.enable_topic_list:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
