@@ -186,8 +186,7 @@ class MessageStore:
             return False
         return True
 
-    # When the disk is full: whatever is in the log stays, is dispatched as soon as there is room, and no more is
-    # taken until then.
+    # When the disk is full: what is in the log stays; it is dispatched, and more is taken, once there is room.
 
     def _pause(self, error: Exception) -> None:
         self.admission.pause(error)
