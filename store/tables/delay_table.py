@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import field
-from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
 from ..errors import StoreError
