@@ -15,7 +15,7 @@ from pocketmq.protocol.requests.pull import (
     ViewMessageById,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.lookup.consume_queue import UNIT
+from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..broker import Broker
 from ..errors import BrokerError

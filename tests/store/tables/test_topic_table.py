@@ -10,7 +10,8 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreDamagedError, StoreError
 from pocketmq.store.tables.attributes import AttributeRefusedError
-from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.built_in_topics import TopicSettings
+from pocketmq.store.tables.topic_table import TopicTable
 
 
 @pytest.fixture
