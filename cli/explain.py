@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 from pocketmq.client import ClientError, PullConsumer, RequestRefused
-from pocketmq.protocol.requests.explain import Verdict, encode_verdicts
+from pocketmq.protocol.requests.offset import Verdict, encode_verdicts
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .options import client_options, run_command

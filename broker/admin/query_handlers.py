@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pocketmq.protocol.bodies.offsets import ConsumeQueueData, QueryConsumeQueueResponseBody
 from pocketmq.protocol.message.record import measure_record
-from pocketmq.protocol.requests.query import (
+from pocketmq.protocol.requests.pull import (
     QueryConsumeQueue,
     QueryMessage,
     QueryMessageReply,
