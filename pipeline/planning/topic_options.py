@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.client.values.validators import check_group
-from pocketmq.protocol.bodies.subscription import ExpressionError, tag_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 
 from ..errors import OptionError
