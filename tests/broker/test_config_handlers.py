@@ -1,4 +1,4 @@
-"""25 and 26, as official brokers 4.9.7 and 5.5.0 answered the same frames; `config/official_settings/` are bodies of 26."""
+"""25 and 26, as official brokers 4.9.7 and 5.5.0 answered them; bodies are in `config/official_settings/`."""
 
 import json
 from pathlib import Path
