@@ -8,6 +8,7 @@ half messages `transaction.py`. Mirrors `DefaultMQProducer`.
 """
 
 import asyncio
+import functools
 import itertools
 import random
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ from ..connections.connection import Connection
 from ..connections.route import Route
 from ..errors import CallTimeout, ClientError, RouteNotFound
 from ..hooks.hooks import Hook
+from ..hooks.trace_dispatcher import AsyncTraceDispatcher
 from ..instance.client import Client
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
@@ -67,7 +69,7 @@ class Producer(Client):
         **options: Unpack[ProducerOptions],
     ) -> None:
         check_producer_group(group)
-        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks)
+        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks, trace_of)
         self._sender: Sender | None = None
         self._accumulator: ProduceAccumulator | None = None
         self._turn = itertools.count(random.randrange(1 << 16))
@@ -81,7 +83,7 @@ class Producer(Client):
             self._accumulator = ProduceAccumulator(self.settings, self._send_together)
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.register_producer(self)
+        instance.groups.add_producer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
         assert self._sender is not None
@@ -99,7 +101,7 @@ class Producer(Client):
         await instance.unregister_producer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.producers.pop(self._group, None)
+        instance.groups.remove_producer(self._group)
 
     # -- sending
 
@@ -254,7 +256,9 @@ class Producer(Client):
         broker_name = broker_of_recall_handle(recall_handle)
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
-        address = instance.brokers.master(broker_name) or await instance.any_broker(topic)
+        address = instance.routes.master(
+            broker_name, main_port=True
+        ) or await instance.routes.find_any_broker(topic, main_port=True)
         request = RecallMessage(
             producer_group=self._group, topic=topic, recall_handle=recall_handle, broker_name=broker_name
         )
@@ -265,7 +269,7 @@ class Producer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` where there is no such topic."""
-        route = await self._usable.find_route(self.namespace.wrap(topic))
+        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.write_queues()]
 
     def add_retry_response_code(self, code: int) -> None:
@@ -400,7 +404,7 @@ class Producer(Client):
             await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
             topic = next(iter(sender.published), None)
             for broker_name in sender.faults.due_for_detection() if topic else ():
-                address = instance.brokers.master(broker_name)
+                address = instance.routes.master(broker_name, main_port=True)
                 if address is None:
                     sender.faults.remove(broker_name)
                     continue
@@ -411,6 +415,10 @@ class Producer(Client):
                 except ClientError:
                     continue
                 sender.faults.note_detected(broker_name)
+
+
+trace_of = functools.partial(AsyncTraceDispatcher, make_sender=Producer)
+"""The message trace of a client, sent by a producer of its own."""
 
 
 class _ForCheck(msgspec.Struct, frozen=True):
