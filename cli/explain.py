@@ -2,7 +2,7 @@
 
 import click
 from pocketmq.client import ClientError, PullConsumer, RequestRefused
-from pocketmq.protocol.requests.explain import Verdict, encode_verdicts
+from pocketmq.protocol.requests.offset import Verdict, encode_verdicts
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from .options import namesrv_option, run_command

@@ -20,11 +20,13 @@ from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
     ConsumeType,
+    ExpressionError,
     MessageModel,
     SubscriptionData,
+    build_subscription,
+    is_tag_type,
 )
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, is_tag_type
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig

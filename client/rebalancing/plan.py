@@ -26,9 +26,10 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 
-from ..settings.allocation import AllocateMessageQueueStrategy, sort_client_ids, sort_queues
+from ..settings.allocation import AllocateMessageQueueStrategy
 from .process_queue import ProcessQueue
 
 RETRY_AFTER_NO_LOCK_MS: Final = 500

@@ -5,4 +5,5 @@ json_file.py     JsonFile
 mapped_file.py   One file of fixed size, mapped into memory
 mapped_files.py  Mapped files of one size that together form one space of positions
 open_maps.py     A bound on how many files are mapped at once
+disk.py: forcing to disk, reserving room
 """
