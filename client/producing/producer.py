@@ -19,7 +19,6 @@ from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
-from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.send import RecallMessage
 
 from ..clock import steady_ms
@@ -40,7 +39,7 @@ from ..values.validators import broker_of_recall_handle, check_message, check_pr
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
-from .fault_tolerance import DETECTOR_PERIOD_MS
+from .detector import detect_brokers
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
 from .sender import Sender
@@ -90,7 +89,7 @@ class Producer(Client):
         for topic in self.settings.topics:
             await self._sender.find_route(self.namespace.wrap(topic))
         if self.settings.start_detector_enable:
-            instance.spawn(self._detect(self._sender, instance), "detector")
+            instance.spawn(detect_brokers(self._sender, instance), "detector")
         await instance.heartbeats.send()
 
     async def _leave(self, instance: ClientInstance) -> None:
@@ -397,24 +396,6 @@ class Producer(Client):
             return await self._sender.send_to(outgoing, queue, limit_ms)
         attempts = 1 + self.settings.retry_times_when_send_failed
         return await self._sender.send(outgoing, limit_ms, attempts=attempts)
-
-    async def _detect(self, sender: Sender, instance: ClientInstance) -> None:
-        """Ask brokers that failed whether they are back (official LatencyFaultToleranceImpl.detectByOneRound)."""
-        while True:
-            await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
-            topic = next(iter(sender.published), None)
-            for broker_name in sender.faults.due_for_detection() if topic else ():
-                address = instance.routes.master(broker_name, main_port=True)
-                if address is None:
-                    sender.faults.remove(broker_name)
-                    continue
-                request = GetMaxOffset(topic=topic or "", queue_id=0, broker_name=broker_name)
-                try:
-                    timeout_seconds = self.settings.detect_timeout / 1000
-                    await instance.connections.call(address, request, timeout_seconds=timeout_seconds)
-                except ClientError:
-                    continue
-                sender.faults.note_detected(broker_name)
 
 
 trace_of = functools.partial(AsyncTraceDispatcher, make_sender=Producer)
