@@ -47,8 +47,8 @@ class AclClientRPCHook(RPCHook):
     def __hash__(self) -> int:
         return hash(self.access_key)
 
-    def _identity(self) -> tuple[str, str | None, bytes]:
-        return self.access_key, self._security_token, self._keyed.digest()
+    def _identity(self) -> tuple[str, str | None, str]:
+        return self.access_key, self._security_token, self._secret_key
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(access_key={self.access_key!r})"

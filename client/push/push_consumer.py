@@ -210,8 +210,7 @@ class PushConsumer(Client):
         instance.groups.add_consumer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
-        """ClientError where a broker refuses the subscription. A topic that does not exist yet is no error: its queues
-        are taken when it does."""
+        """ClientError if a broker refuses the subscription. A missing topic is no error: it is read once it exists."""
         self._start_ms = wall_ms()
         if self._queues.needs_locks:
             instance.spawn(self._queues.locks.keep_locked(), "locks")
@@ -306,22 +305,22 @@ class PushConsumer(Client):
         self._concurrent.submit(messages, queue, state)
 
     async def _announce(self, instance: ClientInstance, topics: Iterable[str]) -> None:
-        """Find the routes, tell the brokers, and ask for a round."""
-        are_to_come = True
+        """Find the routes, send the subscriptions to the brokers, and ask for a round."""
+        every_topic_is_missing = True
         for topic in topics:
             try:
                 await instance.routes.find_route(topic)
             except ClientError as error:
-                are_to_come &= isinstance(error, RouteNotFound)
+                every_topic_is_missing &= isinstance(error, RouteNotFound)
                 if not is_retry_topic(topic):
                     _log.warning("%s: %s", self._group, error)
         if await instance.heartbeats.send():
             instance.rebalance_now()
-        elif are_to_come and not instance.routes.brokers.all_addresses():
-            self._queues.nobody_to_tell()
+        elif every_topic_is_missing and not instance.routes.brokers.all_addresses():
+            self._queues.rebalance_without_brokers()
 
     async def _check_expressions(self, instance: ClientInstance) -> None:
-        """Let a broker judge expressions that are no tags (official checkClientInBroker)."""
+        """Ask a broker about expressions that are not tags (official checkClientInBroker)."""
         routes = instance.routes
         for subscription in list(self._subscriptions.values()):
             topic = subscription.topic or ""
@@ -330,9 +329,9 @@ class PushConsumer(Client):
             address = await routes.find_any_broker(topic, main_port=True)
             body = CheckClientRequestBody(
                 client_id=instance.client_id, group=self._group, subscription_data=subscription
-            )
+            ).encode()
             await instance.connections.call_for_body(
-                address, CheckClientConfig(), body.encode(), timeout_seconds=instance.api_timeout_seconds
+                address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
             )
 
     async def _clean_expired(self) -> None:
@@ -374,7 +373,6 @@ class PushConsumer(Client):
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
-        name_servers = self._running.routes.name_servers.servers
         return running_info(
             self.settings,
             subscriptions=list(self._subscriptions.values()),
@@ -384,7 +382,7 @@ class PushConsumer(Client):
             statistics=self.statistics,
             is_orderly=self._orderly,
             start_ms=self._start_ms,
-            name_servers=";".join(name_servers),
+            name_servers=";".join(self._running.routes.name_servers.servers),
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:

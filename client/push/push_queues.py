@@ -120,9 +120,9 @@ class PushQueues(HeldQueues):
             self.assigned.set()
         return balanced and found_all
 
-    def nobody_to_tell(self) -> None:
-        """No topic is there yet, hence no broker known. A round all the same, unless nothing is asked for: the next one
-        would have to wait for a second after it."""
+    def rebalance_without_brokers(self) -> None:
+        """No topic exists yet, so no broker is known and no heartbeat was sent. A consumer without topics has all it
+        can have; any other rebalances all the same, because the next round then follows within a second."""
         if all(is_retry_topic(topic) for topic in self._subscriptions):
             self.assigned.set()
         else:
