@@ -375,6 +375,7 @@ class PushConsumer(Client):
         """The consumer's inner state, as tools show it (307)."""
         return running_info(
             self.settings,
+            name_servers=";".join(self._running.routes.name_servers.servers),
             subscriptions=list(self._subscriptions.values()),
             table=self._queues.table,
             pops={} if self._queues.pops is None else self._queues.pops.table,
@@ -382,7 +383,6 @@ class PushConsumer(Client):
             statistics=self.statistics,
             is_orderly=self._orderly,
             start_ms=self._start_ms,
-            name_servers=";".join(self._running.routes.name_servers.servers),
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:
