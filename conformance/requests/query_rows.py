@@ -1,4 +1,4 @@
-"""Questions to a broker about its messages, groups, clients and figures: rows for `test_query_rows.py`.
+"""Questions to a broker about its messages, groups, clients and figures: rows for a transcript.
 
 `prepared` makes the state, `rows` asks about it. Each topic of the questions stands there with messages, without any,
 and not at all; each group with members, with offsets alone, and unknown. Keys and ids of the messages are given, not
@@ -8,8 +8,8 @@ made, so that two brokers hold the same bytes but for times and ports.
 import json
 from collections.abc import Iterator
 
-from conformance.access.access_rows import Row
 from conformance.requests.group_rows import online
+from conformance.requests.transcripts import Row
 from conformance.servers.raw_client import RawClient
 
 TOPIC, OTHER, EMPTY, ORDERED = "asked_topic", "asked_other", "asked_empty", "asked_ordered"
