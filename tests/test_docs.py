@@ -194,6 +194,7 @@ TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 3}
 """Documents whose first Python blocks are files of tests, and how many."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TESTS_OF_USERS)
 def test_examples_of_tests_pass_in_a_pytest_of_their_own(name: str, tmp_path: Path) -> None:
     examples = blocks(ROOT / name, "python")

@@ -8,7 +8,7 @@ passwords, as official ones do: mqadmin copies users with it.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.security import (
     AuthCreateAcl,
     AuthCreateUser,

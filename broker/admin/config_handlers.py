@@ -6,7 +6,7 @@ with -c, changed keys are written into that file.
 """
 
 import orjson
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, GetBrokerConfigReply, UpdateBrokerConfig
 
 from ..broker import Broker

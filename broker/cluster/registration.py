@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, cast
 
-from pocketmq.protocol.bodies.broker import HAClientRuntimeInfo
+from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
 from pocketmq.store.errors import StoreError

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.store.config import StoreConfig
+from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.group_table import GroupSettings
-from pocketmq.store.tables.topic_table import TopicSettings
 
 DEFAULT_STORE_DIR: Final = "pocketmq-store"
 MASTER_ID: Final = 0

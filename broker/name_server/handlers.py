@@ -8,7 +8,7 @@ and `topic_routes.py`, the JSON in `protocol/bodies_*.py`. Mirrors `DefaultReque
 import logging
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,

@@ -7,8 +7,8 @@ the mapped log.
 
 from typing import Final
 
+from pocketmq.protocol.bodies.client import is_tag_type
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pocketmq.protocol.bodies.broker import BrokerStatsData, EpochEntryCache, HARuntimeInfo
+from pocketmq.protocol.bodies.broker import BrokerStatsData
+from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import (

@@ -8,8 +8,7 @@ calls of `MQAdminImpl`.
 
 from typing import TYPE_CHECKING, Final
 
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE
 from pocketmq.protocol.message.message_queue import MessageQueue

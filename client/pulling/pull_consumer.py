@@ -13,10 +13,10 @@ from contextlib import ExitStack
 from typing import Final, Unpack
 
 import msgspec
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, build_subscription
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.explain import ExplainFirstPosition, Verdict, decode_verdicts
+from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict, decode_verdicts
 
 from ..clock import steady_ms
 from ..errors import ClientError, NotReachable, RouteNotFound, UnreadableReply

@@ -7,11 +7,9 @@
         async for message in consumer:      # a message is done when the next one is asked for
             ...
 
-Its parts stand in files of their own: `push_queues.py` the queues it holds, `delivery/concurrent_delivery.py` and
-`delivery/ordered_delivery.py` the listener, `offsets/` the offsets. This file starts and stops them
-in the official
-order and is what the client instance and the user see. Mirrors `DefaultMQPushConsumer` and
-`DefaultMQPushConsumerImpl`.
+Its parts: `push_queues.py` holds the queues, `delivery/` calls the listener, `offsets/` keeps the offsets. This file
+starts and stops them in the official order, and is what the client instance and the user see. Mirrors
+`DefaultMQPushConsumer` and `DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
@@ -23,11 +21,13 @@ from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
     ConsumeType,
+    ExpressionError,
     MessageModel,
     SubscriptionData,
+    build_subscription,
+    is_tag_type,
 )
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, is_tag_type
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import build_subscription
+from pocketmq.protocol.bodies.client import SubscriptionData, build_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 

@@ -20,8 +20,7 @@ from ..errors import BodyError
 from ..languages import V5_0_0
 from ..message.compression import inflate
 from ..text import fastjson
-from .body import Body
-from .data_version import DataVersion
+from .body import Body, DataVersion
 from .routes import TopicQueueMappingInfo
 from .topic_config import TopicConfig, from_text, to_text
 

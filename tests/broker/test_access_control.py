@@ -29,7 +29,7 @@ from pocketmq.broker.errors import BrokerError, StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.signatures import signature_of

@@ -7,7 +7,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store.clock import VirtualClock

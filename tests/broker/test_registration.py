@@ -22,7 +22,8 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.requests.name_server import RegisterBroker
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.built_in_topics import TopicSettings
+from pocketmq.store.tables.topic_table import TopicTable
 
 from name_server_fakes import RunningNameServer
 

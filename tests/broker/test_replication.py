@@ -71,8 +71,8 @@ def same_log(master: Node, slave: Node) -> bool:
     ours, theirs = master.broker.store, slave.broker.store
     if ours.log_end != theirs.log_end:
         return False
-    files = {file.base: file for file in ours.log.files.files}
-    copies = theirs.log.files.files
+    files = {file.base: file for file in ours.log.files}
+    copies = theirs.log.files
     return all(
         bytes(copy.view[: copy.wrote]) == bytes(files[copy.base].view[: copy.wrote]) for copy in copies
     )

@@ -109,7 +109,7 @@ class Life:
 
     def delete(self) -> None:
         """Files that go are days old: what is left was forced long ago."""
-        files = self.store.log.files.files
+        files = self.store.log.files
         if len(files) < 2 or self.store.flushed_position <= files[1].base:
             return
         self.store.delete_oldest_log_file()

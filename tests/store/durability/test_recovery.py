@@ -106,7 +106,7 @@ def test_deleted_directories_are_rebuilt(open_store, put, bodies, root, clean, m
     """15 log files: more than the ten that 5.5.0 goes back by itself."""
     store = open_store(max_index_num=1000)
     count = 0
-    while len(store.log.files.files) < 15:
+    while len(store.log.files) < 15:
         fill(store, put, 1, start=count)
         count += 1
     store.close()
@@ -123,7 +123,7 @@ def test_deleted_directories_are_rebuilt(open_store, put, bodies, root, clean, m
 def test_official_limit_of_files_to_go_back_can_be_asked_for(open_store, put, root):
     store = open_store()
     count = 0
-    while len(store.log.files.files) < 15:
+    while len(store.log.files) < 15:
         fill(store, put, 1, start=count, queues=1)
         count += 1
     store.close()
@@ -131,7 +131,7 @@ def test_official_limit_of_files_to_go_back_can_be_asked_for(open_store, put, ro
     store = open_store(commit_log_recover_max_num=10)
     assert 0 < store.min_offset("orders", 0) < store.max_offset("orders", 0) == count
     first = store.get_message("orders", 0, store.min_offset("orders", 0), 1)
-    assert decode_record(first.views[0]).position == store.log.files.files[-10].base
+    assert decode_record(first.views[0]).position == store.log.files[-10].base
 
 
 def test_deleted_log_takes_queues_and_index_with_it(open_store, put, root):
@@ -193,7 +193,7 @@ def test_damage_in_an_older_file_is_not_looked_for(open_store, put, bodies, root
     """As officially: only files from the recovery start on are read."""
     store = open_store()
     fill(store, put, 100, queues=1)
-    assert len(store.log.files.files) >= 3
+    assert len(store.log.files) >= 3
     store.close()
     log = root / "commitlog" / f"{0:020d}"
     log.write_bytes(b"\xff" * 4096)
@@ -222,7 +222,7 @@ def test_crash_while_rolling_to_the_next_file(open_store, put, bodies, crash, ro
     """The next file exists, empty, and the filler is missing: the record that caused it was never acknowledged."""
     store = open_store()
     fill(store, put, 30, queues=1)
-    while len(store.log.files.files) == 1:
+    while len(store.log.files) == 1:
         fill(store, put, 1, start=store.max_offset("orders", 0), queues=1)
     count = store.max_offset("orders", 0)
     last_end = store.queue_unit("orders", 0, count - 2)[0] + store.queue_unit("orders", 0, count - 2)[1]
@@ -268,7 +268,7 @@ def test_checkpoint_of_an_older_broker_is_honoured_by_time(open_store, put, bodi
     """4.9 leaves byte 40 at 0; then the timestamps count, with their margin of 3 s."""
     store = open_store(message_index_enable=False)
     fill(store, put, 40, queues=1)
-    old_files = len(store.log.files.files)
+    old_files = len(store.log.files)
     clock.advance(10_000)
     fill(store, put, 60, start=40, queues=1)
     crash(store)
@@ -282,7 +282,7 @@ def test_checkpoint_of_an_older_broker_is_honoured_by_time(open_store, put, bodi
 def test_byte_40_of_the_checkpoint_decides_where_the_scan_begins(open_store, put, crash, root):
     store = open_store(message_index_enable=False)
     fill(store, put, 100, queues=1)
-    ends = [file.base for file in store.log.files.files]
+    ends = [file.base for file in store.log.files]
     crash(store)
     (root / "checkpoint").write_bytes(struct.pack(">qqqqqq", 0, 0, 0, 0, 0, ends[2] + 5).ljust(4096, b"\0"))
     store = open_store(message_index_enable=False)

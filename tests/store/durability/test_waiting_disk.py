@@ -72,7 +72,7 @@ def test_messages_are_taken_and_read_while_the_disk_is_busy(open_store, put, clo
     assert disk.asked.wait(WAIT_SECONDS)
     for number in range(300):
         assert put(store, body=b"x" * 900 + b"%d" % number).status is PutStatus.PUT_OK
-    assert len(store.log.files.files) > 3
+    assert len(store.log.files) > 3
     assert len(bodies(store)) == 301
     assert store.flushed_position == 0
     answers: list[bool] = []
@@ -97,7 +97,7 @@ def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_st
     while store.log_end < FILE_BYTES + 2000:
         put(store, body=b"x" * 900)
     assert len(makers) == 2
-    assert store.log.files.files[1].path.name == f"{FILE_BYTES:020d}"
+    assert store.log.files[1].path.name == f"{FILE_BYTES:020d}"
 
 
 def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tmp_path, crash, bodies):

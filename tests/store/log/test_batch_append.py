@@ -95,7 +95,7 @@ def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
 ) -> None:
     store = open_store()
     first = put(store)
-    file = store.log.files.files[-1]
+    file = store.log.files[-1]
     memory = file.memory
     file.memory = DiesAtWrite(memory, number)
     with pytest.raises(KeyboardInterrupt):

@@ -58,7 +58,7 @@ def test_last_record_of_a_file_leaves_at_least_eight_bytes(open_store, put, gap)
     assert put(store, body=b"").position == 4096 - 8 - size - gap
     assert store.log_end == 4096 - 8 - gap
     assert put(store, body=b"").position == 4096
-    head = store.log.files.files[0].map[4096 - 8 - gap : 4096 - gap]
+    head = store.log.files[0].map[4096 - 8 - gap : 4096 - gap]
     assert FILLER.unpack(head) == (8 + gap, BLANK_MAGIC)
 
 
@@ -137,7 +137,7 @@ def test_whole_record_crc_is_appended_when_asked_for(open_store, put, crash):
     for offset in offsets:
         assert has_valid_crc_property(store.read_record(offset))
     # The CRC covers what bodyCRC does not: one bit of the second record's queue id.
-    store.log.files.files[0].map[offsets[1] + 15] ^= 1
+    store.log.files[0].map[offsets[1] + 15] ^= 1
     crash(store)
     assert open_store(**settings).log_end == offsets[1]
 

@@ -26,7 +26,7 @@ def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> No
 
 
 def log_bytes(store: MessageStore) -> dict[str, bytes]:
-    return {file.path.name: bytes(file.view[: file.wrote]) for file in store.log.files.files}
+    return {file.path.name: bytes(file.view[: file.wrote]) for file in store.log.files}
 
 
 def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0) -> list[bytes]:
@@ -103,7 +103,7 @@ def test_a_slave_stopped_within_a_record_goes_on_at_its_start(
 def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: MessageStore) -> None:
     for _ in range(10):
         master.append(new_message(body=b"x" * 1000))
-    newest = master.log.files.files[-1]
+    newest = master.log.files[-1]
     assert newest.base > 0
     assert master.replication.first_position(0) == newest.base
     copy(master, slave)
@@ -115,7 +115,7 @@ def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: M
 def test_a_sign_of_life_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
     slave.replication.append(3 * LOG_FILE_BYTES + 100, memoryview(b""))
     assert slave.replication.end == 3 * LOG_FILE_BYTES + 100
-    assert slave.log.files.files[0].base == 3 * LOG_FILE_BYTES
+    assert slave.log.files[0].base == 3 * LOG_FILE_BYTES
 
 
 def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: MessageStore) -> None:

@@ -179,7 +179,7 @@ def test_a_start_writes_index_headers_by_the_batch(open_store, put, crash, tmp_p
     shutil.rmtree(tmp_path / "store" / "index")
     if machine_down:
         (tmp_path / "store" / "abort").write_text("")
-    from pocketmq.store.lookup.key_index import IndexFile
+    from pocketmq.store.lookup.index_file import IndexFile
 
     with mock.patch.object(
         IndexFile, "write_header", autospec=True, side_effect=IndexFile.write_header

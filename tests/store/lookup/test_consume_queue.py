@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from pocketmq.store.durability.queue_repair import find_end
 from pocketmq.store.files.mapped_files import MappedFiles
-from pocketmq.store.lookup.consume_queue import UNIT, ConsumeQueue
+from pocketmq.store.lookup.consume_queue import ConsumeQueue
+from pocketmq.store.lookup.queue_unit import UNIT
 
 
 @pytest.fixture
@@ -16,7 +18,7 @@ def make_queue(tmp_path: Path):
 
 
 def names(queue: ConsumeQueue) -> list[str]:
-    return [file.path.name for file in queue.files.files]
+    return [file.path.name for file in queue.files]
 
 
 def fill(queue: ConsumeQueue, count: int, start: int = 0) -> None:
@@ -70,12 +72,12 @@ def test_number_zero_behind_others_starts_the_queue_anew(make_queue):
 def test_recovery_ends_at_the_first_impossible_unit(make_queue):
     queue = make_queue()
     fill(queue, 25)
-    queue.files.files[2].map[40:60] = UNIT.pack(2200, 0, 0)
+    queue.files[2].map[40:60] = UNIT.pack(2200, 0, 0)
     again = make_queue()
     again.files.load()
-    again.recover(0)
+    find_end(again, 0)
     assert (again.max_offset, again.records_end) == (22, 2200)
-    assert bytes(again.files.files[2].view[40:]) == bytes(160), "units behind the end must not come back"
+    assert bytes(again.files[2].view[40:]) == bytes(160), "units behind the end must not come back"
     assert again.append(2200, 100, 0, 22)
 
 
@@ -84,7 +86,7 @@ def test_recovery_of_full_files_goes_on_in_a_new_one(make_queue):
     fill(queue, 40)
     again = make_queue()
     again.files.load()
-    again.recover(0)
+    find_end(again, 0)
     assert (again.max_offset, again.records_end) == (40, 4000)
     again.append(4000, 100, 0, 40)
     assert names(again)[-1] == f"{800:020d}"
@@ -113,7 +115,7 @@ def test_min_offset_follows_the_log(make_queue, log_min, minimum_4, minimum_5):
         queue = make_queue()
         fill(queue, 25)
         queue.delete_files_before(log_min)
-        queue.min_offset = queue.files.files[0].base // 20
+        queue.min_offset = queue.files[0].base // 20
         queue.correct_min_offset(log_min, emulate)
         assert queue.min_offset == minimum
         queue.destroy()

@@ -7,7 +7,7 @@ import pytest
 from pocketmq.store import PutStatus
 from pocketmq.store.files import open_maps
 from pocketmq.store.lookup import queue_table
-from pocketmq.store.lookup.consume_queue import UNIT
+from pocketmq.store.lookup.queue_unit import UNIT
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_views_of_an_unmapped_file_stay_readable(open_store, put, few_maps):
     units = store.consume_queue("t0", 0).units_from(0)
     for number in range(1, 20):
         put(store, f"t{number}")
-    assert not store.consume_queue("t0", 0).files.files[0].is_mapped
+    assert not store.consume_queue("t0", 0).files[0].is_mapped
     assert UNIT.unpack(units)[0] == 0
     assert store.queue_unit("t0", 0, 0) == UNIT.unpack(units)
 

@@ -67,7 +67,7 @@ def test_views_are_the_log_itself(open_store, put):
     store = open_store()
     put(store, body=b"before")
     view = store.get_message("orders", 0, 0, 1).views[0]
-    store.log.files.files[0].map[88:94] = b"after!"
+    store.log.files[0].map[88:94] = b"after!"
     assert bytes(decode_record(view).body) == b"after!"
 
 
@@ -177,7 +177,7 @@ def test_records_whose_file_is_gone_are_passed_over_up_to_the_next_file(open_sto
     store.log.files.delete_first()
     result = store.get_message("orders", 0, 0, 32)
     assert (result.status, numbers(result)[0]) == (GetStatus.FOUND, first_kept)
-    for _ in range(len(store.log.files.files) - 1):
+    for _ in range(len(store.log.files) - 1):
         store.log.files.delete_first()
     only_gone = store.get_message("orders", 0, 0, first_kept)
     assert only_gone.status in (GetStatus.MESSAGE_WAS_REMOVING, GetStatus.FOUND)
@@ -187,7 +187,7 @@ def test_records_whose_file_is_gone_are_passed_over_up_to_the_next_file(open_sto
 def test_missing_queue_file_leads_to_the_next_one(open_store, put):
     store = open_store()
     fill(store, put, 25)
-    store.consume_queue("orders", 0).files.files.pop(1)
+    store.consume_queue("orders", 0).files.delete(1, 2)
     result = store.get_message("orders", 0, 14, 32)
     assert (result.status, result.next_offset) == (GetStatus.OFFSET_FOUND_NULL, 20)
 

@@ -59,7 +59,7 @@ def test_resident_policy_asks_the_system(open_store, put):
     store = open_store(residency="resident", mapped_file_size_commit_log=1 << 20)
     put(store, body=b"x" * 10_000)
     assert store.is_hot("orders", 0, 0) is True, "it was just written, so its pages are in memory"
-    evict(store.log.files.files[0])
+    evict(store.log.files[0])
     if store.is_hot("orders", 0, 0):
         pytest.skip("this file system keeps its pages in memory")
     assert store.hotness("orders", 0, 0).hot is False

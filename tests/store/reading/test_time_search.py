@@ -80,7 +80,7 @@ def test_answers_stay_within_the_messages_kept(make):
 def test_time_in_the_future_after_all_messages_are_gone(make, put, clock):
     """5.x answers the max offset, so nothing old is read; 4.x finds no time at all and answers 0."""
     store = make([1000 * n for n in range(5)])
-    while len(store.log.files.files) < 3:
+    while len(store.log.files) < 3:
         put(store, topic="other", body=bytes(1500))
     while store.delete_oldest_log_file():
         pass

@@ -140,7 +140,7 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
     timers.save()
     timers.note(NOW_MS + 1000)
     timers.note(NOW_MS + 2000)
-    file = timers.timers.log.files.files[0]
+    file = timers.timers.log.files[0]
     file.map[2 * UNIT_BYTES : 2 * UNIT_BYTES + 4] = bytes(4)
     timers.close()
     timers.open()
@@ -176,7 +176,7 @@ def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.M
 def test_chain_that_leads_forward_ends(timers: Timers) -> None:
     for _ in range(3):
         timers.note(NOW_MS + 1000)
-    file = timers.timers.log.files.files[0]
+    file = timers.timers.log.files[0]
     struct.pack_into(">q", file.map, UNIT_BYTES + 4, 2 * UNIT_BYTES)
     assert timers.pending(NOW_MS + 1000) == {NOW_MS + 1000: [1, 2]}
     timers.close()
@@ -185,7 +185,7 @@ def test_chain_that_leads_forward_ends(timers: Timers) -> None:
 def test_files_go_when_their_messages_are_gone(timers: Timers) -> None:
     for number in range(50):
         timers.note(NOW_MS + 1000 * number)
-    files = timers.timers.log.files.files
+    files = timers.timers.log.files
     assert len(files) == 3
     last = timers.timers.log.read(files[0].base + 19 * UNIT_BYTES)
     assert last is not None
