@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from conformance.requests.group_rows import online
 from conformance.requests.transcripts import Row
-from conformance.servers.raw_client import RawClient
+from conformance.servers.raw_client import RawClient, wait_until
 
 TOPIC, OTHER, EMPTY, ORDERED = "asked_topic", "asked_other", "asked_empty", "asked_ordered"
 READERS, AWAY, FRESH, ABSENT = "asked_readers", "asked_away", "asked_fresh", "asked_absent"
@@ -51,6 +51,7 @@ def prepared(client: RawClient) -> None:
     heartbeat["producerDataSet"] = [{"groupName": MAKERS}]
     assert client.call(34, json.dumps(heartbeat).encode()).code == 0
     assert client.pull(READERS, TOPIC, 0, 2).code == 0
+    wait_until(lambda: client.call(28).code == 0, "4.9.7 knows no rates before its first second is over")
 
 
 def ask(code: int, body: bytes = b"", /, **fields: object) -> Row:
