@@ -145,7 +145,6 @@ STILL_UPWARD: set[tuple[str, str]] = {
     ("cli/tail.py", "cli/send.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_queues.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_settlement.py"),
-    ("client/hooks/trace_dispatcher.py", "client/producing/producer.py"),
     ("client/rebalancing/held_queues.py", "client/pulling/pull_api.py"),
     ("client/rebalancing/held_queues.py", "client/push/pop_queues.py"),
     ("client/rebalancing/rebalancer.py", "client/push/pop_queues.py"),
