@@ -304,6 +304,7 @@ class Node:
         server = Server(
             name,
             version=V5_5_0 if self._config.is_5 else V4_9_7,
+            json_replies=self._config.is_5,
             limits=self._limits,
             connection=self._new_connection,
             tls=self._tls,
