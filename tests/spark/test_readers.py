@@ -50,7 +50,10 @@ def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> N
     ("options", "said"),
     [
         ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
-        ({"nameServer": "h:1", "maxTriggerDelay": "10"}, "maxTriggerDelay must be a number with ms, s, m or h"),
+        (
+            {"nameServer": "h:1", "maxTriggerDelay": "10"},
+            "maxTriggerDelay must be a number with ms, s, m or h",
+        ),
         ({}, "namesrv.addr is required"),
     ],
 )
