@@ -40,8 +40,8 @@ from .cluster.metadata_sync import MetadataSync
 from .cluster.registration import Registration, socket_address
 from .cluster.replication_master import ReplicationMaster
 from .cluster.replication_slave import ReplicationSlave
-from .config.broker_config import BrokerConfig, NameServerConfig
-from .config.table_settings import group_settings, topic_settings
+from .config.broker_config import BrokerConfig
+from .config.name_server_config import NameServerConfig
 from .delayed.delayed_messages import DelayedMessages
 from .delayed.timer_messages import TimedMessages
 from .errors import StartError
@@ -181,7 +181,7 @@ class Node:
         config = self._name_server_config
         if config is None:
             return
-        self.name_server = NameServer(config, self._clock, emulate=self._config.emulate)
+        self.name_server = NameServer(config, self._clock, is_5=self._config.is_5)
         server = self._new_server("name server")
         port = await server.bind(self._host, config.listen_port)
         handlers = NAME_SERVER.of_line(self._config.emulate).bind(self.name_server)
@@ -199,8 +199,8 @@ class Node:
         broker.boot_time_ms = clock.now_ms()
         broker.rhythm = self._rhythm
         folder = config.store.root / "config"
-        broker.topics = TopicTable(folder, clock.now_ms, topic_settings(config), self._topics_changed)
-        broker.groups = GroupTable(folder, clock.now_ms, group_settings(config), self._groups_changed)
+        broker.topics = TopicTable(folder, clock.now_ms, config.topic_settings(), self._topics_changed)
+        broker.groups = GroupTable(folder, clock.now_ms, config.group_settings(), self._groups_changed)
         offset_table = LmqOffsetTable if config.store.enable_lmq else OffsetTable
         broker.offsets = offset_table(folder, clock.now_ms)
         broker.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
@@ -304,6 +304,7 @@ class Node:
         server = Server(
             name,
             version=V5_5_0 if self._config.is_5 else V4_9_7,
+            json_replies=self._config.is_5,
             limits=self._limits,
             connection=self._new_connection,
             tls=self._tls,

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.config.table_settings import group_settings, topic_settings
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
@@ -159,8 +158,8 @@ async def _restore_settings(node: Node, mark: Mark) -> None:
     for config, values in zip(configs, mark.settings, strict=True):
         for name, value in values.items():
             setattr(config, name, dict(value) if isinstance(value, dict) else value)
-    broker.topics.settings = topic_settings(broker.config)
-    broker.groups.settings = group_settings(broker.config)
+    broker.topics.settings = broker.config.topic_settings()
+    broker.groups.settings = broker.config.group_settings()
     if broker.config.broker_permission != permission:
         await broker.registration.permission_changed()
 

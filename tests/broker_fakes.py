@@ -48,11 +48,12 @@ from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.retention import Retention
+from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.delay_table import DelayTable
 from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.tables.offset_table import OffsetTable
-from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.topic_table import TopicTable
 from pocketmq.store.values import NewMessage
 
 MakeBroker = Callable[..., Broker]

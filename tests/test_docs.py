@@ -40,6 +40,7 @@ DOCUMENTS = sorted(
     path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
@@ -148,7 +149,14 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     one.end_server()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if list(commands(ROOT / name))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW_DOCUMENTS else ())
+        for name in NAMES
+        if list(commands(ROOT / name))
+    ],
+)
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
     checker = doctest.OutputChecker()
     for command, expected in commands(ROOT / name):
@@ -186,6 +194,7 @@ TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 3}
 """Documents whose first Python blocks are files of tests, and how many."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TESTS_OF_USERS)
 def test_examples_of_tests_pass_in_a_pytest_of_their_own(name: str, tmp_path: Path) -> None:
     examples = blocks(ROOT / name, "python")

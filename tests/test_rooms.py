@@ -25,7 +25,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "store": [
         "errors clock values",
-        "config put_statistics",
+        "delay_levels put_statistics",
+        "config",
         "files",
         "log tables",
         "lookup",
@@ -143,11 +144,9 @@ STILL_UPWARD: set[tuple[str, str]] = {
     ("cli/tail.py", "cli/send.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_queues.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_settlement.py"),
-    ("client/hooks/trace_dispatcher.py", "client/producing/producer.py"),
     ("client/rebalancing/held_queues.py", "client/pulling/pull_api.py"),
     ("client/rebalancing/held_queues.py", "client/push/pop_queues.py"),
     ("client/rebalancing/rebalancer.py", "client/push/pop_queues.py"),
-    ("store/config.py", "store/tables/delay_table.py"),
     ("store/log/replicated_log.py", "store/admission.py"),
     ("store/log/replicated_log.py", "store/lookup/dispatch.py"),
 }

@@ -6,7 +6,7 @@ broker. Mirrors the topic part of `AdminBrokerProcessor`.
 
 from typing import Final
 
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import GroupList, TopicOffset, TopicStatsTable
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import TopicList

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from pocketmq.protocol.bodies.broker import HAConnectionRuntimeInfo
+from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
 from pocketmq.store.config import DEFAULT_HA_PORT
 from pocketmq.store.values import PutStatus

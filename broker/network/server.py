@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from ..config.addresses import host_and_port
 from ..errors import PeerError, StartError
 from .connection import Connection
 from .dispatch import Handlers, Peer
@@ -26,7 +27,6 @@ IDLE_SCAN_SECONDS: Final = 10.0
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
 BACKLOG: Final = 1024
-MAX_PORT: Final = 65_535
 
 
 class Server:
@@ -41,6 +41,7 @@ class Server:
         name: str,
         *,
         version: int,
+        json_replies: bool = True,
         limits: Limits | None = None,
         connection: Callable[[Role], Connection] = Connection,
         tls: Tls | None = None,
@@ -49,6 +50,7 @@ class Server:
         self.handlers = Handlers(name)
         """What is answered, on connections opened to peers as well; empty until `serve`."""
         self.version = version
+        self.json_replies = json_replies
         self.limits = limits or Limits()
         self.guard: Guard | None = None
         """Asked about each request before its handler sees it; `None` where everybody may do everything."""
@@ -139,7 +141,10 @@ class Server:
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
         it fails."""
-        host, port = host_and_port(address)
+        try:
+            host, port = host_and_port(address)
+        except ValueError as error:
+            raise PeerError(f"the address {error}, got {address!r}") from error
         context = self.tls.client_context() if self.tls is not None and self.tls.uses_client else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
@@ -206,14 +211,6 @@ class Server:
                 _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
                 connection.abort()  # it may be idle because it does not read: no waiting for that
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """`host:port` or `[host]:port` taken apart; `PeerError` for any other text."""
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > MAX_PORT:
-        raise PeerError("not of the form host:port")
-    return host.strip("[]"), int(port)
 
 
 def _prepare(bound: socket.socket) -> None:

@@ -7,16 +7,18 @@ the mapped log.
 
 from typing import Final
 
+from pocketmq.protocol.bodies.client import is_tag_type
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
+from pocketmq.protocol.wire.command import JSON
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.values import GetResult, GetStatus
 
 from ..broker import Broker
+from ..config.broker_config import MASTER_ID
 from ..errors import BrokerError
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
@@ -25,7 +27,6 @@ from ..filters.tag_filter import (
     expression_match,
     tags_match,
 )
-from ..name_server.route_table import MASTER_ID
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..sending.send_checks import faq, invalid_parameter
 from .offset_moved_events import write_offset_moved
@@ -140,7 +141,9 @@ class _Pull:
 
     def _hold(self) -> None:
         broker, request = self._broker, self._request
-        self._call.command.body = None  # nobody reads it, and it may be as large as a frame
+        command = self._call.command
+        command.body = None  # it is not used again, and it may be as large as a frame
+        command.header_type = JSON  # 4.9.7 answers a suspended pull in JSON, whatever the request had
         config = broker.config
         wait_ms = (
             request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills

@@ -49,10 +49,11 @@ class Given:
     """The options of one call, by their long names."""
 
     def __init__(
-        self, command: str, rows: Sequence[OptionRow], values: Mapping[str, Any], namesrv_addr: str
+        self, command: str, rows: Sequence[OptionRow], values: Mapping[str, Any], client: Mapping[str, Any]
     ) -> None:
         self.command = command
-        self.namesrv_addr = namesrv_addr
+        self.client = client
+        """How to reach the cluster: keywords of any class of `pocketmq.client`."""
         self._rows = {row.name: row for row in rows}
         self._values = values
 

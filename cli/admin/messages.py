@@ -152,10 +152,7 @@ async def send_message(admin: AdminClient, given: Given) -> None:
     queue_id = given.number("qid", -1)
     queue = MessageQueue(topic, broker_name, queue_id) if broker_name is not None and queue_id >= 0 else None
     is_traced = given.truth("msgTraceEnable")
-    servers = admin.settings.namesrv_addr
-    async with Producer(
-        str(wall_ms()), namesrv_addr=servers, enable_trace=is_traced, hooks=admin.hooks
-    ) as producer:
+    async with Producer(str(wall_ms()), **given.client, enable_trace=is_traced) as producer:
         result = await producer.send(
             topic,
             given.needed("body").encode(),

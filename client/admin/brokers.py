@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pocketmq.protocol.bodies.broker import BrokerStatsData, EpochEntryCache, HARuntimeInfo
+from pocketmq.protocol.bodies.broker import BrokerStatsData
+from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import (
@@ -227,7 +228,7 @@ class AdminBrokers(AdminOffsets):
 
     async def kv_configs(self, namespace: str) -> dict[str, str]:
         """All keys of a namespace (getKVListByNamespace); `RequestRefused` 22 where there is none."""
-        body = await self._running.name_servers.ask(GetKvListByNamespace(namespace=namespace))
+        body = await self._running.routes.name_servers.ask(GetKvListByNamespace(namespace=namespace))
         return dict(sorted(KVTable.decode(body).table.items()))
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:

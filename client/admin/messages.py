@@ -10,19 +10,18 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client import ConsumeType, tag_subscription
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
 from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
-from pocketmq.protocol.bodies.subscription import tag_subscription
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import decode_unique_id
-from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
-from pocketmq.protocol.requests.transaction import ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import wall_ms

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.routes import TopicRouteData
-from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.message.flags import PERM_WRITE
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..errors import RouteNotFound
@@ -58,12 +58,7 @@ class Route:
 
     def read_queues(self) -> list[MessageQueue]:
         """Queues a consumer reads, sorted by broker name; also of a broker without a master."""
-        return [
-            MessageQueue(self.topic, queues.broker_name or "", queue_id)
-            for queues in self.data.queue_datas
-            if queues.perm & PERM_READ
-            for queue_id in range(queues.read_queue_nums)
-        ]
+        return self.data.read_queues(self.topic)
 
     def for_new_topic(self, topic: str, queue_nums: int) -> "Route":
         """This template's route as the route of a topic that a send is about to make."""

@@ -73,8 +73,8 @@ class AsyncSends:
         """One write and a callback; None if there is no connection to the queue's broker."""
         instance, sender = self._instance, self.sender
         chosen = queue or sender.choose(route, None)
-        address = instance.brokers.master(chosen.broker_name)
-        connection = None if address is None else instance.connections.live(instance.vip(address))
+        address = instance.routes.master(chosen.broker_name)
+        connection = None if address is None else instance.connections.live(address)
         if connection is None:
             return None
         send = _QuickSend(self, outgoing, queue, chosen, connection, limit_ms)

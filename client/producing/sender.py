@@ -230,7 +230,7 @@ class Sender:
 
     async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
         """Write it without waiting for an answer; waits only while the connection accepts no more bytes."""
-        address = self._instance.vip(await self._master_of(queue))
+        address = await self._master_of(queue)
         context = None
         if self.hooks is not None:
             context = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
@@ -252,7 +252,7 @@ class Sender:
         """Send once, note in the fault table how it went, and call the hooks. Raises `AttemptFailed`."""
         began, instance = steady_ms(), self._instance
         try:
-            address = instance.vip(instance.brokers.master(queue.broker_name) or await self._master_of(queue))
+            address = instance.routes.master(queue.broker_name) or await self._master_of(queue)
             if self.hooks is None:
                 return await self._exchange(outgoing, queue, address, timeout_ms, began)
             context = self.hooks.before(outgoing, queue, address, mode)
@@ -322,17 +322,17 @@ class Sender:
 
     def known_route(self, topic: str) -> Route | None:
         """The route of a topic, if it was found before and has queues."""
-        route = self._instance.routes.get(topic) or self._instance.templates.get(topic)
+        route = self._instance.routes.publish_route(topic)
         return route if route is not None and route.queues else None
 
     async def _master_of(self, queue: MessageQueue) -> str:
         """The address of a queue's master; if it is unknown, a name server is asked, for the template too."""
-        if self._instance.brokers.master(queue.broker_name) is None:
+        if self._instance.routes.master(queue.broker_name) is None:
             try:
                 await self.find_route(queue.topic)
             except SendFailed:
                 pass  # `known_master` raises it in the official words
-        return self._instance.known_master(queue)
+        return self._instance.routes.known_master(queue)
 
     async def find_route(self, topic: str) -> Route:
         """Ask a name server; `SendFailed` if neither the topic nor its template has a route: code 10005, or 10004 if no
@@ -340,11 +340,11 @@ class Sender:
         self.published[topic] = None
         settings, instance = self.settings, self._instance
         try:
-            route = await instance.find_publish_route(
+            route = await instance.routes.find_publish_route(
                 topic, settings.create_topic_key, settings.default_topic_queue_nums
             )
         except ClientError as error:
-            has_servers = bool(instance.name_servers.servers)
+            has_servers = bool(instance.routes.name_servers.servers)
             code = NOT_FOUND_TOPIC_EXCEPTION if has_servers else NO_NAME_SERVER_EXCEPTION
             reason = "" if isinstance(error, RouteNotFound) else f"; {error}"
             raise SendFailed(

@@ -18,7 +18,7 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.offset_id import decode_message_id
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction
 
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
@@ -183,7 +183,7 @@ class TransactionProducer(Producer):
             broker_name=queue.broker_name,
         )
         try:
-            address = await instance.master_or_find(queue)
+            address = await instance.routes.find_master(queue, main_port=True)
             if self._hooks.end_transaction:
                 self._call_hooks(
                     EndTransactionContext(

@@ -18,10 +18,9 @@ from pocketmq.client.connections.name_servers import NameServers
 from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.route import MASTER_ID, Route
 from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
-from pocketmq.protocol.bodies.client import CheckClientRequestBody
+from pocketmq.protocol.bodies.client import CheckClientRequestBody, build_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.routes import TopicList
-from pocketmq.protocol.bodies.subscription import build_subscription
 from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup
 from pocketmq.protocol.requests.membership import CheckClientConfig
 from pocketmq.protocol.requests.name_server import GetAllTopicListFromNameServer

@@ -101,7 +101,7 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
         store_message(broker, "orders")
     queue = broker.store.consume_queue("orders", 0)
     assert queue is not None
-    del queue.files.files[1]
+    queue.files.delete(1, 2)
     connection = FakeConnection()
     assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
     broker.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)

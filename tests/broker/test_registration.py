@@ -22,7 +22,8 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.requests.name_server import RegisterBroker
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.tables.topic_table import TopicSettings, TopicTable
+from pocketmq.store.tables.built_in_topics import TopicSettings
+from pocketmq.store.tables.topic_table import TopicTable
 
 from name_server_fakes import RunningNameServer
 
@@ -193,6 +194,9 @@ async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_other
     assert len([one for one in caplog.records if "does not answer" in one.message]) == 1
     await down.start()
     await until(lambda: queue_at(down, "TBW102"))
+    # The line is written once the answer to the registration has arrived: after the name server has the route.
+    await until(lambda: [one for one in caplog.records if "is back" in one.message])
+    await running.registration.settled()
     assert len([one for one in caplog.records if "is back" in one.message]) == 1
 
 

@@ -166,6 +166,7 @@ async def consumes_after(
             await until(lambda: len({message.message_id for message in seen.messages}) == 12, LONG)
 
 
+@pytest.mark.slow
 async def test_a_consumer_goes_on_when_the_garbage_ends(
     node: Node, quick: None, caplog: pytest.LogCaptureFixture, loop_reports: list[dict[str, Any]]
 ) -> None:

@@ -225,8 +225,8 @@ def test_started_server_refuses_a_second_start_and_lives_on(server: EmbeddedServ
             {"defaultTopicQueueNum": 4},
             "unknown key defaultTopicQueueNum, did you mean defaultTopicQueueNums?",
         ),
-        ({"defaultTopicQueueNums": "x"}, "defaultTopicQueueNums=x is a bad value: it is a whole number"),
-        ({"autoCreateTopicEnable": 1}, "autoCreateTopicEnable=1 is a bad value: it is true or false"),
+        ({"defaultTopicQueueNums": "x"}, "defaultTopicQueueNums must be a whole number, got 'x'"),
+        ({"autoCreateTopicEnable": 1}, "autoCreateTopicEnable must be true or false, got '1'"),
         ({"storePathRootDir": "x"}, "storePathRootDir is given as the argument store"),
     ],
 )

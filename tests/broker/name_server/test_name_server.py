@@ -1,0 +1,183 @@
+"""The name server over its socket: every answer compared with what the official programs said.
+
+The conversation and its recordings are in `tests/golden/name_server_dialogue.py`. What is left out of the
+comparison, and why, stands in `EXCEPTIONS`; the order of lists is nobody's promise (hash maps over there).
+"""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.network.server import Server
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.requests.name_server import (
+    DeleteKvConfig,
+    GetBrokerMemberGroup,
+    GetKvConfig,
+    GetKvListByNamespace,
+    GetNamesrvConfig,
+    GetRouteInfoByTopic,
+    PutKvConfig,
+    RegisterBroker,
+    UpdateNamesrvConfig,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.schema import Request
+from pocketmq.store.errors import StoreError
+
+from golden.name_server_dialogue import play, recorded
+from name_server_fakes import RunningNameServer
+
+EXCEPTIONS = {
+    "unknown code": "4.9.7 keeps silent; we answer 3 as 5.x does",
+    "route without a topic": "a missing field is refused, not looked up under the name null",
+    "delete without a topic": "a missing field is refused",
+    "add without a name": "a missing field is refused",
+    "put without a key": "a missing field is refused with another text",
+    "put without a value": "a missing field is refused, no null is stored",
+    "settings": "the values are ours; the keys are compared below",
+}
+
+
+@pytest.fixture(params=[5, 4], ids=["5.x", "4.x"])
+async def name_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RunningNameServer]:
+    config = NameServerConfig(kv_config_path=str(tmp_path / "namesrv" / "kvConfig.json"))
+    server = RunningNameServer(request.param, config)
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Server]:
+    """Where connections to a name server start from."""
+    server = Server("client", version=V5_5_0)
+    yield server
+    await server.close()
+
+
+async def ask(
+    client: Server, name_server: RunningNameServer, request: Request[Any], body: bytes | None = None
+) -> tuple[dict[str, str], bytes]:
+    """Header fields and body of the answer; `BrokerError` where it is a refusal."""
+    connection = await client.connect(f"127.0.0.1:{name_server.port}")
+    command, _ = await connection.call(request, body, timeout_seconds=5)
+    connection.close()
+    return command.fields or {}, bytes(command.body or b"")
+
+
+def sorted_lists(value: Any) -> Any:
+    """The same JSON with its lists in one order; integer keys stay integers, so the dialect still shows."""
+    if isinstance(value, dict):
+        return {key: sorted_lists(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((sorted_lists(item) for item in value), key=repr)
+    return value
+
+
+def comparable(answer: dict[str, Any] | None) -> Any:
+    if answer is None or "closed" in answer:
+        return answer
+    remark = answer["remark"]
+    if remark is not None and ("Exception" in remark or "Error" in remark):
+        remark = "an exception"
+    body = answer["body"]
+    shown = sorted_lists(fastjson.loads(body)) if body.startswith("{") else body
+    return {**answer, "remark": remark, "body": shown}
+
+
+def is_escaped(answer: dict[str, Any] | None) -> bool:
+    return answer is not None and "\\u" in answer.get("body", "")
+
+
+async def test_every_answer_is_the_official_one(name_server: RunningNameServer) -> None:
+    spoken = await play("127.0.0.1", name_server.port, name_server.line, settle_seconds=0.03)
+    expected = recorded(name_server.line)
+    assert [one["step"] for one in spoken] == [one["step"] for one in expected]
+    for ours, official in zip(spoken, expected, strict=True):
+        if ours["step"] in EXCEPTIONS:
+            continue
+        assert comparable(ours["answer"]) == comparable(official["answer"]), ours["step"]
+        assert is_escaped(ours["answer"]) == is_escaped(official["answer"]), ours["step"]
+        assert sorted_lists(ours["heard"]) == sorted_lists(official["heard"]), ours["step"]
+
+
+async def test_settings_are_told_under_the_official_keys(
+    name_server: RunningNameServer, client: Server
+) -> None:
+    official = next(one for one in recorded(name_server.line) if one["step"] == "settings")
+    _, body = await ask(client, name_server, GetNamesrvConfig())
+    keys = {line.partition("=")[0] for line in body.decode().splitlines()}
+    assert keys == {line.partition("=")[0] for line in official["answer"]["body"].splitlines()}
+
+
+async def test_changed_settings_are_told_and_kept(
+    name_server: RunningNameServer, client: Server, tmp_path: Path
+) -> None:
+    path = tmp_path / "namesrv.properties"
+    path.write_text("# ours\nproductEnvName=center\n")
+    name_server.config.config_store_path = str(path)
+    text = "productEnvName=d\\u00e9mo\nlistenPort=9\norderMessageEnable=maybe\nserverWorkerThreads=5\nodd=1\n"
+    await ask(client, name_server, UpdateNamesrvConfig(), text.encode())
+    _, body = await ask(client, name_server, GetNamesrvConfig())
+    told = dict(line.split("=", 1) for line in body.decode().splitlines())
+    assert told["productEnvName"] == "démo"
+    assert told["listenPort"] == "9"
+    assert told["orderMessageEnable"] == "false"
+    assert told["serverWorkerThreads"] == "5"
+    assert "odd" not in told
+    kept = "# ours\nproductEnvName=d\\u00e9mo\nlistenPort=9\nserverWorkerThreads=5\n"
+    assert path.read_text() == kept
+
+
+async def test_codes_of_the_5_line_are_unknown_to_the_4_line(client: Server) -> None:
+    server = RunningNameServer(4)
+    await server.start()
+    with pytest.raises(BrokerError, match=" request type 901 not supported") as refused:
+        await ask(client, server, GetBrokerMemberGroup(cluster_name="c", broker_name="b"))
+    assert refused.value.code == 3
+    await server.stop()
+
+
+async def test_key_value_settings_outlast_a_restart(name_server: RunningNameServer, client: Server) -> None:
+    await ask(client, name_server, PutKvConfig(namespace="n", key="k", value="wörth"))
+    await ask(client, name_server, PutKvConfig(namespace="n", key="gone", value="x"))
+    await ask(client, name_server, DeleteKvConfig(namespace="n", key="gone"))
+    await name_server.stop()
+    path = Path(name_server.config.kv_config_path)
+    assert path.read_text(encoding="utf-8") == '{"configTable":{"n":{"k":"wörth"}}}'
+    await name_server.start()
+    fields, _ = await ask(client, name_server, GetKvConfig(namespace="n", key="k"))
+    assert fields == {"value": "wörth"}
+    _, body = await ask(client, name_server, GetKvListByNamespace(namespace="n"))
+    assert body.decode() == '{"table":{"k":"wörth"}}'
+
+
+async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "kvConfig.json"
+    path.write_text('{"configTable":{"n":')
+    server = RunningNameServer(5, NameServerConfig(kv_config_path=str(path)))
+    with pytest.raises(StoreError, match=r"kvConfig\.json"):
+        await server.start()
+    await server.stop()
+
+
+async def test_silent_broker_loses_route_and_connection(
+    name_server: RunningNameServer, client: Server
+) -> None:
+    connection = await client.connect(f"127.0.0.1:{name_server.port}")
+    who = RegisterBroker(
+        broker_name="b", broker_addr="10.0.0.1:1", cluster_name="c", ha_server_addr="10.0.0.1:2", broker_id=0
+    )
+    topics = {name: {"topicName": name} for name in ("T", "U")}
+    body = fastjson.dumps({"topicConfigSerializeWrapper": {"topicConfigTable": topics}})
+    await connection.call(who, body, timeout_seconds=5)
+    await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
+    name_server.clock.advance(120_001)
+    name_server.state.scan()
+    with pytest.raises(BrokerError, match="No topic route info in name server for the topic: T"):
+        await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
+    assert connection.closed
