@@ -21,7 +21,7 @@ from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
 from ..errors import BrokerError, PeerError
 from .dispatch import HELD, Answer, Call, Handler, Result
@@ -40,7 +40,7 @@ PASS_BYTES: Final = 256 * 1024
 AHEAD_BYTES: Final = 256 * 1024
 """Read from a peer while it waits for its turn, before it is not read from."""
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+ReplyT = TypeVar("ReplyT")
 
 
 def _packed(address: str, port: int) -> bytes:
@@ -307,15 +307,14 @@ class Connection(asyncio.Protocol):
     async def call(
         self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
-        """Send a request and wait for its reply: the frame, and its header read as the declared reply.
+        """Send a request and wait for its reply: the frame, and what the request declares of it.
 
         Raises `BrokerError` with the peer's code and remark where it refused, `PeerError` where no answer came.
         """
         command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != ResponseCode.SUCCESS:
             raise BrokerError(command.code, command.remark or "")
-        reply: ReplyT = from_fields(request.reply_type, command.fields)  # type: ignore[assignment]
-        return command, reply
+        return command, read_reply(request, command.fields, command.body)
 
     async def exchange(
         self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
