@@ -12,5 +12,4 @@ name_server.py  routes, broker registration, key-value settings
 admin.py        configuration and figures of a broker
 security.py     users and rights
 replication.py  what slaves ask their master; the controller that elects masters
-__main__.py     prints the table of bodies of the wire document
 """

@@ -1,19 +1,22 @@
-"""Prints the table of bodies in WIRE.md: `python -m pocketmq.protocol.requests`."""
+"""Prints the table of bodies in WIRE.md, from the declarations of all requests.
+
+cd tests; python -m protocol.body_table
+"""
 
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..bodies.body import form_name
-from ..wire.schema import REQUESTS
+from pocketmq.protocol import requests
+from pocketmq.protocol.bodies.body import form_name
+from pocketmq.protocol.wire.schema import REQUESTS
 
 
 def body_table() -> Iterator[str]:
     """The lines of the table: every request that has a body or is answered with one, by its code."""
-    for module in pkgutil.iter_modules(importlib.import_module(__package__).__path__):
-        if module.name != "__main__":
-            importlib.import_module(f"{__package__}.{module.name}")
+    for module in pkgutil.iter_modules(requests.__path__):
+        importlib.import_module(f"{requests.__name__}.{module.name}")
     yield "| Code | Request | Line | Body | Body of the reply |"
     yield "|---|---|---|---|---|"
     for code, request in sorted(REQUESTS.items()):
