@@ -173,7 +173,7 @@ class RangeReader:
     # -- decoding
 
     def _within(self, reply: _Reply, part: Range) -> Any:
-        """The reply's bytes, without the records behind the part."""
+        """The reply's bytes, without the records after the part."""
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
         view = memoryview(reply.body)

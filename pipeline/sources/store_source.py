@@ -167,7 +167,7 @@ class StoreReader(DataSourceReader):
         """
         partitions = []
         for file, size in log_holes(files):
-            damage = f"{file.path}: {size} bytes of the log are missing behind it"
+            damage = f"{file.path}: {size} bytes of the log are missing after it"
             if self._options.scan.on_corrupt == FAIL:
                 raise CorruptStoreError(
                     f"{damage}; onCorrupt=skip continues, onCorrupt=report makes a row of it"
