@@ -1,4 +1,4 @@
-"""A driver that copies a topic into Parquet until it is killed, or until it has all that is there. Not a test.
+"""A driver that copies a topic into Parquet until it is killed, or until it has every message. Not a test.
 
     python parquet_driver.py NAMESRV_ADDR TOPIC FOLDER forever|all
 
