@@ -179,10 +179,8 @@ class StoreReader(DataSourceReader):
         return partitions
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if not isinstance(
-            partition, SplitPartition
-        ):  # planning found nothing to read, and Spark made an empty task of its own
-            return
+        if not isinstance(partition, SplitPartition):
+            return  # planning found nothing to read, and Spark made an empty task of its own
         split = partition.value
         if self._options.table == CONSUMER_OFFSETS:
             yield from self._consumer_offsets()

@@ -7,7 +7,7 @@
 
 import sys
 
-from pocketmq.pipeline.session.session import pocketmq_session
+from pocketmq.pipeline import pocketmq_session
 
 BATCH_MESSAGES = 40
 
