@@ -44,6 +44,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.message_store import MessageStore
@@ -54,7 +55,6 @@ from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.tables.offset_table import OffsetTable
 from pocketmq.store.tables.topic_table import TopicTable
-from pocketmq.store.values import NewMessage
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 
 from pocketmq.protocol.bodies.broker import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
+from pocketmq.store import PutStatus
 from pocketmq.store.config import DEFAULT_HA_PORT
-from pocketmq.store.values import PutStatus
 
 from ..errors import StartError
 

@@ -14,7 +14,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import GetResult, GetStatus
+from pocketmq.store import GetResult, GetStatus
 
 from ..broker import Broker
 from ..config.broker_config import MASTER_ID

@@ -11,7 +11,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic, topic_refusal
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import PutStatus
+from pocketmq.store import PutStatus
 
 from ..broker import Broker
 from ..errors import BrokerError

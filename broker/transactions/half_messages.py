@@ -25,7 +25,7 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..delayed.delayed_messages import CallLater, Timer, delay_if_asked
 from ..delayed.timer_sends import time_if_asked

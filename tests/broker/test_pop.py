@@ -32,8 +32,8 @@ from pocketmq.protocol.requests.pop import (
     PollingInfo,
     PopMessage,
 )
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, as_asked, ask, connect, send, store_message
 
