@@ -174,6 +174,6 @@ def check_client_config(broker: Broker, request: CheckClientConfig, call: Call) 
         return
     check_filter_enabled(broker.config, subscription.expression_type)
     try:
-        compile_expression(subscription.sub_string, subscription.expression_type, broker.config.emulate)
+        compile_expression(subscription.sub_string, subscription.expression_type, is_5=broker.config.is_5)
     except ExpressionRefused as refusal:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal
