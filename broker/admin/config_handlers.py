@@ -11,7 +11,6 @@ import logging
 from typing import Final
 
 import orjson
-from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, GetBrokerConfigReply, UpdateBrokerConfig
 from pocketmq.protocol.text.java_properties import (
     PropertiesError,
@@ -77,18 +76,15 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     except PropertiesError as error:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from error
     given = {entry.key: entry.value for entry in entries}
-    if (
-        not broker.is_emulating_4
-        and (BLACK_LIST | set(broker.config.config_black_list.split(";"))) & given.keys()
-    ):
+    if broker.config.is_5 and (BLACK_LIST | set(broker.config.config_black_list.split(";"))) & given.keys():
         raise BrokerError(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
     accepted = {name: value for name, value in given.items() if _accept(broker.config, name, value)}
     if accepted:
         _log.info("%s set %s", call.connection.peer, without_secrets(accepted))
-    broker.config.version = _version(broker).next_version(broker.clock.now_ms())
+    broker.state.settings_version = broker.state.settings_version.next_version(broker.clock.now_ms())
     _keep(broker.config, accepted)
     if "brokerPermission" in given:
-        await broker.registration.permission_changed()
+        await broker.cluster.registration.permission_changed()
     broker.topics.settings = topic_settings(broker.config)
     broker.groups.settings = group_settings(broker.config)
     waiting = sorted(AT_START.intersection(accepted))
@@ -98,21 +94,15 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
 @handles(GetBrokerConfig)
 def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     """All official keys of the emulated line, a `key=value` a line."""
-    version = _version(broker)
+    version = broker.state.settings_version
     members: dict[str, int] = {"counter": version.counter}
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         members["stateVersion"] = version.state_version
     members["timestamp"] = version.timestamp
     return Answer(
         reply=GetBrokerConfigReply(version=orjson.dumps(members).decode()),
         body=config_keys.official_text(broker.config, broker.config.emulate).encode(),
     )
-
-
-def _version(broker: Broker) -> DataVersion:
-    """The edition of the settings; the first bears the time of the start."""
-    version = broker.config.version
-    return version if version.timestamp else DataVersion(timestamp=broker.boot_time_ms)
 
 
 def _accept(config: BrokerConfig, name: str, text: str) -> bool:

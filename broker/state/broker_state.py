@@ -99,6 +99,7 @@ class BrokerState:
         ip = pack_host(config.broker_ip1, 0)[:-4]
         self.unique_ids = UniqueIdMaker(ip, os.getpid(), id(self), clock.now_ms)
         """For messages whose sender gave no UNIQ_KEY."""
+        self.is_open = False
 
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
@@ -108,13 +109,16 @@ class BrokerState:
         """Open the store and read the tables. `StoreError` where it is damaged, locked, or another broker's."""
         refuse_other_brokers_store(self.config.store.root, self.config.broker_name)
         self.store.open()
+        self.is_open = True
         for table in self.own_tables:
             table.load()
 
     def close(self) -> None:
-        """Write the tables and close the store, whatever fails on the way."""
-        persist(self.own_tables)
-        self.store.close()
+        """Write the tables and close the store; nothing where it was not opened."""
+        if self.is_open:
+            self.is_open = False
+            persist(self.own_tables)
+            self.store.close()
 
     def periodic(self) -> tuple[Periodic, ...]:
         """What is due from time to time."""

@@ -21,7 +21,6 @@ from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-
 from pocketmq.store.clock import Clock
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.tables.group_table import GroupTable

@@ -87,7 +87,7 @@ async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
     command = Command(11, 1, 0, None, to_fields(a_pull()), bytes(1_000_000))
     call = Call(FakeConnection(), command)
     request = from_fields(PullMessage, command.fields)
-    assert pull_handlers.pull_message(broker, request, call) is HELD
+    assert pull_handlers.pull_message(broker.pulling, request, call) is HELD
     assert command.body is None
 
 
@@ -104,7 +104,7 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     del queue.files.files[1]
     connection = FakeConnection()
     assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
-    broker.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
+    broker.pulling.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
     await turns(1)
     answer = as_asked(cast(Any, connection.late_answers[0]))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "20")
