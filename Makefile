@@ -1,5 +1,5 @@
-# The README's two commands are `make demo` and `make test`; each makes .venv first.
-# Nothing but Python 3.11 or newer (with its venv module) is needed; `interop` also wants Java 11+ and Maven.
+# `make demo` and `make test` are the first two commands to try; each makes .venv first.
+# They need nothing but Python 3.11 or newer (with its venv module). Spark wants Java 17+, `interop` Java 11+ and Maven.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -8,45 +8,56 @@ SHELL := bash
 
 VENV := .venv
 BIN := $(VENV)/bin
+RUN := $(VENV)/.installed-run
 STAMP := $(VENV)/.installed
 SPARK := $(VENV)/.installed-spark
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 
 PACKAGES := $(notdir $(patsubst %/,%,$(dir $(wildcard */py.typed))))
+CORE := $(filter-out pipeline,$(PACKAGES))
+WORKERS ?= 2
 INTEROP_MISSING := $(strip $(foreach program,java javac mvn,$(if $(shell command -v $(program)),,$(program))))
 
-# Java programs and servers have deadlines of their own, which a busy machine makes them miss: what fails beside them is
-# tried once more, and named as tried again in the summary.
-AGAIN := --reruns 1 -r aR
+# Java programs and servers have deadlines of their own, which a busy machine makes them miss: a test that fails beside
+# them runs once more, and the summary names it. At night nothing runs twice.
+AGAIN := $(if $(POCKETMQ_NIGHTLY),,--reruns 1 -r aR)
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help install demo pipeline-demo lint format test unit spark spark-all interop interop-all bench torture soak pins golden clean
+.PHONY: help install demo pipeline-demo lint lint-all format test test-all test-nightly nightly-parts unit slow \
+	spark spark-all interop interop-all bench torture soak soak-tests pictures pins golden clean
 
-help: ## what can be made
+help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 install: $(STAMP) ## .venv with PocketMQ (editable) and its tools
 
-$(STAMP): pyproject.toml setup.py constraints.txt
+# What each stamp stands for: the program alone, with test and lint tools, with Spark as well.
+$(RUN): EXTRA :=
+$(STAMP): EXTRA := [dev]
+$(SPARK): EXTRA := [dev,spark]
+$(RUN) $(STAMP) $(SPARK): pyproject.toml setup.py constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "PocketMQ needs Python 3.11 or newer: none found on PATH" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian, Ubuntu: apt-get install python3-venv)" >&2; \
 		exit 2; }
-	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.[dev]' --constraint constraints.txt
-	@touch $@
+	@[ -x $(BIN)/python ] || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRA)' --constraint constraints.txt
+	@touch $(RUN) $(if $(EXTRA),$(STAMP)) $@
 
-$(SPARK): $(STAMP)
-	$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.[dev,spark]' --constraint constraints.txt
-	@touch $@
-
-demo: $(STAMP) ## a guided tour on this machine
+demo: $(RUN) ## a guided tour on this machine
 	@$(BIN)/pocketmq demo
 
 pipeline-demo: $(SPARK) ## from a running broker to a report of what its clients did (needs Java 17+)
 	@$(BIN)/pocketmq pipeline demo
 
-lint: $(SPARK) ## ruff and mypy --strict
+lint: $(STAMP) ## ruff and mypy --strict, without the Spark pipeline
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --follow-imports=silent $(addprefix -p pocketmq.,$(CORE))
+	$(BIN)/mypy --follow-imports=silent conformance tests/golden
+
+lint-all: $(SPARK) ## ruff and mypy --strict of everything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(addprefix -p pocketmq.,$(PACKAGES))
@@ -56,9 +67,36 @@ format: $(STAMP) ## let ruff fix and lay out the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Where two workers share the tests, who is done first takes over from the other.
-unit: $(SPARK) ## the default suite (no Java); WORKERS=2 is quicker, but then others may take a port that a test gave free
-	$(BIN)/pytest --numprocesses $(or $(WORKERS),0) --dist worksteal
+# Lint runs beside the tests; what it finds is printed before pytest's closing line, which is always the last.
+test: $(STAMP) ## lint and the daily tests: three minutes, no Java, no Spark
+	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; result=0; \
+	$(PYTEST) -m 'not slow and not interop and not spark and not soak' $$([ -t 1 ] && echo --color=yes) | tee $(VENV)/test.log || result=$$?; \
+	wait $$lint || { cat $(VENV)/lint.log; echo "lint failed: see above"; tail -n 1 $(VENV)/test.log; exit 1; }; \
+	exit $$result
+
+test-all: test ## `make test` first, then what CI adds: all types, slow tests, Spark, official programs
+ifneq ($(INTEROP_MISSING),)
+	@$(MAKE) --no-print-directory interop lint-all spark slow
+else
+	@$(MAKE) --no-print-directory lint-all slow
+	@$(MAKE) --no-print-directory spark
+	@$(MAKE) --no-print-directory interop
+endif
+
+test-nightly: export POCKETMQ_NIGHTLY := 1
+test-nightly: ## everything, new random examples, nothing twice: about two hours; goes on after a failure
+	@$(MAKE) --no-print-directory --keep-going nightly-parts
+
+nightly-parts: lint-all unit soak-tests torture soak spark-all interop-all
+
+unit: $(STAMP) ## the daily tests and the slow ones, without lint; WORKERS=2
+	$(PYTEST)
+
+slow: $(STAMP) ## the tests marked slow
+	$(PYTEST) -m 'slow and not interop and not spark and not soak'
+
+soak-tests: $(STAMP) ## the tests marked soak: minutes of the same at random
+	$(BIN)/pytest -m soak
 
 spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without Java 17+
 	$(BIN)/pytest -m spark tests/spark
@@ -66,24 +104,15 @@ spark: $(SPARK) ## the pipeline on Spark; skips itself, with the reason, without
 spark-all: export POCKETMQ_SPARK_ALL := 1
 spark-all: spark ## the same and what takes longest: drivers that are killed, the installed wheel, a master and two workers
 
-interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves, on WORKERS=2
+interop: $(STAMP) ## official RocketMQ programs against PocketMQ and themselves
 ifeq ($(INTEROP_MISSING),)
-	$(BIN)/pytest -m interop conformance --numprocesses $(or $(WORKERS),2) $(AGAIN)
+	$(BIN)/pytest -m interop conformance --numprocesses $(WORKERS) $(AGAIN)
 else
 	@echo "interop: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
 
 interop-all: export POCKETMQ_INTEROP_ALL := 1
 interop-all: interop ## the same and what takes longest, on the official servers too: about an hour
-
-test: ## lint, default suite, the pipeline, interop where Java and Maven are present
-	@$(MAKE) --no-print-directory lint
-ifneq ($(INTEROP_MISSING),)
-	@$(MAKE) --no-print-directory interop spark unit
-else
-	@$(MAKE) --no-print-directory unit spark
-	@$(MAKE) --no-print-directory interop
-endif
 
 bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.start
@@ -106,14 +135,17 @@ else
 endif
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses
-	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store/test_kill.py tests/store/test_power_loss.py
+	POCKETMQ_TORTURE_RUNS=$(or $(RUNS),1000) $(BIN)/pytest -q tests/store -k 'test_kill.py or test_power_loss.py'
 
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
 
-golden: $(STAMP) ## record tests/golden again from official clients and servers
+golden: $(STAMP) ## record tests/golden again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
+
+pictures: $(STAMP) ## the pictures of the documents, from what the program prints
+	$(BIN)/python docs/pictures/draw.py
 
 pins: $(SPARK) ## write constraints.txt from what .venv holds
 	$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable > constraints.txt

@@ -11,7 +11,8 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 
-from pocketmq.broker.config.broker_config import NameServerConfig, load
+from pocketmq.broker.config.loading import load_broker
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.client import RequestRefused, TopicConfig
 from pocketmq.client.connections.connection import Connection
@@ -76,7 +77,7 @@ async def pop_all(connection: Connection) -> None:
 
 async def measure(folder: str, count: int) -> None:
     sets = [f"storePathRootDir={folder}", "listenPort=0", "enablePropertyFilter=true"]
-    node = Node(load(sets=sets), NameServerConfig(listen_port=0))
+    node = Node(load_broker(sets=sets), NameServerConfig(listen_port=0))
     await node.start()
     broker = node.broker
     broker.topics.update(TopicConfig(topic_name=TOPIC, read_queue_nums=1, write_queue_nums=1))

@@ -17,15 +17,15 @@ from collections.abc import Iterator
 from pocketmq.broker.process import loop_factory
 from pocketmq.cli.bench.runs import ensure_topic
 from pocketmq.client import Producer
-from pocketmq.client.connections.name_servers import Routes
-from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.name_servers import NameServers
+from pocketmq.client.connections.pool import ConnectionPool
 
 from .processor import print_load_average
 from .raw_load import load
 
 TOPIC = "BenchLoad"
 ROWS = ((1, 1, 128), (64, 1, 128), (8, 16, 128), (64, 1, 4096))
-"""Connections, sends under way on each, body bytes."""
+"""ConnectionPool, sends under way on each, body bytes."""
 
 
 @contextlib.contextmanager
@@ -48,8 +48,8 @@ async def measure(namesrv: str, seconds: float) -> None:
     """Run each row, one after the other."""
     async with Producer("bench-load", namesrv_addr=namesrv) as producer:
         await ensure_topic(producer, TOPIC)
-    connections = Connections()
-    route = await Routes(connections, namesrv).find(TOPIC)
+    connections = ConnectionPool()
+    route = await NameServers(connections, namesrv).find(TOPIC)
     connections.close()
     queues = route.write_queues()
     address = route.master(queues[0].broker_name)

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
@@ -25,8 +26,7 @@ from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
-from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields

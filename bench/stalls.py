@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
-from pocketmq.store.files import mapped_file
+from pocketmq.store.files import disk
 
 BODY_BYTES = 4000
 SLOW_DISK_SECONDS = 0.2
@@ -146,8 +146,8 @@ async def pull(store: MessageStore) -> int:
 
 async def measure(folder: Path, total_bytes: int, queues: int, turns: TurnMeter) -> None:
     config = StoreConfig(store_path_root_dir=str(folder), message_index_enable=False)
-    real_sync = mapped_file.sync_descriptor
-    mapped_file.sync_descriptor = slow_sync(real_sync)
+    real_sync = disk.sync_descriptor
+    disk.sync_descriptor = slow_sync(real_sync)
     store = MessageStore(config, WallClock())
     store.open()
     slow = f"fdatasync {SLOW_DISK_SECONDS * 1000:.0f} ms longer"
@@ -155,7 +155,7 @@ async def measure(folder: Path, total_bytes: int, queues: int, turns: TurnMeter)
         await write(store, total_bytes)
     async with watched(f"the first messages of {queues} queues, {slow}", turns):
         await write_to_new_queues(store, queues)
-    mapped_file.sync_descriptor = real_sync
+    disk.sync_descriptor = real_sync
     store.close()
     drop_pages(folder)
     config.memory_size_bytes = 1 << 20  # all of it counts as on disk

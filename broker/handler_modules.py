@@ -22,7 +22,8 @@ from .cluster import replication_handlers
 from .delayed import timer_handlers
 from .first_position import offset_handlers
 from .membership import client_handlers
-from .name_server import name_server_config_handlers, name_server_handlers
+from .name_server import config_handlers as name_server_config_handlers
+from .name_server import handlers as name_server_handlers
 from .pop import ack_handlers, assignment_handlers, peek_handlers, pop_handlers
 from .pulling import pull_handlers
 from .sending import reply_handlers, retry_handlers, send_handlers

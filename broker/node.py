@@ -15,9 +15,10 @@ from pocketmq.store.clock import Clock, WallClock
 
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker
-from .cluster.registration import socket_address
 from .cluster.replication_master import bind_ha_port
-from .config.broker_config import BrokerConfig, NameServerConfig
+from .config.addresses import socket_address
+from .config.broker_config import BrokerConfig
+from .config.name_server_config import NameServerConfig
 from .errors import StartError
 from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
@@ -143,7 +144,7 @@ class Node:
         config = self._name_server_config
         if config is None:
             return
-        self.name_server = NameServer(config, self._clock, emulate=self._config.emulate)
+        self.name_server = NameServer(config, self._clock, is_5=self._config.is_5)
         server = self._new_server(NAME_SERVER.name)
         port = await server.bind(self._host, config.listen_port)
         handlers = NAME_SERVER.of_line(self._config.emulate).bind(self.name_server)

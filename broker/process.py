@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from .config.broker_config import BrokerConfig, NameServerConfig
+from .config.broker_config import BrokerConfig
+from .config.name_server_config import NameServerConfig
 from .node import Node
 
 WANTED_FILES: Final = 65536

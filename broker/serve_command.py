@@ -20,7 +20,8 @@ from pocketmq.store.errors import StoreError
 from .errors import StartError
 
 if TYPE_CHECKING:
-    from .config.broker_config import BrokerConfig, NameServerConfig
+    from .config.broker_config import BrokerConfig
+    from .config.name_server_config import NameServerConfig
 
 _log = logging.getLogger("pocketmq.serve")
 
@@ -36,7 +37,7 @@ _KEYS: Final = {
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
 @click.option("--namesrv-conf", metavar="FILE", help="A namesrv.conf, for the name server in this process.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
@@ -142,7 +143,7 @@ def _name_server_config(
     """Its files stand beside the store unless told otherwise, so that one directory holds everything."""
     from .config.loading import load_name_server
 
-    config = load_name_server(conf_file, sets, broker.conf_file)
+    config = load_name_server(conf_file, sets, broker_conf_file=broker.conf_file)
     if port is not None:
         config.listen_port = port
     config.kv_config_path = config.kv_config_path or str(broker.store.root / "namesrv" / "kvConfig.json")
@@ -152,7 +153,6 @@ def _name_server_config(
 
 def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> str:
     """Every key we know of: value, official default, verdict, and what it does or why it does nothing."""
-    from .access.access_control import SECRET_KEYS
     from .config import keys as config_keys
 
     lines = [_ROW.format("key", "value", "official default", "verdict", "what it does, or why nothing")]
@@ -161,9 +161,8 @@ def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> s
             continue
         lines.append(f"# {program}")
         for key in config_keys.keys("broker" if config is broker else "namesrv").values():
-            value = config_keys.shown(config, key, broker.emulate)
+            value = config_keys.without_secret(key, config_keys.shown(config, key, broker.emulate))
             default = key.default_of(broker.emulate)
-            value = "(hidden)" if value and key.name in SECRET_KEYS else value
             cells = ("-" if cell is None else cell or '""' for cell in (value, default))
             lines.append(_ROW.format(key.name, *cells, key.verdict, key.reason))
     return "".join(line + "\n" for line in lines)

@@ -15,7 +15,7 @@ from pocketmq.client import ClientError, MessageQueue, Producer, PullConsumer
 from pocketmq.client.connections.connection import Connection
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
-from pocketmq.protocol.requests.explain import Verdict
+from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog, UpdateAndCreateTopic
 from rich.console import Console
 from rich.table import Table

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
-from .options import namesrv_option, run_command
+from .options import client_options, run_command
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def epoch_ms(text: str) -> int | None:
 @click.option("-g", "--group", default="pocketmq-send", show_default=True, help="The producer group.")
 @click.option("--timeout-ms", type=click.IntRange(1), default=3000, show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing of what was stored.")
-@namesrv_option
+@client_options
 def send(
     *,
     topic: str,
@@ -117,7 +117,7 @@ def send(
     group: str,
     timeout_ms: int,
     quiet: bool,
-    namesrv_addr: str,
+    client: dict[str, Any],
 ) -> None:
     """Send messages to TOPIC: each BODY, or each line of FILE or standard input.
 
@@ -144,13 +144,13 @@ def send(
         quiet=quiet,
     )
     source = (body.encode() for body in bodies) if bodies else _messages(file, whole=whole)
-    run_command(_send(wanted, source, group, timeout_ms, namesrv_addr))
+    run_command(_send(wanted, source, group, timeout_ms, client))
 
 
 async def _send(
-    wanted: Wanted, bodies: Iterator[bytes], group: str, timeout_ms: int, namesrv_addr: str
+    wanted: Wanted, bodies: Iterator[bytes], group: str, timeout_ms: int, client: dict[str, Any]
 ) -> None:
-    async with Producer(group, namesrv_addr=namesrv_addr, send_msg_timeout=timeout_ms) as producer:
+    async with Producer(group, **client, send_msg_timeout=timeout_ms) as producer:
         for body in bodies:
             message = Message(
                 wanted.topic,

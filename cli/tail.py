@@ -27,10 +27,10 @@ from pocketmq.client import (
     PullConsumer,
     RouteNotFound,
 )
-from pocketmq.client.rebalancing.first_position import format_timestamp
+from pocketmq.client.settings.timestamps import format_timestamp
 
 from .message_forms import FORMS
-from .options import namesrv_option, run_command
+from .options import client_options, run_command
 from .send import epoch_ms
 
 WAIT_MS: Final = 10_000
@@ -101,7 +101,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("-g", "--group", help="Read as a member of this consumer group; none without.")
 @click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
-@namesrv_option
+@client_options
 def tail(
     *,
     topic: str,
@@ -114,7 +114,7 @@ def tail(
     follow: bool,
     group: str | None,
     form: str,
-    namesrv_addr: str,
+    client: dict[str, Any],
 ) -> None:
     """Print the messages of TOPIC as they arrive. Without --group no offset is stored."""
     if group is not None and (queue_id is not None or not follow):
@@ -130,7 +130,7 @@ def tail(
         follow=follow,
         count=count,
     )
-    messages = _read(wanted, namesrv_addr) if group is None else _consume(wanted, group, namesrv_addr)
+    messages = _read(wanted, client) if group is None else _consume(wanted, group, client)
     run_command(_print(messages, FORMS[form]))
 
 
@@ -145,8 +145,8 @@ async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[Mes
 # -- with a group
 
 
-async def _consume(wanted: Wanted, group: str, namesrv_addr: str) -> AsyncGenerator[MessageExt, None]:
-    options: dict[str, Any] = {"namesrv_addr": namesrv_addr, "auto_commit": False}
+async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
+    options: dict[str, Any] = {**client, "auto_commit": False}
     options["consume_from_where"] = {
         "first": ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         "last": ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
@@ -171,9 +171,9 @@ async def _consume(wanted: Wanted, group: str, namesrv_addr: str) -> AsyncGenera
 # -- without
 
 
-async def _read(wanted: Wanted, namesrv_addr: str) -> AsyncGenerator[MessageExt, None]:
+async def _read(wanted: Wanted, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
     arrived: asyncio.Queue[MessageExt] = asyncio.Queue(READ_AHEAD)
-    async with PullConsumer("pocketmq-tail", namesrv_addr=namesrv_addr) as consumer:
+    async with PullConsumer("pocketmq-tail", **client) as consumer:
         queues = await consumer.queues(wanted.topic)
         if wanted.queue_id is not None:
             queues = [queue for queue in queues if queue.queue_id == wanted.queue_id]

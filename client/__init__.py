@@ -6,6 +6,7 @@ Everything a user needs is imported from here; a name is loaded when it is first
 The rooms behind this door, bottom up:
 
     errors.py, clock.py  the exceptions; two clocks
+    tasks.py             background tasks, kept and ended
     values/              what a user gives and gets: messages, results, names
     settings/            every setting, its default, its check
     hooks/               callbacks, request signatures, message traces
@@ -63,13 +64,10 @@ if TYPE_CHECKING:
     from .producing.queue_choice import SelectByRandom as SelectByRandom
     from .producing.queue_choice import select_by_hash as select_by_hash
     from .producing.request_reply import Requester as Requester
-    from .producing.send_retry import SendStatus as SendStatus
-    from .producing.sender import SendResult as SendResult
     from .producing.transaction import LocalTransactionState as LocalTransactionState
     from .producing.transaction import TransactionProducer as TransactionProducer
     from .producing.transaction import TransactionSendResult as TransactionSendResult
     from .pulling.lite_pull_consumer import LitePullConsumer as LitePullConsumer
-    from .pulling.pull_api import PullResult as PullResult
     from .pulling.pull_consumer import PullConsumer as PullConsumer
     from .push.push_consumer import PushConsumer as PushConsumer
     from .settings.allocation import AllocateMessageQueueAveragely as AllocateMessageQueueAveragely
@@ -78,15 +76,19 @@ if TYPE_CHECKING:
     )
     from .settings.allocation import AllocateMessageQueueConsistentHash as AllocateMessageQueueConsistentHash
     from .settings.client_settings import ClientSettings as ClientSettings
-    from .settings.client_settings import LitePullConsumerSettings as LitePullConsumerSettings
-    from .settings.client_settings import ProducerSettings as ProducerSettings
-    from .settings.client_settings import PushConsumerSettings as PushConsumerSettings
+    from .settings.consumer_settings import LitePullConsumerSettings as LitePullConsumerSettings
+    from .settings.consumer_settings import PushConsumerSettings as PushConsumerSettings
+    from .settings.producer_settings import ProducerSettings as ProducerSettings
     from .values.listener_returns import ConsumeConcurrentlyContext as ConsumeConcurrentlyContext
     from .values.listener_returns import ConsumeConcurrentlyStatus as ConsumeConcurrentlyStatus
     from .values.listener_returns import ConsumeOrderlyContext as ConsumeOrderlyContext
     from .values.listener_returns import ConsumeOrderlyStatus as ConsumeOrderlyStatus
     from .values.message import Message as Message
     from .values.message import MessageExt as MessageExt
+    from .values.results import PullResult as PullResult
+    from .values.results import PullStatus as PullStatus
+    from .values.results import SendResult as SendResult
+    from .values.results import SendStatus as SendStatus
 
 _NAMES = {
     "admin.client": "AdminClient",
@@ -102,19 +104,19 @@ _NAMES = {
     "producing.producer": "Producer",
     "producing.queue_choice": "SelectByRandom select_by_hash",
     "producing.request_reply": "Requester",
-    "producing.send_retry": "SendStatus",
-    "producing.sender": "SendResult",
     "producing.transaction": "LocalTransactionState TransactionProducer TransactionSendResult",
     "pulling.lite_pull_consumer": "LitePullConsumer",
-    "pulling.pull_api": "PullResult",
     "pulling.pull_consumer": "PullConsumer",
     "push.push_consumer": "PushConsumer",
     "settings.allocation": "AllocateMessageQueueAveragely AllocateMessageQueueAveragelyByCircle "
     "AllocateMessageQueueConsistentHash",
-    "settings.client_settings": "ClientSettings LitePullConsumerSettings ProducerSettings PushConsumerSettings",
+    "settings.client_settings": "ClientSettings",
+    "settings.consumer_settings": "LitePullConsumerSettings PushConsumerSettings",
+    "settings.producer_settings": "ProducerSettings",
     "values.listener_returns": "ConsumeConcurrentlyContext ConsumeConcurrentlyStatus ConsumeOrderlyContext "
     "ConsumeOrderlyStatus",
     "values.message": "Message MessageExt",
+    "values.results": "PullResult PullStatus SendResult SendStatus",
     "pocketmq.protocol.bodies.client": "ConsumeFromWhere MessageModel",
     "pocketmq.protocol.bodies.group_config": "SubscriptionGroupConfig",
     "pocketmq.protocol.bodies.topic_config": "TopicConfig",

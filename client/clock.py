@@ -1,8 +1,8 @@
-"""The clock for durations: it reads like the wall clock, in epoch ms, but setting that clock does not move it.
+"""The two clocks of a client: one for durations, one for moments.
 
-Timeouts, isolation times, lock ages and subscription versions are measured with it: an operator who sets the clock
-back by an hour must not make a lock look fresh for an hour. What is told to others as a moment (when a message was
-born) is the wall clock's, `instance.now_ms`.
+Timeouts, isolation times, lock ages and subscription versions are measured with `steady_ms`. It reads like the wall
+clock, in epoch ms, but does not jump when somebody sets that clock: an operator who sets it back by an hour must not
+make a lock look fresh for an hour. A moment that leaves the client, such as the time a message was born, is `wall_ms`.
 """
 
 import time
@@ -14,3 +14,8 @@ _AHEAD_MS: Final = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 def steady_ms() -> int:
     """Epoch ms as of the start of the process, plus the time since; never goes back."""
     return time.monotonic_ns() // 1_000_000 + _AHEAD_MS
+
+
+def wall_ms() -> int:
+    """The wall clock, in epoch ms."""
+    return time.time_ns() // 1_000_000

@@ -11,8 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from .delay_levels import DEFAULT_DELAY_LEVELS
 from .errors import StoreError
-from .tables.delay_table import DEFAULT_DELAY_LEVELS
 
 QUEUE_UNIT_BYTES = 20
 DEFAULT_HA_PORT = 10_912

@@ -17,11 +17,12 @@ from pocketmq.protocol.message.record import store_timestamp_of
 from .admission import Admission
 from .clock import Clock
 from .config import StoreConfig
+from .durability.abort_marker import AbortMarker
 from .durability.checkpoint import Checkpoint
 from .durability.flusher import Flusher, OnFlushed
 from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
-from .durability.store_lock import AbortMarker, StoreLock
+from .durability.store_lock import StoreLock
 from .errors import DiskFailedError, StoreClosedError, StoreError
 from .log.commit_log import CommitLog, RefusedError
 from .log.replicated_log import ReplicatedLog
@@ -185,8 +186,7 @@ class MessageStore:
             return False
         return True
 
-    # When the disk is full: whatever is in the log stays, is dispatched as soon as there is room, and no more is
-    # taken until then.
+    # When the disk is full: what is in the log stays; it is dispatched, and more is taken, once there is room.
 
     def _pause(self, error: Exception) -> None:
         self.admission.pause(error)
@@ -409,7 +409,7 @@ class MessageStore:
         False if only the file being written to is left, which is never deleted. Views of the deleted file that are
         still held stay readable.
         """
-        files = self.log.files.files
+        files = self.log.files
         if len(files) <= 1 or self._dispatcher.position < files[1].base:
             return False  # what no queue knows yet must not go
         memory = self.log.files.delete_first_keeping_map()

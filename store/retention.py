@@ -114,7 +114,7 @@ class Retention:
         return deleted
 
     def _is_oldest_expired(self) -> bool:
-        files = self._store.log.files.files
+        files = self._store.log.files
         if len(files) <= 1:
             return False
         written_ms = files[0].path.stat().st_mtime_ns // 1_000_000

@@ -17,11 +17,10 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.config.table_settings import group_settings, topic_settings
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
@@ -164,8 +163,8 @@ async def _restore_settings(node: Node, mark: Mark) -> None:
         for name, value in values.items():
             setattr(config, name, dict(value) if isinstance(value, dict) else value)
     broker.state.settings_version = mark.settings_version
-    broker.topics.settings = topic_settings(broker.config)
-    broker.groups.settings = group_settings(broker.config)
+    broker.topics.settings = broker.config.topic_settings()
+    broker.groups.settings = broker.config.group_settings()
     if broker.config.broker_permission != permission:
         await broker.cluster.registration.permission_changed()
 

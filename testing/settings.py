@@ -4,7 +4,7 @@
 
 A temporary store has small files and is not forced to disk while it is used; a store that is kept has the official
 sizes, so that an official broker's can be opened. Stricter than `pocketmq serve` in one thing: an unknown key is an
-error, not a warning. What the keys mean is in `pocketmq.broker.config.broker_config`. Next: `embedded.py`.
+error, not a warning. What the keys mean is in `pocketmq.broker.config.broker_config`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from pocketmq.broker.config import keys as config_keys
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.loading import Setting, apply, load_broker, load_name_server, read_settings
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 
 Value = str | int | float | bool
@@ -32,14 +33,14 @@ TEMPORARY: Final[Mapping[str, Value]] = {
     "flushDelayOffsetInterval": _HOUR_MS,
 }
 """Defaults of a temporary store. A log file holds any message of the official maximum."""
-_PLACE: Final = "settings"
+_ORIGIN: Final = "settings"
 _BY_ARGUMENT: Final = {"storePathRootDir": "store"}
 
 
 def broker_config(
     settings: Mapping[str, Value], *, conf: Path | None, store: Path, is_temporary: bool
 ) -> BrokerConfig:
-    """Defaults, then the file, then the keywords. Raises `StartError`: one line with key, value and place.
+    """Defaults, then the file, then the keywords. Raises `StartError`: one line with key, value and origin.
 
     The file is read and never written: a setting changed over the wire lasts until the server stops.
     """
@@ -50,7 +51,7 @@ def broker_config(
         *_settings(defaults),
         *read_settings(conf, ()),
         *_settings(settings),
-        Setting("storePathRootDir", str(store), _PLACE),
+        Setting("storePathRootDir", str(store), _ORIGIN),
     ]
     return load_broker(None, (), given)
 
@@ -59,7 +60,7 @@ def name_server_config(
     settings: Mapping[str, Value], *, conf: Path | None, store: Path, is_temporary: bool, port: int
 ) -> NameServerConfig:
     """The keys that only the name server knows, from the same file and keywords. `StartError` as above."""
-    config = load_name_server(None, (), conf)
+    config = load_name_server(broker_conf_file=conf)
     brokers = config_keys.keys("broker")
     for setting in _settings(settings):
         if setting.key not in brokers:
@@ -72,12 +73,11 @@ def name_server_config(
 
 def _settings(values: Mapping[str, Value]) -> Iterator[Setting]:
     for key, value in values.items():
-        yield Setting(key, str(value).lower() if isinstance(value, bool) else str(value), _PLACE)
+        yield Setting(key, str(value).lower() if isinstance(value, bool) else str(value), _ORIGIN)
 
 
 def _check(key: str) -> None:
     if key in _BY_ARGUMENT:
-        raise StartError(f"{_PLACE}: {key} is given as the argument {_BY_ARGUMENT[key]}")
+        raise StartError(f"{_ORIGIN}: {key} is given as the argument {_BY_ARGUMENT[key]}")
     if key not in config_keys.keys("broker") and key not in config_keys.keys("namesrv"):
-        near = config_keys.nearest(key)
-        raise StartError(f"{_PLACE}: unknown key {key}" + ("" if near is None else f", did you mean {near}?"))
+        raise StartError(f"{_ORIGIN}: unknown key {key}{config_keys.did_you_mean(key)}")

@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.sender import SendResult
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
+from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig

@@ -4,18 +4,20 @@ from base64 import b64decode
 from functools import cache
 from pathlib import Path
 
-import msgspec
+from pocketmq.client.values.message import MessageExt, as_message
+from pocketmq.protocol.message.record import Record
 
 FOLDER = Path(__file__).parent / "client" / "vectors"
 
 
-class PulledMessage(msgspec.Struct):
-    """The least a process queue needs of a message."""
-
-    queue_offset: int
-    body: bytes = b""
-    reconsume_times: int = 0
-    consume_start_ms: int = 0
+def pulled_message(
+    queue_offset: int, body: bytes = b"", reconsume_times: int = 0, consume_start_ms: int = 0
+) -> MessageExt:
+    """A message as a pull brings it, with what a process queue looks at."""
+    record = Record("T", 0, queue_offset, 0, body, b"", 0, 0, 0, bytes(8), 0, bytes(8))
+    message = as_message(record, "broker-a")
+    message.reconsume_times, message.consume_start_ms = reconsume_times, consume_start_ms
+    return message
 
 
 class FakeClock:

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import RouteNotFound
 from pocketmq.client.producing.producer import Producer

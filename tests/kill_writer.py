@@ -1,4 +1,4 @@
-"""A process that writes to stores and is made to be killed: see `tests/store/test_kill.py`.
+"""A process that writes to stores and is made to be killed: see `tests/store/durability/test_kill.py`.
 
 It forks a writer for each line `DIR MODE SEED` it reads, which is a thousand times quicker than a process made from
 nothing, and says `started PID`, later `ended PID`. What the writer does meanwhile stands between the two:

@@ -17,8 +17,7 @@ import random
 from pathlib import Path
 
 import pytest
-from pocketmq.store.durability import checkpoint, recovery, store_lock
-from pocketmq.store.files import mapped_file
+from pocketmq.store.files import disk
 
 PAGE_BYTES = 4096
 SECTOR_BYTES = 512
@@ -34,12 +33,8 @@ class LosingDisk:
         """Inode and content: a file made anew under an old name has nothing of the old one."""
         self.entries: set[Path] = set()
         self.broken = False
-        monkeypatch.setattr(mapped_file, "sync_descriptor", self.sync)
-        monkeypatch.setattr(checkpoint, "sync_descriptor", self.sync)
-        monkeypatch.setattr(mapped_file, "sync_directory", self.sync_directory)
-        monkeypatch.setattr(store_lock, "sync_directory", self.sync_directory)
-        monkeypatch.setattr(recovery, "sync_directory", self.sync_directory)
-        monkeypatch.setattr(os, "fsync", self.sync)
+        monkeypatch.setattr(disk, "sync_descriptor", self.sync)
+        monkeypatch.setattr(disk, "force_directory", self.force_directory)
 
     def sync(self, descriptor: int) -> None:
         """fdatasync and fsync of a file."""
@@ -50,7 +45,7 @@ class LosingDisk:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self.forced[path] = os.fstat(descriptor).st_ino, path.read_bytes()
 
-    def sync_directory(self, path: Path) -> None:
+    def force_directory(self, path: Path) -> None:
         self.entries = {entry for entry in self.entries if entry.parent != path}
         self.entries.update(entry for entry in path.iterdir() if entry.is_file())
 

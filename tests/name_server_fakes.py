@@ -4,15 +4,17 @@
 the name server and of the broker's registration.
 """
 
-from pocketmq.broker.config.broker_config import NameServerConfig
-from pocketmq.broker.name_server import name_server_config_handlers, name_server_handlers
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.name_server import config_handlers, handlers
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.network.dispatch import NAME_SERVER
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.store.clock import VirtualClock
 
-SERVED = (name_server_handlers, name_server_config_handlers)
+from ports import fixed_port
+
+SERVED = (handlers, config_handlers)
 """Imported to fill NAME_SERVER."""
 
 
@@ -23,7 +25,7 @@ class RunningNameServer:
         self.line = line
         self.clock = VirtualClock()
         self.config = config or NameServerConfig()
-        self.port = 0
+        self.port = fixed_port()
         self.state: NameServer
         self.server: Server
 
@@ -33,7 +35,7 @@ class RunningNameServer:
 
     async def start(self) -> None:
         """Serve, on the same port as before; what was registered is forgotten, as after a restart."""
-        self.state = NameServer(self.config, self.clock, emulate=self.line)
+        self.state = NameServer(self.config, self.clock, is_5=self.line == 5)
         self.server = Server("name server", version=V5_5_0 if self.line == 5 else V4_9_7)
         self.port = await self.server.bind("127.0.0.1", self.port)
         handlers = NAME_SERVER.of_line(5 if self.line == 5 else 4).bind(self.state)

@@ -16,7 +16,10 @@ _MODULES = (
     "routes",
     "topic_config",
     "group_config",
-    "data_version",
+    "body",
+    "replication",
+    "revive",
+    "security",
 )
 CLIENT_SIDE_ONLY = {
     "ConsumeByWho",

@@ -1,7 +1,7 @@
 """What a server has acknowledged is there after a kill, however soon the kill comes.
 
-Of messages that is the store's business (`tests/store/test_recovery.py`); here it is topics and groups, whose tables
-are written beside the log. Consumer offsets are no part of it: they are saved every few seconds, as officially.
+For messages see `tests/store/durability/test_recovery.py`. Here: topics and groups, whose tables are written beside the
+log. Consumer offsets are no part of it: they are saved every few seconds, as officially.
 """
 
 import json

@@ -3,7 +3,7 @@
 Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv`, and what it prints is compared
 with what stands below it, `...` for anything. The substitutions are these and no others:
 
-    make demo            is `.venv/bin/pocketmq demo`; `make test` is what runs this file, and is not run again
+    make demo            is `.venv/bin/pocketmq demo`; `make test` runs this file and is not run again
     pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
     127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
 """
@@ -14,6 +14,7 @@ import doctest
 import inspect
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -21,10 +22,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pocketmq.broker import handler_modules
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.first_position.rules import QueueFacts, Rule, decide
-from pocketmq.broker.handler_modules import ONLY_IN_5
 from pocketmq.broker.network.dispatch import BROKER, NAME_SERVER, Handlers
 from pocketmq.cli.admin.command import command_rows
 from pocketmq.client.admin.client import AdminClient
@@ -33,8 +34,13 @@ from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_fr
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = sorted([README, *ROOT.glob("docs/*.md"), *ROOT.glob("protocol/*.md"), *ROOT.glob("store/*.md")])
+COMPATIBILITY = ROOT / "docs" / "compatibility.md"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+DOCUMENTS = sorted(
+    path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
+)
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
@@ -62,7 +68,7 @@ def commands(document: Path) -> Iterator[tuple[str, str]]:
                 yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
 
 
-def section(heading: str, document: Path = README) -> str:
+def section(heading: str, document: Path) -> str:
     """The text below a heading, up to the next one."""
     text = document.read_text(encoding="utf-8")
     matched = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -143,11 +149,18 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     one.end_server()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if list(commands(ROOT / name))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW_DOCUMENTS else ())
+        for name in NAMES
+        if list(commands(ROOT / name))
+    ],
+)
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
     checker = doctest.OutputChecker()
     for command, expected in commands(ROOT / name):
-        if command.strip() == "make test":
+        if command.strip() in ("make test", "make test-all"):
             continue
         printed = terminal.run(command)
         shown = f"$ {command}shown:\n{expected}printed:\n{printed}"
@@ -175,6 +188,42 @@ def test_no_command_hides_in_a_block_that_is_not_run() -> None:
         line for path in DOCUMENTS for text in blocks(path, "", "text", "bash") for line in text.splitlines()
     ]
     assert [line for line in hidden if re.match(r"\s*(\$ |make |\.venv/bin/)", line)] == []
+
+
+TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 3}
+"""Documents whose first Python blocks are files of tests, and how many."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TESTS_OF_USERS)
+def test_examples_of_tests_pass_in_a_pytest_of_their_own(name: str, tmp_path: Path) -> None:
+    examples = blocks(ROOT / name, "python")
+    for number, program in enumerate(examples[: TESTS_OF_USERS[name]]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "test_example.py").write_text(program, encoding="utf-8")
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    for number, program in enumerate(examples[TESTS_OF_USERS[name] :]):
+        path = tmp_path / f"example_{number}.py"
+        path.write_text(program, encoding="utf-8")
+        subprocess.run([sys.executable, str(path)], check=True, capture_output=True)
+
+
+def test_readme_is_short_and_begins_with_its_two_commands() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert {"make demo", "make test"} <= set(lines[:40])
+
+
+@pytest.mark.parametrize("name", ["demo", "explain"])
+def test_picture_shows_what_the_program_prints(name: str) -> None:
+    """`make pictures` draws them anew."""
+    draw = runpy.run_path(str(ROOT / "docs" / "pictures" / "draw.py"))[name]
+    assert draw() == (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
 
 
 # -- links and names
@@ -251,18 +300,23 @@ def test_map_of_a_room_names_each_of_its_files(path: Path) -> None:
 def test_table_of_served_requests_is_what_is_served(handlers: Handlers) -> None:
     listed = [
         (int(code), name)
-        for server, _, requests in rows(section("Served requests"))
+        for server, _, requests in rows(section("Served requests", COMPATIBILITY))
         for code, name in re.findall(r"(\d+) ([A-Z0-9_]+)", requests)
         if server == handlers.name
     ]
     assert len(listed) == len(set(listed))
+    assert handler_modules.HANDLER_MODULES, "their import has filled the tables"
     assert sorted(listed) == sorted((code, one.request_type.name) for code, one in handlers.table.items())
 
 
 def test_requests_that_emulation_leaves_out_are_named() -> None:
-    sentence = re.search(r"With `emulate=4.9` the requests ([\d, and]+),", section("Served requests"))
+    sentence = re.search(
+        r"With `emulate=4.9` the requests ([\d, and]+),", section("Served requests", COMPATIBILITY)
+    )
     assert sentence is not None
-    assert sorted(map(int, re.findall(r"\d+", sentence[1]))) == sorted(ONLY_IN_5)
+    assert sorted(map(int, re.findall(r"\d+", sentence[1]))) == sorted(
+        code for code, handler in BROKER.table.items() if handler.only_in == 5
+    )
 
 
 def test_table_of_admin_commands_names_each_command_and_calls_that_exist() -> None:
@@ -304,7 +358,7 @@ async def test_requests_not_served_are_answered_as_the_table_says(terminal: Term
     address = broker[0].decode()
 
     asked = 0
-    for _, requests, answer in rows(section("Not served")):
+    for _, requests, answer in rows(section("Not served", COMPATIBILITY)):
         expected = int(answer.split()[0])
         for code in map(int, requests.split(", ")):
             reply = await ask(address, Command(code))
@@ -315,7 +369,7 @@ async def test_requests_not_served_are_answered_as_the_table_says(terminal: Term
 
 
 def test_limits_are_those_of_the_program() -> None:
-    limits = dict(row for row in rows(section("Limits")) if len(row) == 2)
+    limits = dict(row for row in rows(section("Limits", CONFIGURATION)) if len(row) == 2)
     config = BrokerConfig()
     assert limits["a frame, its length field included"] == f"{MAX_FRAME_BYTES >> 20} MiB"
     assert limits["a message body, a batch"].startswith(f"{config.store.max_message_size >> 20} MiB ")
@@ -333,16 +387,17 @@ def test_limits_are_those_of_the_program() -> None:
 
 
 def test_defaults_that_are_not_official_are_named() -> None:
-    config, text = BrokerConfig(), section("Configuration")
+    config, text = BrokerConfig(), section("Defaults that differ", CONFIGURATION)
     for key in config_keys.keys("broker").values():
         if key.verdict == "honoured" and key.default and key.name != "emulate":
             is_official = config_keys.shown(config, key, config.emulate) == key.default
             assert is_official or f"`{key.name}`" in text, key.name
 
 
-def test_keys_named_in_the_readme_are_honoured() -> None:
+def test_keys_named_in_the_document_are_honoured() -> None:
     known = config_keys.keys("broker")
-    named = re.findall(r"`([a-z]+(?:[A-Z][A-Za-z0-9]*)+)`", section("Configuration") + section("Limits"))
+    text = section("Defaults that differ", CONFIGURATION) + section("Limits", CONFIGURATION)
+    named = re.findall(r"`([a-z]+(?:[A-Z][A-Za-z0-9]*)+)`", text)
     assert len(named) > 10
     assert [
         name for name in named if name != "updateBrokerConfig" and known[name].verdict != "honoured"

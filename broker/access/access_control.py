@@ -13,23 +13,19 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.broker import UserInfo
+from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.wire.command import Body as Content
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
+from ..config.addresses import EVERY_ADDRESS
 from ..errors import BrokerError, StartError
 from ..network.role import Signer
 from .access_rules import needs_of
 from .authorization import refusal
-from .signatures import (
-    ACCESS_KEY,
-    SIGNATURE,
-    is_signed_with,
-    signature_of,
-    signed_content,
-)
+from .signatures import is_signed_with
 from .user_table import DISABLE, SUPER, AclTable, UserTable
 
 if TYPE_CHECKING:
@@ -38,7 +34,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.access")
 
 _TRY_AGAIN: Final = "Authorization failed. Please verify your access rights and try again."
-EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
 
 
 class _Credentials(Body, frozen=True):
@@ -136,7 +131,7 @@ def signer_of(config: "BrokerConfig") -> Signer | None:
         fields = dict(command.fields or {})
         fields[ACCESS_KEY] = inner.access_key or ""
         command.fields, command.body = fields, body
-        fields[SIGNATURE] = signature_of(signed_content(command, emulate=5), inner.secret_key or "")
+        fields[SIGNATURE] = signature_of(signed_content(fields, body), inner.secret_key or "")
         command.body = None
 
     return sign
@@ -167,16 +162,3 @@ def warn_if_open(config: "BrokerConfig", host: str) -> None:
             "set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
             where,
         )
-
-
-def without_secrets(settings: dict[str, str]) -> dict[str, str]:
-    """Settings as a log may show them."""
-    return {key: "(hidden)" if key in SECRET_KEYS and value else value for key, value in settings.items()}
-
-
-SECRET_KEYS: Final = frozenset(
-    {
-        *("initAuthenticationUser", "innerClientAuthenticationCredentials"),
-        *("tls.server.keyPassword", "tls.client.keyPassword"),
-    }
-)

@@ -25,11 +25,12 @@ import msgspec
 from pocketmq.protocol.message.topics import RETRY_PREFIX, retry_topic
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
 from ..errors import BrokerError, StartError
 from .address_patterns import Matches, PatternError, parse_pattern
 from .plain_acl_needs import ADMIN_CODES, DENY, PUB, SUB, is_allowed, needs_of
-from .signatures import ACCESS_KEY, is_signed_with
+from .signatures import is_signed_with
 
 _log = logging.getLogger("pocketmq.access")
 

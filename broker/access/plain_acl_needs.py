@@ -8,7 +8,7 @@ from typing import Final
 
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message.tags import java_hash
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.wire.command import Command
 
@@ -58,7 +58,7 @@ def needs_of(command: Command) -> Needs:
         case 15:
             add_group(fields.get("consumerGroup"))
             add(fields.get("topic"), SUB)
-    return dict(sorted(needs.items(), key=lambda need: _bucket(need[0]))) if len(needs) > 1 else needs
+    return {resource: needs[resource] for resource in hash_map_order(needs)} if len(needs) > 1 else needs
 
 
 def _add_send(needs: Needs, topic: str | None, group: str | None) -> None:
@@ -82,9 +82,3 @@ def _add_heartbeat(needs: Needs, command: Command) -> None:
         for subscription in consumer.subscription_data_set:
             if subscription.topic is not None:
                 needs[subscription.topic] = SUB
-
-
-def _bucket(text: str) -> int:
-    """Where a HashMap of 16 keeps a key."""
-    value = java_hash(text) & 0xFFFFFFFF
-    return (value ^ value >> 16) & 15

@@ -8,7 +8,7 @@ passwords, as official ones do: mqadmin copies users with it.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.security import (
     AuthCreateAcl,
     AuthCreateUser,
@@ -23,13 +23,13 @@ from pocketmq.protocol.requests.security import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
 from ..errors import BrokerError
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
 from .access import Access
 from .authorization import ACTIONS, by_name, is_address_range, parse_resource
-from .signatures import ACCESS_KEY
 from .user_table import (
     CUSTOM,
     DEFAULT,

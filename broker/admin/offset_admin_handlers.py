@@ -9,13 +9,13 @@ from typing import Final
 
 from pocketmq.protocol.bodies.offsets import QueryCorrectionOffsetBody
 from pocketmq.protocol.bodies.routes import TopicList
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.requests.group import QueryTopicsByConsumer
 from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset
 from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
 
 from ..broker import Broker
 from ..network.dispatch import Answer, handles
-from ..storing.stored_properties import java_order
 
 _LONG_MAX: Final = (1 << 63) - 1
 
@@ -73,5 +73,5 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
 @handles(QueryTopicsByConsumer, only_in=5)
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
     """The topics a group has offsets in."""
-    topics = java_order(tuple(sorted(broker.offsets.topics_of(request.group))), 16)
+    topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))
     return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.identity.address).encode())

@@ -8,14 +8,14 @@ from typing import Final, Literal
 
 from pocketmq.protocol.bodies.offsets import ConsumeQueueData, QueryConsumeQueueResponseBody
 from pocketmq.protocol.message.record import measure_record
-from pocketmq.protocol.requests.query import (
+from pocketmq.protocol.requests.pull import (
     QueryConsumeQueue,
     QueryMessage,
     QueryMessageReply,
     ViewMessageById,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.lookup.consume_queue import UNIT
+from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..broker import Broker
 from ..errors import BrokerError

@@ -4,7 +4,7 @@ The topic table itself, with its rules, is in the store; here are the checks, th
 broker. Mirrors the topic part of `AdminBrokerProcessor`.
 """
 
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import GroupList, TopicOffset, TopicStatsTable
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import TopicList

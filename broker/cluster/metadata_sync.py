@@ -19,8 +19,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.client import MessageRequestModeSerializeWrapper
-from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper

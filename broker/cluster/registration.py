@@ -17,16 +17,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import (
     RegisterBrokerBody,
     TopicConfigAndMappingSerializeWrapper,
-    body_crc32,
 )
 from pocketmq.protocol.bodies.routes import KVTable, QueueData, TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.message.record import body_crc
 from pocketmq.protocol.requests.name_server import (
     BrokerHeartbeat,
     QueryDataVersion,
@@ -252,7 +252,7 @@ class Registration:
             heartbeat_timeout_millis=config.broker_not_active_timeout_millis if acts and not is_4 else None,
             enable_acting_master=None if is_4 else acts,
             compressed=config.compressed_register,
-            body_crc32=body_crc32(body),
+            body_crc32=body_crc(body),
         )
         return request, body
 
@@ -371,8 +371,3 @@ async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
         await work
     except Exception:
         _log.exception("%s failed", name)
-
-
-def socket_address(host: str, port: int) -> str:
-    """`host:port` as clients read it, an IPv6 address in brackets (NetworkUtil.normalizeHostAddress)."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

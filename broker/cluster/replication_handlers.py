@@ -4,7 +4,7 @@ Copying itself is `replication_master.py` and `replication_slave.py`; what slave
 `admin/topic_handlers.py`, `admin/group_handlers.py` and `admin/offset_admin_handlers.py`. Mirrors AdminBrokerProcessor.
 """
 
-from pocketmq.protocol.bodies.broker import HARuntimeInfo
+from pocketmq.protocol.bodies.replication import HARuntimeInfo
 from pocketmq.protocol.requests.replication import (
     ExchangeBrokerHaInfo,
     ExchangeBrokerHaInfoReply,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from socket import socket
 from typing import Final, Literal, cast
 
-from pocketmq.protocol.bodies.broker import HAConnectionRuntimeInfo
+from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
 from pocketmq.store.config import DEFAULT_HA_PORT
 from pocketmq.store.values import PutStatus

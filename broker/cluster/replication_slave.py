@@ -11,13 +11,13 @@ import asyncio
 import logging
 from typing import Final, cast
 
-from pocketmq.protocol.bodies.broker import HAClientRuntimeInfo
+from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
 from pocketmq.store.errors import StoreError
 
-from ..errors import PeerError
-from ..network.server import CONNECT_TIMEOUT_SECONDS, host_and_port
+from ..config.addresses import host_and_port
+from ..network.server import CONNECT_TIMEOUT_SECONDS
 from ..state.broker_state import BrokerState
 from .registration import Registration
 
@@ -76,7 +76,7 @@ class ReplicationSlave:
                 _, connection = await loop.create_connection(
                     lambda: MasterConnection(self._state, address), host, port
                 )
-        except (OSError, PeerError, TimeoutError) as error:
+        except (OSError, ValueError, TimeoutError) as error:
             _log.warning("cannot reach the master's log at %s: %s", address, error or "timed out")
             return
         self._connection = connection

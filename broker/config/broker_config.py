@@ -1,22 +1,22 @@
-"""Settings of the broker and of the name server: the official keys they honour, as typed values.
+"""The settings of the broker: the official keys it honours, as typed values.
 
 A field is the official key in snake_case (`brokerIP1` is `broker_ip1`); its default is the official one unless a
-comment gives the reason for another. Units are the official ones, milliseconds where nothing is said. Settings of the
-store are in `BrokerConfig.store`. Not here: keys we know but do not honour (`official_keys.tsv`) and the mapping
-between keys and fields (`keys.py`). `load` reads broker.conf.
+comment gives the reason for another. Units are the official ones, milliseconds unless the comment names another.
+Settings of the store are in `BrokerConfig.store`. Keys we know but do not honour are in `official_keys.tsv`; `keys.py`
+maps keys to fields, `loading.py` reads broker.conf.
 """
 
-import logging
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 from pocketmq.store.config import StoreConfig
+from pocketmq.store.tables.built_in_topics import TopicSettings
+from pocketmq.store.tables.group_table import GroupSettings
 
-_log = logging.getLogger("pocketmq.config")
-
-DEFAULT_STORE_DIR = "pocketmq-store"
+DEFAULT_STORE_DIR: Final = "pocketmq-store"
+MASTER_ID: Final = 0
+"""The broker id of a master; a slave's is greater."""
 
 
 class BrokerConfig(msgspec.Struct, kw_only=True):
@@ -215,48 +215,27 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
         """Whether this broker copies a master instead of accepting messages."""
         return self.store.broker_role == "SLAVE"
 
+    def topic_settings(self) -> TopicSettings:
+        """The settings that decide which topics exist."""
+        return TopicSettings(
+            broker_cluster_name=self.broker_cluster_name,
+            broker_name=self.broker_name,
+            auto_create_topic_enable=self.auto_create_topic_enable,
+            default_topic_queue_nums=self.default_topic_queue_nums,
+            cluster_topic_enable=self.cluster_topic_enable,
+            broker_topic_enable=self.broker_topic_enable,
+            trace_topic_enable=self.trace_topic_enable,
+            msg_trace_topic_name=self.msg_trace_topic_name,
+            revive_queue_num=self.revive_queue_num,
+            enable_lmq=self.store.enable_lmq,
+            emulate=self.emulate,
+        )
 
-class NameServerConfig(msgspec.Struct, kw_only=True):
-    """Official `NamesrvConfig`, and `listenPort` of its `NettyServerConfig`."""
-
-    listen_port: int = 9876
-    kv_config_path: str = ""
-    """JSON file of the key-value settings; empty: kept in memory only. Official: ~/namesrv/kvConfig.json."""
-    config_store_path: str = ""
-    """Where settings changed over the wire are kept; empty: nowhere. Official: ~/namesrv/namesrv.properties."""
-    order_message_enable: bool = False
-    return_order_topic_config_to_broker: bool = True
-    scan_not_active_broker_interval: int = 5000
-    support_acting_master: bool = False
-    enable_all_topic_list: bool = True
-    enable_topic_list: bool = True
-    notify_min_broker_id_changed: bool = False
-    need_wait_for_service: bool = False
-    wait_seconds_for_service: int = 45
-    delete_topic_with_broker_registration: bool = False
-    config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
-    others: dict[str, str] = msgspec.field(default_factory=dict)
-    """Official keys given but not honoured."""
-
-
-def load(conf_file: str | Path | None = None, sets: Sequence[str] = ()) -> BrokerConfig:
-    """The broker's settings from broker.conf and from `key=value` words; later ones win. Warnings go to the log.
-
-    Raises `StartError`, one line with key, value and place, for a file that cannot be read, a word without `=`, and
-    a bad value of a key we honour (officially such a value is silently passed over).
-    """
-    from .loading import load_broker  # its table is not worth reading where nothing was set
-
-    return load_broker(conf_file, sets)
-
-
-def load_name_server(
-    conf_file: str | Path | None = None,
-    sets: Sequence[str] = (),
-    *,
-    broker_conf_file: str | Path | None = None,
-) -> NameServerConfig:
-    """The name server's settings from namesrv.conf; broker.conf and `sets` may hold the keys only it knows."""
-    from .loading import load_name_server
-
-    return load_name_server(conf_file, sets, broker_conf_file)
+    def group_settings(self) -> GroupSettings:
+        """The settings that decide which groups exist."""
+        return GroupSettings(
+            auto_create_subscription_group=self.auto_create_subscription_group,
+            enable_create_sys_group=self.enable_create_sys_group,
+            enable_lmq=self.store.enable_lmq,
+            emulate=self.emulate,
+        )

@@ -1,9 +1,18 @@
-"""The keys of broker.conf and namesrv.conf: what each is called, reads as, and does here.
+"""The keys of broker.conf and namesrv.conf: the name, type, limits and effect of each.
 
-`official_keys.tsv` is the list, taken from official brokers of both lines: every key with its defaults, which line
-answers it to 26 or 319, and our verdict. A key is *honoured* where a config has its field, *harmless* where leaving
-it out changes nothing a user could see, and *unsupported* otherwise; the reason stands beside it. Keys of our own
-are in the list too. Not here: files and their lines (`loading.py`).
+`official_keys.tsv` is the list, recorded from official brokers of both lines, plus keys of our own. A row says
+everything we know about a key:
+
+    default, default 4.9    the official defaults
+    answered by             the lines whose answer to 26 or 319 contains the key
+    verdict                 honoured: a config has its field; harmless: a user could not see that it has no effect;
+                            unsupported: the user loses something, the reason says what
+    limits                  smallest and greatest value, `1..998`; without them the limits of a Java int or long
+    traits                  restart: a change over the wire waits for the next start
+                            refused: it cannot be changed over the wire (refused-by-5: by the 5.x line)
+                            secret: its value is not shown
+
+`loading.py` reads files and their lines, `changes.py` applies what 25 and 318 change.
 """
 
 import functools
@@ -14,9 +23,12 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from pocketmq.store.config import StoreConfig
 
-from .broker_config import BrokerConfig, NameServerConfig
+from .addresses import check_addresses
+from .broker_config import BrokerConfig
+from .name_server_config import NameServerConfig
 
 Program = Literal["broker", "namesrv"]
+Config = BrokerConfig | NameServerConfig
 
 _TABLE: Final = Path(__file__).with_name("official_keys.tsv")
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -24,51 +36,39 @@ _WHOLE_NUMBER: Final = re.compile("[+-]?[0-9]+")
 _LINE: Final = re.compile(r"([45])(?:\.\w+)*")
 _BITS: Final = {"int": 31, "long": 63}
 _NO_LIMIT: Final = "2147483647"
-
-_RANGES: Final[dict[str, tuple[int, int]]] = {
-    "listenPort": (0, 65535),
-    "haListenPort": (1, 65535),
-    "haTransferBatchSize": (1, 4 << 20),
-    "brokerPermission": (0, 7),
-    "brokerId": (0, 2**63 - 1),
-    "defaultTopicQueueNums": (1, 2**31 - 1),
-    "reviveQueueNum": (1, 998),
-    "maxErrorRateOfBloomFilter": (1, 99),
-    "expectConsumerNumUseFilter": (1, 2**31 - 1),
-    "accessMessageInMemoryMaxRatio": (0, 2**31 - 1),
-    "memorySizeBytes": (1, 2**63 - 1),
-    "writeBufferHighWaterMark": (0, 2**31 - 1),
-}
-"""Beyond these no broker works; what official brokers take for granted."""
-_AT_LEAST_ONE: Final = re.compile(".*(?:Interval|Period|TimeSeconds|PollingTimeMills|PerConnection)")
+_HIDDEN: Final = "(hidden)"
 
 
 class Key(msgspec.Struct, frozen=True):
-    """One row of the list. `default` is None where the official value is null."""
+    """One row of the list. `default` is None if the official value is null."""
 
     program: Program
     name: str
     kind: Literal["int", "long", "double", "boolean", "text"]
     default: str | None
     default_4: str | None
-    """Where it differs in the 4.9 line."""
+    """If it differs in the 4.9 line."""
     answered_by: str
-    """The lines ("4", "5") whose answer to 26 or 319 holds it."""
+    """The lines ("4", "5") whose answer to 26 or 319 contains the key."""
     verdict: Literal["honoured", "harmless", "unsupported"]
+    limits: tuple[int, int] | None
+    """The smallest and the greatest value of a number."""
+    traits: frozenset[Literal["restart", "refused", "refused-by-5", "secret"]]
     reason: str
-    """What it does where honoured, otherwise why nothing is lost, or what is."""
+    """What an honoured key does; why nothing is lost without the others, or what is."""
 
     def default_of(self, emulate: int) -> str | None:
         return self.default_4 if emulate == 4 and self.default_4 is not None else self.default
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where the value of an honoured key is kept."""
+class Field(msgspec.Struct, frozen=True):
+    """The field that holds the value of an honoured key."""
 
     is_store: bool
-    field: str
+    """In the config of the store, not in the config itself."""
+    name: str
     declared: Any
-    """The field's type."""
+    """Its type."""
 
 
 @functools.cache
@@ -80,29 +80,36 @@ def keys(program: Program) -> dict[str, Key]:
 
 
 def _key(row: str) -> Key:
-    cells: list[str | None] = list(row.split("\t"))
-    if cells[3] == "null":
-        cells[3] = None
-    cells[4] = cells[4] or None
-    return msgspec.convert(dict(zip(Key.__struct_fields__, cells, strict=True)), Key)
+    cells: dict[str, Any] = dict(zip(Key.__struct_fields__, row.split("\t"), strict=True))
+    cells["default"] = None if cells["default"] == "null" else cells["default"]
+    cells["default_4"] = cells["default_4"] or None
+    cells["limits"] = _limits(cells["kind"], cells["limits"])
+    cells["traits"] = cells["traits"].split()
+    return msgspec.convert(cells, Key)
+
+
+def _limits(kind: str, text: str) -> tuple[int, int] | None:
+    if kind not in _BITS:
+        return None
+    low, _, high = text.partition("..")
+    bits = _BITS[kind]
+    return int(low or -(2**bits)), int(high or 2**bits - 1)
 
 
 @functools.cache
-def places(program: Program) -> dict[str, Place]:
-    """Where the honoured keys of a program live."""
+def fields(program: Program) -> dict[str, Field]:
+    """The fields of a program's honoured keys."""
     return {
-        key.name: _place(program, key.name) for key in keys(program).values() if key.verdict == "honoured"
+        key.name: _field(program, key.name) for key in keys(program).values() if key.verdict == "honoured"
     }
 
 
-def _place(program: Program, name: str) -> Place:
-    field = snake_case(name)
-    if program == "namesrv":
-        return Place(False, field, _declared(NameServerConfig)[field])
-    own = _declared(BrokerConfig)
-    return (
-        Place(False, field, own[field]) if field in own else Place(True, field, _declared(StoreConfig)[field])
-    )
+def _field(program: Program, key: str) -> Field:
+    name = snake_case(key)
+    own = _declared(NameServerConfig if program == "namesrv" else BrokerConfig)
+    if program == "namesrv" or name in own:
+        return Field(False, name, own[name])
+    return Field(True, name, _declared(StoreConfig)[name])
 
 
 @functools.cache
@@ -119,16 +126,18 @@ def snake_case(name: str) -> str:
 
 
 def read_value(key: Key, text: str) -> Any:
-    """The value of a key, by the official rules except that what official brokers pass over in silence is refused:
-    `ValueError` says what would do."""
+    """The value of a key, by Java's rules. `ValueError` says what is allowed, for a value that the official broker
+    would silently replace by the default."""
     if key.verdict != "honoured":
         return _read_kind(key, text)
-    declared = places(key.program)[key.name].declared
+    declared = fields(key.program)[key.name].declared
     if key.name == "emulate":
         line = _LINE.fullmatch(text.strip())
         if line is None:
-            raise ValueError("4 (or 4.9) and 5 (or 5.5) are the official lines")
+            raise ValueError("must be 4 (or 4.9) or 5 (or 5.5)")
         return int(line[1])
+    if key.name == "namesrvAddr":
+        check_addresses(text.strip())
     if type(None) in get_args(declared):
         if not text.strip():
             return None
@@ -143,7 +152,7 @@ def read_value(key: Key, text: str) -> Any:
 
 
 def _read_kind(key: Key, text: str) -> Any:
-    """What no config keeps has an official type all the same."""
+    """A key without a field has an official type too."""
     if key.kind == "boolean":
         return _truth(text)
     if key.kind == "double":
@@ -153,29 +162,29 @@ def _read_kind(key: Key, text: str) -> Any:
 
 def _one_of(choices: tuple[Any, ...], text: str) -> Any:
     if text not in choices:
-        raise ValueError(f"it is one of {', '.join(map(str, choices))}")
+        raise ValueError(f"must be {', '.join(map(str, choices[:-1]))} or {choices[-1]}")
     return text
 
 
 def _truth(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("it is true or false" + _blank_hint(text))
+        raise ValueError("must be true or false" + _blank_hint(text))
     return text.lower() == "true"
 
 
 def _whole_number(key: Key, text: str) -> int:
     if _WHOLE_NUMBER.fullmatch(text) is None:
-        raise ValueError("it is a whole number" + _blank_hint(text))
-    value, bits = int(text), _BITS[key.kind]
-    least = 1 if _AT_LEAST_ONE.fullmatch(key.name) else -(2**bits)
-    low, high = _RANGES.get(key.name, (least, 2**bits - 1))
+        raise ValueError("must be a whole number" + _blank_hint(text))
+    assert key.limits is not None
+    low, high = key.limits
+    value = int(text)
     if not low <= value <= high:
-        raise ValueError(f"it is at least {low}" if value < low else f"it is at most {high}")
+        raise ValueError(f"must be a number from {low} to {high}")
     return value
 
 
 def _blank_hint(text: str) -> str:
-    return ", without a blank" if text != text.strip() else ""
+    return " without blanks" if text != text.strip() else ""
 
 
 def write_value(value: Any) -> str | None:
@@ -188,22 +197,22 @@ def write_value(value: Any) -> str | None:
 # -- configs
 
 
-def get(config: BrokerConfig | NameServerConfig, name: str) -> Any:
+def get(config: Config, name: str) -> Any:
     """The value an honoured key has in this config."""
-    place = places(_program(config))[name]
-    return getattr(_holder(config, place), place.field)
+    field = fields(program_of(config))[name]
+    return getattr(_holder(config, field), field.name)
 
 
-def put(config: BrokerConfig | NameServerConfig, name: str, value: Any) -> None:
-    """Give an honoured key a value `read_value` made."""
-    place = places(_program(config))[name]
-    setattr(_holder(config, place), place.field, value)
+def put(config: Config, name: str, value: Any) -> None:
+    """Set an honoured key to a value that `read_value` returned."""
+    field = fields(program_of(config))[name]
+    setattr(_holder(config, field), field.name, value)
     if name == "emulate" and isinstance(config, BrokerConfig):
         config.store.emulate = value
 
 
-def shown(config: BrokerConfig | NameServerConfig, key: Key, emulate: int) -> str | None:
-    """The value 26 and 319 answer for a key: what waits for a restart, what is set, or the official default."""
+def shown(config: Config, key: Key, emulate: int) -> str | None:
+    """The value that 26 and 319 answer for a key: what waits for a restart, what is set, or the official default."""
     if key.name in config.others:
         return config.others[key.name]
     if key.verdict != "honoured":
@@ -214,29 +223,40 @@ def shown(config: BrokerConfig | NameServerConfig, key: Key, emulate: int) -> st
     return _NO_LIMIT if value is None and key.answered_by and key.kind != "text" else value
 
 
-def official_text(config: BrokerConfig | NameServerConfig, emulate: int) -> str:
-    """The body of 26 or 319: the keys of that line in order, unescaped, without those that are null."""
+def without_secret(key: Key, value: str | None) -> str | None:
+    """A value as a log or a listing may show it."""
+    return _HIDDEN if value and "secret" in key.traits else value
+
+
+def official_text(config: Config, emulate: int) -> str:
+    """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls."""
     line = str(emulate)
     rows = [
         (key.name, shown(config, key, emulate))
-        for key in keys(_program(config)).values()
+        for key in keys(program_of(config)).values()
         if line in key.answered_by
     ]
     return "".join(f"{name}={value}\n" for name, value in rows if value is not None)
 
 
-def _program(config: BrokerConfig | NameServerConfig) -> Program:
+def program_of(config: Config) -> Program:
     return "broker" if isinstance(config, BrokerConfig) else "namesrv"
 
 
-def _holder(config: BrokerConfig | NameServerConfig, place: Place) -> msgspec.Struct:
-    return config.store if place.is_store and isinstance(config, BrokerConfig) else config
+def _holder(config: Config, field: Field) -> msgspec.Struct:
+    return config.store if field.is_store and isinstance(config, BrokerConfig) else config
 
 
 def nearest(name: str) -> str | None:
-    """The known key most like this one."""
-    from difflib import get_close_matches  # wanted only where somebody mistyped
+    """The known key whose spelling is closest."""
+    from difflib import get_close_matches  # only needed after a spelling mistake
 
     known = {key.lower(): key for program in get_args(Program) for key in keys(program)}
     matches = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return known[matches[0]] if matches else None
+
+
+def did_you_mean(name: str) -> str:
+    """`, did you mean y?` for a misspelled key, or nothing."""
+    near = nearest(name)
+    return "" if near is None else f", did you mean {near}?"

@@ -1,43 +1,46 @@
-"""From broker.conf, namesrv.conf and `key=value` words to typed settings, and what to say about keys that do nothing.
+"""Reads broker.conf, namesrv.conf and `key=value` words into typed settings.
 
-A bad value of a key we honour stops the start with one line that names key, value and place; officially it would be
-passed over and the default used. Unknown keys and unsupported ones are one warning each. What the keys mean is in
-`keys.py`.
+    load_broker(conf_file, sets) -> BrokerConfig          load_name_server(...) -> NameServerConfig
+
+A bad value of an honoured key stops the start with one line that names key, value and origin; the official broker
+would silently use the default. An unknown key and an unsupported one are one warning each. `keys.py` knows what the
+keys mean.
 """
 
 import logging
-import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
-from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.text.java_properties import PropertiesError, decode_text, parse_properties
 
 from ..errors import StartError
 from . import keys as config_keys
-from .broker_config import DEFAULT_STORE_DIR, BrokerConfig, NameServerConfig
-from .keys import Key, Program
+from .addresses import EVERY_ADDRESS, numeric_address, own_address
+from .broker_config import DEFAULT_STORE_DIR, MASTER_ID, BrokerConfig
+from .keys import Config, Key
+from .name_server_config import NameServerConfig
 
 _log = logging.getLogger("pocketmq.config")
 
-MASTER_ID: Final = 0
-EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
-
 
 class Setting(msgspec.Struct, frozen=True):
-    """One key as given, and where (`broker.conf:12`, `--set`)."""
+    """A key, its text, and the origin of both (`broker.conf:12`, `--set`)."""
 
     key: str
     value: str
-    place: str
+    origin: str
 
 
 def load_broker(
-    conf_file: str | Path | None, sets: Sequence[str], options: Sequence[Setting] = ()
+    conf_file: str | Path | None = None, sets: Sequence[str] = (), options: Sequence[Setting] = ()
 ) -> BrokerConfig:
-    """See `config.load`; `options` are what words of the command line other than --set say, and win."""
+    """The broker's settings from broker.conf, from `key=value` words, and from other options of the command line;
+    later ones win. Logs its warnings.
+
+    Raises `StartError`, one line with key, value and origin, for a file that cannot be read, a word without `=`, and a
+    bad value of an honoured key.
+    """
     config = BrokerConfig(conf_file=None if conf_file is None else Path(conf_file))
     given = [*read_settings(conf_file, sets), *options]
     given = [*_tls_settings(given, config.tls_config_file), *given]
@@ -45,16 +48,16 @@ def load_broker(
         if setting.key in config_keys.keys("broker"):
             apply(config, setting)
         elif setting.key not in config_keys.keys("namesrv"):
-            _log.warning("%s", _unknown(setting))
+            _warn_unknown(setting)
     _follow_emulation(config, given)
     _check(config, given)
     return config
 
 
-def _tls_settings(given: Sequence[Setting], usual_file: str) -> Iterator[Setting]:
-    """What the file of tls.config.file says; the usual one may be missing."""
+def _tls_settings(given: Sequence[Setting], default_file: str) -> Iterator[Setting]:
+    """The TLS keys in the file that tls.config.file names; only the default file may be missing."""
     named = [setting.value for setting in given if setting.key == "tls.config.file"]
-    path = named[-1] if named else usual_file
+    path = named[-1] if named else default_file
     if not named and not Path(path).exists():
         return
     known = config_keys.keys("broker")
@@ -64,9 +67,13 @@ def _tls_settings(given: Sequence[Setting], usual_file: str) -> Iterator[Setting
 
 
 def load_name_server(
-    conf_file: str | Path | None, sets: Sequence[str], broker_conf_file: str | Path | None
+    conf_file: str | Path | None = None,
+    sets: Sequence[str] = (),
+    *,
+    broker_conf_file: str | Path | None = None,
 ) -> NameServerConfig:
-    """See `config.load_name_server`."""
+    """The name server's settings from namesrv.conf. From broker.conf and `sets` it takes the keys that the broker does
+    not have. Raises `StartError` as `load_broker` does."""
     config = NameServerConfig()
     own, brokers = config_keys.keys("namesrv"), config_keys.keys("broker")
     for setting in read_settings(broker_conf_file, ()):
@@ -76,7 +83,7 @@ def load_name_server(
         if setting.key in own:
             apply(config, setting)
         else:
-            _log.warning("%s", _unknown(setting))
+            _warn_unknown(setting)
     for setting in read_settings(None, sets):
         if setting.key in own and setting.key not in brokers:
             apply(config, setting)
@@ -84,7 +91,7 @@ def load_name_server(
 
 
 def read_settings(conf_file: str | Path | None, sets: Sequence[str]) -> Iterator[Setting]:
-    """Every key in order; the last of equal ones counts."""
+    """Every key in the order read; the last of equal ones counts."""
     if conf_file is not None:
         try:
             text = decode_text(Path(conf_file).read_bytes())
@@ -98,14 +105,13 @@ def read_settings(conf_file: str | Path | None, sets: Sequence[str]) -> Iterator
     for word in sets:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
-            raise StartError(f"--set {word}: it is key=value")
+            raise StartError(f"--set must have the form KEY=VALUE, got {word!r}")
         yield Setting(key.strip(), value, "--set")
 
 
-def apply(config: BrokerConfig | NameServerConfig, setting: Setting) -> None:
-    """Give a known key its value. Raises `StartError` for a bad value of a key we honour."""
-    program: Program = "broker" if isinstance(config, BrokerConfig) else "namesrv"
-    key = config_keys.keys(program)[setting.key]
+def apply(config: Config, setting: Setting) -> None:
+    """Set a known key. Raises `StartError` for a bad value of an honoured key."""
+    key = config_keys.keys(config_keys.program_of(config))[setting.key]
     try:
         value = config_keys.read_value(key, setting.value)
     except ValueError as error:
@@ -117,21 +123,21 @@ def apply(config: BrokerConfig | NameServerConfig, setting: Setting) -> None:
         config_keys.put(config, key.name, value)
         return
     config.others[key.name] = config_keys.write_value(value) or ""
-    if key.verdict == "unsupported" and _asks_for_it(key, setting.value):
-        _log.warning("%s: %s=%s has no effect: %s", setting.place, key.name, setting.value, key.reason)
+    if key.verdict == "unsupported" and not _is_default(key, setting.value):
+        _log.warning("%s: %s=%s has no effect: %s", setting.origin, key.name, setting.value, key.reason)
 
 
-def _asks_for_it(key: Key, text: str) -> bool:
-    """False for the default: it says that the user does not want what we do not have."""
-    return text.strip().lower() not in (
+def _is_default(key: Key, text: str) -> bool:
+    """Whoever sets an unsupported key to its default does not miss anything."""
+    return text.strip().lower() in (
         (key.default or "").lower(),
         (key.default_4 or key.default or "").lower(),
     )
 
 
 def _follow_emulation(config: BrokerConfig, given: Sequence[Setting]) -> None:
-    """Defaults that differ in the 4.9 line."""
-    if config.emulate != 4:
+    """Applies the defaults that differ in the 4.9 line."""
+    if config.is_5:
         return
     set_by_user = {setting.key for setting in given}
     for key in config_keys.keys("broker").values():
@@ -142,16 +148,14 @@ def _follow_emulation(config: BrokerConfig, given: Sequence[Setting]) -> None:
 def _check(config: BrokerConfig, given: Sequence[Setting]) -> None:
     """What official brokers check at their start."""
     last = {setting.key: setting for setting in given}
-    if "namesrvAddr" in last:
-        check_addresses(config.namesrv_addr, last["namesrvAddr"].place)
     for key, name in (("brokerName", config.broker_name), ("brokerClusterName", config.broker_cluster_name)):
         if not name or name.isspace():
-            raise _bad(last[key], "it is empty")
-    if config.store.broker_role != "SLAVE":
+            raise _bad(last[key], "must not be empty")
+    if not config.is_slave:
         config.broker_id = MASTER_ID
     elif config.broker_id <= MASTER_ID:
-        setting = last.get("brokerId", last["brokerRole"])
-        raise _bad(Setting("brokerId", str(config.broker_id), setting.place), "a slave's is greater than 0")
+        origin = last.get("brokerId", last["brokerRole"]).origin
+        raise _bad(Setting("brokerId", str(config.broker_id), origin), "must be greater than 0 for a slave")
     if not config.write_buffer_high_water_mark:  # official files say 0 for "as Netty thinks best"
         config.write_buffer_high_water_mark = BrokerConfig().write_buffer_high_water_mark
     if not config.store.store_path_root_dir:
@@ -160,19 +164,19 @@ def _check(config: BrokerConfig, given: Sequence[Setting]) -> None:
 
 
 def _settle_addresses(config: BrokerConfig, last: dict[str, Setting]) -> None:
-    """Names become numbers, and clients are told where the server listens unless brokerIP1 says otherwise."""
+    """Resolves host names; without brokerIP1 clients get the address the server listens on."""
     for name in ("bindAddress", "brokerIP1", "brokerIP2"):
         if name in last:
             try:
-                address = _numeric(config_keys.get(config, name))
+                address = numeric_address(config_keys.get(config, name))
             except OSError as error:
-                raise _bad(last[name], "it is an address of this machine") from error
+                raise _bad(last[name], "must be an IP address or a host name with one") from error
             config_keys.put(config, name, address)
-    if "brokerIP1" not in last or config.broker_ip1 in EVERY_ADDRESS:  # no address to tell anyone
+    if "brokerIP1" not in last or config.broker_ip1 in EVERY_ADDRESS:
         config.broker_ip1 = own_address() if config.bind_address in EVERY_ADDRESS else config.bind_address
     elif config.bind_address.startswith("127.") and not config.broker_ip1.startswith("127."):
         _log.warning(
-            "clients are told brokerIP1=%s, but the server listens on %s only: give --host 0.0.0.0",
+            "clients will connect to brokerIP1=%s, but the server listens on %s only: add --host 0.0.0.0",
             config.broker_ip1,
             config.bind_address,
         )
@@ -180,41 +184,10 @@ def _settle_addresses(config: BrokerConfig, last: dict[str, Setting]) -> None:
         config.broker_ip2 = config.broker_ip1
 
 
-def _numeric(host: str) -> str:
-    """The IP address of a host; raises OSError where there is none."""
-    if host in EVERY_ADDRESS:
-        return host
-    try:
-        pack_host(host, 0)
-    except ValueError:
-        return socket.gethostbyname(host)
-    return host
+def _bad(setting: Setting, rule: str) -> StartError:
+    return StartError(f"{setting.origin}: {setting.key} {rule}, got {setting.value!r}")
 
 
-def own_address() -> str:
-    """The address this machine has in the network, or the loopback one; nothing is sent to find out."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # reserved for documentation: only the route is looked up
-        except OSError:
-            return "127.0.0.1"
-        address: str = probe.getsockname()[0]
-        return address
-
-
-def check_addresses(text: str, place: str) -> None:
-    """`StartError` unless the text is `host:port;host:port`."""
-    for address in filter(None, text.split(";")):
-        host, colon, port = address.strip().rpartition(":")
-        if not colon or not host or not port.isdecimal() or int(port) > 65535:
-            raise _bad(Setting("namesrvAddr", text, place), "it is host:port;host:port")
-
-
-def _bad(setting: Setting, reason: str) -> StartError:
-    return StartError(f"{setting.place}: {setting.key}={setting.value} is a bad value: {reason}")
-
-
-def _unknown(setting: Setting) -> str:
-    near = config_keys.nearest(setting.key)
-    hint = "" if near is None else f", did you mean {near}?"
-    return f"{setting.place}: unknown key {setting.key} is ignored{hint}"
+def _warn_unknown(setting: Setting) -> None:
+    hint = config_keys.did_you_mean(setting.key)
+    _log.warning("%s: unknown key %s is ignored%s", setting.origin, setting.key, hint)

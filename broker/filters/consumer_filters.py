@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData
-from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData, tag_subscription
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..config.broker_config import BrokerConfig

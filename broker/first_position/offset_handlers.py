@@ -4,8 +4,8 @@ The decision behind 14 is in `rules.py`; here it only becomes an answer. Mirrors
 the offset part of `AdminBrokerProcessor`.
 """
 
-from pocketmq.protocol.requests.explain import ExplainFirstPosition, encode_verdicts
 from pocketmq.protocol.requests.offset import (
+    ExplainFirstPosition,
     GetEarliestMsgStoreTime,
     GetEarliestMsgStoreTimeReply,
     GetMaxOffset,
@@ -14,6 +14,7 @@ from pocketmq.protocol.requests.offset import (
     QueryConsumerOffset,
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
+    encode_verdicts,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.reading.time_search import Boundary

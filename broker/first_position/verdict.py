@@ -8,7 +8,7 @@ import logging
 
 import msgspec
 from pocketmq.protocol.message.topics import is_retry_topic
-from pocketmq.protocol.requests.explain import Verdict
+from pocketmq.protocol.requests.offset import Verdict
 
 from ..state.broker_state import BrokerState
 from .rules import (

@@ -17,8 +17,8 @@ from pocketmq.protocol.bodies.client import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     UnlockBatchRequestBody,
+    is_tag_type,
 )
-from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import retry_topic

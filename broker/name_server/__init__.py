@@ -1,9 +1,9 @@
-"""pocketmq.broker.name_server
+"""The name server: which brokers live, which topics they have, and what clients and brokers ask about them.
 
-kv_config.py                    The name server's key-value settings
-name_server.py                  The name server's state and its clockwork
-name_server_config_handlers.py  The name server's own settings over the wire
-name_server_handlers.py         What the name server answers
-route_table.py                  The name server's memory
-topic_routes.py                 What the name server answers about topics
+name_server.py      the name server as a whole: its tables, the scan for silent brokers, notices to brokers
+route_table.py      registered brokers and their topics (RouteInfoManager)
+topic_routes.py     the answers made from that table: routes and lists of topics
+kv_config.py        key-value settings, kept in a file
+handlers.py         one function for each request but two
+config_handlers.py  those two: the name server's own settings over the wire (318, 319)
 """

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
+from pocketmq.store.errors import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
@@ -61,5 +62,5 @@ class KvConfig:
             return
         try:
             self._file.save(_File(config_table=self._namespaces).encode())
-        except OSError as error:
+        except (OSError, StoreError) as error:
             _log.error("cannot write %s: %s", self._file.path, error)

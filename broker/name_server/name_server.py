@@ -2,7 +2,7 @@
 
 It is the part the `NAME_SERVER` handlers work on:
 
-    name_server = NameServer(config, clock, emulate=5)
+    name_server = NameServer(config, clock, is_5=True)
     server = Server("name server", version=...)
     await server.bind(host, port)
     await server.serve(NAME_SERVER.of_line(5).bind(name_server), on_close=name_server.connection_closed)
@@ -26,7 +26,7 @@ from .kv_config import KvConfig
 from .route_table import RouteTable
 
 if TYPE_CHECKING:
-    from ..config.broker_config import NameServerConfig
+    from ..config.name_server_config import NameServerConfig
     from ..network.server import Server
 
 _log = logging.getLogger("pocketmq.name_server")
@@ -41,10 +41,10 @@ MAX_NOTICES: Final = 256
 class NameServer:
     """`start` and `stop` mirror each other. All of it belongs to the event loop's thread."""
 
-    def __init__(self, config: "NameServerConfig", clock: Clock, *, emulate: int = 5) -> None:
+    def __init__(self, config: "NameServerConfig", clock: Clock, *, is_5: bool = True) -> None:
         self.config = config
-        self.emulate = emulate
-        self.routes = RouteTable(config, clock, self._min_broker_changed, emulate=emulate)
+        self.is_5 = is_5
+        self.routes = RouteTable(config, clock, self._min_broker_changed, is_5=is_5)
         self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None)
         self._clock = clock
         self._started_ms = clock.monotonic_ms()
@@ -77,7 +77,7 @@ class NameServer:
     @property
     def is_ready(self) -> bool:
         """False while clients shall wait for brokers to register first (needWaitForService, 5.x)."""
-        if not self.config.need_wait_for_service or self.emulate < 5:
+        if not self.config.need_wait_for_service or not self.is_5:
             return True
         return self._clock.monotonic_ms() - self._started_ms >= self.config.wait_seconds_for_service * 1000
 
@@ -92,7 +92,7 @@ class NameServer:
             self.scan()
         except Exception:
             _log.exception("scan for silent brokers failed")
-        seconds = self.config.scan_not_active_broker_interval / 1000 if self.emulate >= 5 else SCAN_SECONDS_4
+        seconds = self.config.scan_not_active_broker_interval / 1000 if self.is_5 else SCAN_SECONDS_4
         self._scan = self._server.loop.call_later(seconds, self._scan_and_rest)
 
     # -- telling brokers who has the smallest id

@@ -2,7 +2,7 @@
 
 Mirrors `RouteInfoManager`, step by step where a client or a tool can see the difference between the two lines. It is
 a plain data structure: no sockets, no JSON, no timers. What it answers about topics is in `topic_routes.py`; requests
-come in through `name_server_handlers.py`. Touched by the event loop's thread only.
+come in through `handlers.py`. Touched by the event loop's thread only.
 
     topics      topic -> broker name -> QueueData       only what a master (5.x: or its stand-in) told
     brokers     broker name -> BrokerData               addresses by broker id, 0 is the master
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicQueueMappingInfo
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -24,15 +24,15 @@ from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBroke
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import Clock
 
+from ..config.broker_config import MASTER_ID
 from ..errors import BrokerError
 from ..network.dispatch import Peer
 
 if TYPE_CHECKING:
-    from ..config.broker_config import NameServerConfig
+    from ..config.name_server_config import NameServerConfig
 
 _log = logging.getLogger("pocketmq.route_table")
 
-MASTER_ID: Final = 0
 EXPIRY_MS: Final = 120_000
 """A broker silent for longer is dropped; 5.x brokers may name another time when they register."""
 
@@ -71,12 +71,12 @@ class RouteTable:
         clock: Clock,
         min_broker_changed: MinBrokerChanged,
         *,
-        emulate: int = 5,
+        is_5: bool = True,
     ) -> None:
         self._config = config
         self._clock = clock
         self._min_broker_changed = min_broker_changed
-        self._is_5 = emulate >= 5
+        self._is_5 = is_5
         self.topics: dict[str, dict[str, QueueData]] = {}
         self.brokers: dict[str, BrokerData] = {}
         self.clusters: dict[str, dict[str, None]] = {}

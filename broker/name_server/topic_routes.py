@@ -11,7 +11,8 @@ from typing import Final
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicList, TopicRouteData
 from pocketmq.protocol.message.flags import TOPIC_UNIT, TOPIC_UNIT_SUB, is_writeable
 
-from .route_table import MASTER_ID, RouteTable
+from ..config.broker_config import MASTER_ID
+from .route_table import RouteTable
 
 MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Brokers read these routes to find each other: no acting master is shown there."""

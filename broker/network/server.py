@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from ..config.addresses import host_and_port
 from ..errors import PeerError, StartError
 from .connection import Connection
 from .dispatch import Handlers, Peer
@@ -26,7 +27,6 @@ IDLE_SCAN_SECONDS: Final = 10.0
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
 BACKLOG: Final = 1024
-MAX_PORT: Final = 65_535
 
 
 class Server:
@@ -106,7 +106,10 @@ class Server:
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
         it fails."""
-        host, port = host_and_port(address)
+        try:
+            host, port = host_and_port(address)
+        except ValueError as error:
+            raise PeerError(f"the address {error}, got {address!r}") from error
         context = self.tls.client_context() if self.tls is not None and self.tls.uses_client else None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
@@ -173,14 +176,6 @@ class Server:
                 _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
                 connection.abort()  # it may be idle because it does not read: no waiting for that
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """`host:port` or `[host]:port` taken apart; `PeerError` for any other text."""
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > MAX_PORT:
-        raise PeerError("not of the form host:port")
-    return host.strip("[]"), int(port)
 
 
 async def bind_sockets(

@@ -18,8 +18,15 @@ from pocketmq.protocol.bodies.client import (
 )
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.message.flags import PERM_READ
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import (
+    AVERAGELY,
+    AVERAGELY_BY_CIRCLE,
+    share_averagely,
+    share_by_circle,
+    sort_client_ids,
+    sort_queues,
+)
 from pocketmq.protocol.message.topics import is_lmq, is_retry_topic
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
@@ -102,11 +109,11 @@ async def _queues_for(
     allocate = _STRATEGIES.get(body.strategy_name or "")
     if members is None or allocate is None or not queues or not client_id:
         return None
-    client_ids = sorted(members.client_ids())
+    client_ids = sort_client_ids(members.client_ids())
     if mode.mode == POP:
-        shares = _pop_shares(allocate, client_id, sorted(queues), client_ids, mode.pop_share_queue_num)
+        shares = _pop_shares(allocate, client_id, sort_queues(queues), client_ids, mode.pop_share_queue_num)
     else:
-        shares = allocate(client_id, sorted(queues), client_ids)
+        shares = allocate(client_id, sort_queues(queues), client_ids)
     return list(dict.fromkeys(shares))
 
 
@@ -120,36 +127,13 @@ async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | No
     except (BrokerError, PeerError, BodyError) as error:
         _log.debug("no route of %s: %s", topic, error)
         return None
-    return [
-        MessageQueue(topic, data.broker_name or "", queue_id)
-        for data in route.queue_datas
-        if data.perm & PERM_READ
-        for queue_id in range(data.read_queue_nums)
-    ]
+    return route.read_queues(topic)
 
 
-def _averagely(
-    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-) -> list[MessageQueue]:
-    """AVG: neighbouring queues, the first clients one more where it does not come out even."""
-    if client_id not in client_ids:
-        return []
-    index = client_ids.index(client_id)
-    share, left = divmod(len(queues), len(client_ids))
-    first = index * share + min(index, left)
-    return list(queues[first : first + share + (index < left)])
-
-
-def _averagely_by_circle(
-    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: dealt out in turn."""
-    if client_id not in client_ids:
-        return []
-    return list(queues[client_ids.index(client_id) :: len(client_ids)])
-
-
-_STRATEGIES: Final[dict[str, Allocate]] = {"AVG": _averagely, "AVG_BY_CIRCLE": _averagely_by_circle}
+_STRATEGIES: Final[dict[str, Allocate]] = {
+    AVERAGELY: share_averagely,
+    AVERAGELY_BY_CIRCLE: share_by_circle,
+}
 
 
 def _pop_shares(

@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.lookup.consume_queue import UNIT
+from pocketmq.store.lookup.queue_unit import UNIT
 from pocketmq.store.values import GetStatus
 
 from ..errors import BrokerError

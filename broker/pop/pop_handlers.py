@@ -8,8 +8,8 @@ the start. What is read and noted is in `pop_reading.py`; acks are in `ack_handl
 import random
 from typing import Final
 
+from pocketmq.protocol.bodies.client import is_tag_type
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags

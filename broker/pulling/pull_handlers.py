@@ -7,8 +7,8 @@ the mapped log.
 
 from typing import Final
 
+from pocketmq.protocol.bodies.client import is_tag_type
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.subscription import is_tag_type
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
@@ -16,6 +16,7 @@ from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMe
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.values import GetResult, GetStatus
 
+from ..config.broker_config import MASTER_ID
 from ..errors import BrokerError
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
@@ -24,7 +25,6 @@ from ..filters.tag_filter import (
     expression_match,
     tags_match,
 )
-from ..name_server.route_table import MASTER_ID
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import faq, invalid_parameter
 from .offset_moved_events import write_offset_moved

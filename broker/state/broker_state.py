@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.store.clock import Clock
@@ -26,7 +26,6 @@ from pocketmq.store.tables.offset_table import OffsetTable
 from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
-from ..config.table_settings import group_settings, topic_settings
 from .call_later import CallLater
 from .periodic import Periodic
 from .statistics import Statistics
@@ -82,8 +81,8 @@ class BrokerState:
         self.folder = folder
         """Where the JSON tables are."""
         self._on_topics_changed = on_topics_changed
-        self.topics = TopicTable(folder, clock.now_ms, topic_settings(config), self._topics_changed)
-        self.groups = GroupTable(folder, clock.now_ms, group_settings(config), self._groups_changed)
+        self.topics = TopicTable(folder, clock.now_ms, config.topic_settings(), self._topics_changed)
+        self.groups = GroupTable(folder, clock.now_ms, config.group_settings(), self._groups_changed)
         self.offsets = (LmqOffsetTable if config.store.enable_lmq else OffsetTable)(folder, clock.now_ms)
         self.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
         self.store = MessageStore(

@@ -1,8 +1,7 @@
 """Property text as the official broker stores it: in the order in which its hash map yields the names.
 
-A Java `HashMap` yields entries by bucket, and inside a bucket by age. 5.x starts with 128 buckets, 4.x with 16, and
-both double at three quarters full; so the order of the same properties differs between them. 4.x leaves out the
-last separator. Clients do not care; a byte-for-byte comparison of two stores does.
+5.x starts the map with 128 buckets and 4.x with 16, so the order of the same properties differs between them. 4.x
+leaves out the last separator. Clients do not care; a byte-for-byte comparison of two stores does.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,8 +9,8 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import encode_properties_text
-from pocketmq.protocol.message.tags import java_hash
 
 _FIRST_BUCKETS: Final = {4: 16, 5: 128}
 
@@ -32,21 +31,8 @@ def _form(
     names: tuple[str, ...], emulate: int, buckets: int
 ) -> tuple[Callable[[Mapping[str, str]], object], str]:
     """What takes the values in stored order, and the text with a place for each: a sender uses few sets of names."""
-    ordered = java_order(names, buckets)
+    ordered = hash_map_order(names, buckets)
     places = {name.replace("%", "%%"): "%s" for name in ordered}
     form = encode_properties_text(places, final_separator=emulate >= 5)
     # Of one name it takes the value itself, which fits one place as well; it cannot be made of none.
     return itemgetter(*ordered) if ordered else lambda _: (), form
-
-
-@lru_cache(maxsize=8192)
-def java_order(names: tuple[str, ...], buckets: int) -> tuple[str, ...]:
-    """`names` as a `HashMap` that began with so many buckets yields them after they were put in that order."""
-    while len(names) > buckets * 3 // 4:
-        buckets *= 2
-
-    def bucket(name: str) -> int:
-        code = java_hash(name) & 0xFFFFFFFF
-        return (code ^ code >> 16) & (buckets - 1)
-
-    return tuple(sorted(names, key=bucket))

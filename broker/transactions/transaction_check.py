@@ -27,7 +27,7 @@ from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record, encode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol.requests.transaction import CheckTransactionState
+from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from pocketmq.store.values import PutStatus
 

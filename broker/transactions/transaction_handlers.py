@@ -14,7 +14,7 @@ from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC
-from pocketmq.protocol.requests.transaction import EndTransaction, ResumeCheckHalfMessage
+from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.values import PutStatus
 

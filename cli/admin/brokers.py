@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from click import echo
 from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.brokers import TopicRates
-from pocketmq.client.connections.name_servers import MASTER_ID
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.clock import wall_ms
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.routes import ClusterInfo
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
@@ -132,7 +132,7 @@ def _base_row(cluster: str, name: str, broker_id: int, address: str, table: dict
         _figure(table, "timerDequeueTps"),
     )
     earliest = _figure(table, "earliestMessageTimeStamp")
-    hours = (now_ms() - earliest) / HOUR_MS if table.get("earliestMessageTimeStamp") else 0.0
+    hours = (wall_ms() - earliest) / HOUR_MS if table.get("earliestMessageTimeStamp") else 0.0
     cells = (
         *(cluster, name, broker_id, address, table.get("brokerVersionDesc", "")),
         row("%9.2f(%s)", _figure(table, "putTps"), queue("send")),

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 from click import echo
 from pocketmq.client import AdminClient, ClientError, SubscriptionGroupConfig, TopicConfig
-from pocketmq.client.connections.name_servers import MASTER_ID
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.clock import wall_ms
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.message.topics import (
     SYSTEM_PREFIX,
@@ -81,7 +81,7 @@ async def export_metadata(admin: AdminClient, given: Given) -> None:
             all_topics[name] = _joined_topic(topic, all_topics.get(name))
         for name, group in (await _user_groups(admin, master)).items():
             all_groups[name] = _joined_group(group, all_groups.get(name))
-    found: dict[str, Any] = {"exportTime": now_ms()}
+    found: dict[str, Any] = {"exportTime": wall_ms()}
     if not only_groups or only_topics:
         found["topicConfigTable"] = all_topics
     if not only_topics:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 from pocketmq.client import ClientError
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.text import fastjson
 
@@ -49,10 +49,11 @@ class Given:
     """The options of one call, by their long names."""
 
     def __init__(
-        self, command: str, rows: Sequence[OptionRow], values: Mapping[str, Any], namesrv_addr: str
+        self, command: str, rows: Sequence[OptionRow], values: Mapping[str, Any], client: Mapping[str, Any]
     ) -> None:
         self.command = command
-        self.namesrv_addr = namesrv_addr
+        self.client = client
+        """How to reach the cluster: keywords of any class of `pocketmq.client`."""
         self._rows = {row.name: row for row in rows}
         self._values = values
 
@@ -127,7 +128,7 @@ class Given:
 def parse_time_ms(text: str) -> int:
     """A time a user wrote; `ClientError` for what is none."""
     if text == "now":
-        return now_ms()
+        return wall_ms()
     try:
         return int(text)
     except ValueError:

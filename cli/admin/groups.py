@@ -8,7 +8,7 @@ from click import echo
 from pocketmq.client import AdminClient, ClientError, SubscriptionGroupConfig
 from pocketmq.client.admin.calls import one_address
 from pocketmq.client.admin.topics import parse_attributes
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.clock import wall_ms
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
@@ -143,7 +143,7 @@ async def consumer_status(admin: AdminClient, given: Given) -> None:
         return
     layout = "%-10s %-40s %-20s %s"
     echo(row(layout, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile"))
-    folder = Path(str(now_ms()))
+    folder = Path(str(wall_ms()))
     infos: dict[str, ConsumerRunningInfo] = {}
     for one in sorted(found.connection_set, key=lambda one: one.client_id or ""):
         member = one.client_id or ""
@@ -175,7 +175,7 @@ def _show_analysis(infos: dict[str, ConsumerRunningInfo]) -> None:
 def _has_one_subscription(infos: dict[str, ConsumerRunningInfo]) -> bool:
     first = next(iter(infos.values()))
     started_ms = int(first.properties.get("PROP_CONSUMER_START_TIMESTAMP") or 0)
-    if not _is_push(first) or now_ms() - started_ms <= SETTLED_MS:
+    if not _is_push(first) or wall_ms() - started_ms <= SETTLED_MS:
         return True
     wanted = [{(one.topic, one.sub_string) for one in info.subscription_set} for info in infos.values()]
     return all(one == wanted[0] for one in wanted)
@@ -194,11 +194,11 @@ def _stuck_queues(client_id: str, info: ConsumerRunningInfo) -> list[str]:
     for queue, state in sorted(info.mq_table.items()):
         place = f"{client_id} {queue_text(queue)}"
         if not is_orderly:
-            quiet_ms = now_ms() - state.last_consume_timestamp
+            quiet_ms = wall_ms() - state.last_consume_timestamp
             if quiet_ms > BLOCKED_MS and state.cached_msg_count > 0:
                 lines.append(f"{place} can't consume for a while, maybe blocked, {quiet_ms}ms")
         elif not state.locked:
-            lines.append(f"{place} can't lock for a while, {now_ms() - state.last_lock_timestamp}ms")
+            lines.append(f"{place} can't lock for a while, {wall_ms() - state.last_lock_timestamp}ms")
         elif state.droped and state.try_unlock_times > 0:
             lines.append(f"{place} unlock {state.try_unlock_times} times, still failed")
     return lines

@@ -20,9 +20,9 @@ from pocketmq.client import (
 )
 from pocketmq.client.admin.calls import one_address
 from pocketmq.client.admin.messages import BY_KEY, BY_TAG, LONG_MAX, MAX_COUNT, UNIQUE_KEY_COUNT
+from pocketmq.client.clock import wall_ms
 from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.hooks.trace_views import TraceView
-from pocketmq.client.instance.instance import now_ms
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
 from pocketmq.protocol.errors import BodyError
@@ -97,7 +97,7 @@ async def query_msg_by_unique_key(admin: AdminClient, given: Given) -> None:
     if group is not None and client_id is not None:
         await _push(admin, group, client_id, topic, message_id)
         return
-    begin_ms, end_ms = now_ms() - AROUND_MS, now_ms() + AROUND_MS
+    begin_ms, end_ms = wall_ms() - AROUND_MS, wall_ms() + AROUND_MS
     if given.text("startTime") and given.text("endTime"):
         begin_ms, end_ms = given.number("startTime", 0), given.number("endTime", LONG_MAX)
     found = await admin.messages_by_unique_key(
@@ -152,10 +152,7 @@ async def send_message(admin: AdminClient, given: Given) -> None:
     queue_id = given.number("qid", -1)
     queue = MessageQueue(topic, broker_name, queue_id) if broker_name is not None and queue_id >= 0 else None
     is_traced = given.truth("msgTraceEnable")
-    servers = admin.settings.namesrv_addr
-    async with Producer(
-        str(now_ms()), namesrv_addr=servers, enable_trace=is_traced, hooks=admin.hooks
-    ) as producer:
+    async with Producer(str(wall_ms()), **given.client, enable_trace=is_traced) as producer:
         result = await producer.send(
             topic,
             given.needed("body").encode(),

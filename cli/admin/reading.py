@@ -7,19 +7,13 @@ from typing import Final
 from click import echo
 from pocketmq.client import AdminClient, ClientError, MessageExt, MessageQueue
 from pocketmq.client.admin.calls import TOOLS_GROUP
-from pocketmq.client.instance.instance import now_ms
-from pocketmq.client.pulling.pull_api import FOUND, NO_MATCHED_MSG, NO_NEW_MSG, OFFSET_ILLEGAL
+from pocketmq.client.clock import wall_ms
+from pocketmq.client.values.results import PullStatus
 
 from .given import Given
 from .messages import charset_of
 from .texts import message_text, queue_text, row
 
-STATUS: Final = {
-    FOUND: "FOUND",
-    NO_NEW_MSG: "NO_NEW_MSG",
-    NO_MATCHED_MSG: "NO_MATCHED_MSG",
-    OFFSET_ILLEGAL: "OFFSET_ILLEGAL",
-}
 UTF_8: Final = "utf-8"
 CONSUME_COUNT: Final = 128
 PULL_MAX: Final = 32
@@ -35,10 +29,10 @@ async def print_msg(admin: AdminClient, given: Given) -> None:
         begin, end = await _span(admin, given, queue)
         echo(f"minOffset={begin}, maxOffset={end}, {queue_text(queue)}")
         async for result in admin.read(queue, begin, end, tags=tags):
-            place = f"status={STATUS[result.code]}, offset={result.next_offset}"
-            if result.code == FOUND:
+            place = f"status={result.status.value}, offset={result.next_offset}"
+            if result.status is PullStatus.FOUND:
                 _show(result.messages, charset, shows_body=shows_body)
-            elif result.code == NO_MATCHED_MSG:
+            elif result.status is PullStatus.NO_MATCHED_MSG:
                 echo(f"{queue_text(queue)} no matched msg. {place}")
             else:
                 echo(f"{queue_text(queue)} print msg finished. {place}")
@@ -53,7 +47,7 @@ async def print_msg_by_queue(admin: AdminClient, given: Given) -> None:
     begin, end = await _span(admin, given, queue)
     counts: Counter[str] = Counter()
     async for result in admin.read(queue, begin, end, tags=given.text("subExpression") or "*"):
-        if result.code != FOUND:
+        if result.status is not PullStatus.FOUND:
             break
         counts.update(one.tags for one in result.messages if one.tags.strip())
         if given.truth("print msg"):
@@ -116,9 +110,9 @@ async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[
 def _times(given: Given) -> tuple[int, int]:
     """Begin and end in epoch ms, 0 where not given."""
     begin_ms, end_ms = given.time_ms("beginTimestamp", 0), given.time_ms("endTimestamp", 0)
-    if begin_ms > now_ms():
+    if begin_ms > wall_ms():
         raise ClientError("Please set the beginTimestamp before now!")
-    if end_ms > now_ms():
+    if end_ms > wall_ms():
         raise ClientError("Please set the endTimestamp before now!")
     if end_ms and begin_ms > end_ms:
         raise ClientError(
@@ -157,11 +151,11 @@ async def _consume(admin: AdminClient, group: str, queue: MessageQueue, begin: i
         count = min(PULL_MAX, end - offset + 1)
         result = await admin.pull(queue, offset, max_count=count, group=group)
         offset = result.next_offset
-        place = f"status={STATUS[result.code]}, offset={offset}"
-        if result.code == FOUND:
+        place = f"status={result.status.value}, offset={offset}"
+        if result.status is PullStatus.FOUND:
             echo("Consume ok")
             _show(result.messages, UTF_8, shows_body=True)
-        elif result.code == NO_MATCHED_MSG:
+        elif result.status is PullStatus.NO_MATCHED_MSG:
             echo(f"{queue_text(queue)} no matched msg. {place}")
         else:
             echo(f"{queue_text(queue)} print msg finished. {place}")

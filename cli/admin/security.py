@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from click import echo
 from pocketmq.client import AdminClient, ClientError
 from pocketmq.client.admin.security import acl_of
-from pocketmq.protocol.bodies.broker import AclInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, UserInfo
 
 from .given import Given
 from .texts import row

@@ -10,7 +10,7 @@ from typing import Final
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, Producer
-from pocketmq.client.instance.instance import now_ms
+from pocketmq.client.clock import wall_ms
 
 from .given import Given
 from .messages import send_result_text
@@ -28,7 +28,7 @@ TLOG_ZONE: Final = timedelta(hours=8)
 
 async def send_msg_status(admin: AdminClient, given: Given) -> None:
     topic, size = given.needed("brokerName"), _size(given, "messageSize")
-    async with _producer(admin, "PID_SMSC") as producer:
+    async with _producer(given, "PID_SMSC") as producer:
         await producer.send(topic, _body(WARM_BYTES))
         for _ in range(given.number("count", 50)):
             began = time.perf_counter()
@@ -40,7 +40,7 @@ async def check_msg_send_rt(admin: AdminClient, given: Given) -> None:
     topic, amount, size = given.needed("topic"), given.number("amount", AMOUNT), _size(given, "size")
     echo(row("%-32s  %-4s  %-20s    %s", "#Broker Name", "#QID", "#Send Result", "#RT"))
     elapsed = 0
-    async with _producer(admin, str(now_ms())) as producer:
+    async with _producer(given, str(wall_ms())) as producer:
         queues = [queue for queue in await admin.queues(topic) if queue.broker_name]
         for number in range(amount):
             queue = queues[number % len(queues)]
@@ -60,7 +60,7 @@ async def cluster_rt(admin: AdminClient, given: Given) -> None:
     """Again and again, until interrupted."""
     amount, size = given.number("amount", AMOUNT), _size(given, "size")
     as_log, room = given.truth("print log"), given.text("machine room") or "noname"
-    async with _producer(admin, str(now_ms())) as producer:
+    async with _producer(given, str(wall_ms())) as producer:
         while True:
             info = await admin.cluster_info()
             table = info.cluster_addr_table or {}
@@ -85,8 +85,8 @@ async def cluster_rt(admin: AdminClient, given: Given) -> None:
 # -- parts
 
 
-def _producer(admin: AdminClient, group: str) -> Producer:
-    return Producer(group, namesrv_addr=admin.settings.namesrv_addr, hooks=admin.hooks)
+def _producer(given: Given, group: str) -> Producer:
+    return Producer(group, **given.client)
 
 
 async def _round_trips(producer: Producer, topic: str, amount: int, size: int) -> tuple[float, int, int]:

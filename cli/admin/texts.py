@@ -3,7 +3,7 @@
 Only for people to read, and for scripts written for mqadmin.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -12,8 +12,8 @@ from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo, PopProces
 from pocketmq.protocol.bodies.group_config import GroupRetryPolicy
 from pocketmq.protocol.bodies.offsets import ConsumeQueueData
 from pocketmq.protocol.message import flags
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import TRANSACTION_ID
-from pocketmq.protocol.message.tags import java_hash
 
 PROPERTY_BUCKETS: Final = 128
 """The size of the hash table official clients decode properties into."""
@@ -41,22 +41,9 @@ def java(value: object) -> str:
     return str(value)
 
 
-def hashed(keys: Iterable[str], buckets: int) -> list[str]:
-    """Text keys in the order in which a Java HashMap of so many buckets holds them."""
-
-    def bucket(key: str) -> int:
-        code = java_hash(key) & 0xFFFFFFFF
-        return (code ^ code >> 16) & buckets - 1
-
-    return sorted(keys, key=bucket)
-
-
 def properties_text(properties: Mapping[str, str]) -> str:
     """The properties of a message."""
-    buckets = PROPERTY_BUCKETS
-    while len(properties) > buckets * 3 // 4:
-        buckets *= 2
-    return java({key: properties[key] for key in hashed(properties, buckets)})
+    return java({key: properties[key] for key in hash_map_order(properties, PROPERTY_BUCKETS)})
 
 
 def time_text(timestamp_ms: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError
-from pocketmq.client.connections.name_servers import MASTER_ID
+from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.text import fastjson
 
 from .given import Given

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from ..options import namesrv_option, run_command
+from ..options import client_options, run_command
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 
 PERCENTILES: Final = (50, 90, 99, 99.9)
@@ -76,7 +76,7 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
 @click.option("--follow", is_flag=True, help="consumer: go on for --duration, not to the end of the backlog.")
 @click.option("-g", "--group", default="", help="The consumer group.  [default: a new one]")
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
-@namesrv_option
+@client_options
 def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
     """Measure the messages a second and the latencies of a broker.
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from pocketmq.client import (
@@ -38,7 +38,7 @@ STAMP_BYTES: Final = 8
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The options. `rate` is messages per second over all tasks, 0 for as many as go; `batch` messages a send."""
 
-    namesrv_addr: str
+    client: dict[str, Any]
     topic: str
     body_bytes: int
     tasks: int
@@ -113,7 +113,7 @@ def resident_bytes() -> int:
 
 async def produce(plan: Plan, progress: Progress) -> Measured:
     """Send for `seconds` after the warm-up; latency from the call to the answer."""
-    async with Producer("pocketmq-bench", namesrv_addr=plan.namesrv_addr) as producer:
+    async with Producer("pocketmq-bench", **plan.client) as producer:
         await ensure_topic(producer, plan.topic)
         if plan.warm_up:
             await _Load(producer, plan, Progress()).run(plan.warm_up)
@@ -250,7 +250,7 @@ class _Load:
 
 async def consume(plan: Plan, progress: Progress) -> Measured:
     """Read the topic from its beginning as a new group: what is there, or with `follow` for `seconds`."""
-    async with PullConsumer("pocketmq-bench", namesrv_addr=plan.namesrv_addr) as reader:
+    async with PullConsumer("pocketmq-bench", **plan.client) as reader:
         queues = await reader.queues(plan.topic)
         backlog = 0
         for queue in queues:
@@ -290,7 +290,7 @@ def _consumer(plan: Plan, listener: Callable[[MessageExt], Awaitable[None]]) -> 
     return PushConsumer(
         plan.group or _new_group(),
         listener,
-        namesrv_addr=plan.namesrv_addr,
+        **plan.client,
         subscription={plan.topic: "*"},
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     )
@@ -313,7 +313,7 @@ async def end_to_end(plan: Plan, progress: Progress) -> Measured:
                 everything.set()
 
     plan = msgspec.structs.replace(plan, group=plan.group or _new_group())
-    async with Producer("pocketmq-bench", namesrv_addr=plan.namesrv_addr) as producer:
+    async with Producer("pocketmq-bench", **plan.client) as producer:
         await ensure_topic(producer, plan.topic)
         consumer = _consumer(plan, listener)
         consumer.suspend()
@@ -339,7 +339,7 @@ async def end_to_end(plan: Plan, progress: Progress) -> Measured:
 
 async def _skip_history(plan: Plan) -> None:
     """Let a group that has joined, but not read yet, begin at the end: a new one would read a young topic whole."""
-    async with PullConsumer(plan.group, namesrv_addr=plan.namesrv_addr) as reader:
+    async with PullConsumer(plan.group, **plan.client) as reader:
         for queue in await reader.queues(plan.topic):
             await reader.commit(queue, await reader.max_offset(queue))
 

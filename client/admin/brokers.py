@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pocketmq.protocol.bodies.broker import BrokerStatsData, EpochEntryCache, HARuntimeInfo
+from pocketmq.protocol.bodies.broker import BrokerStatsData
+from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import (
@@ -41,7 +42,7 @@ from pocketmq.protocol.requests.topic import (
 from pocketmq.protocol.text import fastjson
 
 from ..connections.connection import Connection
-from ..connections.name_servers import MASTER_ID
+from ..connections.route import MASTER_ID
 from ..errors import ClientError
 from .calls import properties_body, read_properties
 from .offsets import AdminOffsets

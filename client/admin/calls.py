@@ -16,7 +16,7 @@ from pocketmq.protocol.text.java_properties import decode_text, parse_properties
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.schema import Reply, Request
 
-from ..connections.name_servers import MASTER_ID
+from ..connections.route import MASTER_ID
 from ..errors import ClientClosed, ClientError, NotReachable, RouteNotFound
 from ..hooks.rpc_hooks import RPCHook
 from ..instance.instance import ClientInstance

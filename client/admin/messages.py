@@ -10,30 +10,30 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client import ConsumeType, tag_subscription
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
 from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
-from pocketmq.protocol.bodies.subscription import tag_subscription
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import decode_unique_id
-from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
-from pocketmq.protocol.requests.transaction import ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..connections.name_servers import MASTER_ID
+from ..clock import wall_ms
+from ..connections.route import MASTER_ID
 from ..errors import ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_views import TraceView, trace_views
-from ..instance.instance import now_ms
 from ..producing.producer import Producer
-from ..producing.sender import SendResult
-from ..pulling.pull_api import PullApi, PullResult
-from ..settings.client_settings import ClientSettings, ProducerSettings
+from ..pulling.pull_api import PullApi
+from ..settings.client_settings import ClientSettings
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt, decode_messages
+from ..values.results import PullResult, PullStatus, SendResult
 from .brokers import AdminBrokers
 from .calls import TOOLS_GROUP, one_address
 
@@ -83,7 +83,7 @@ class AdminMessages(AdminBrokers):
         if stored is not None:
             return stored
         try:
-            made_ms = decode_unique_id(message_id, now_ms()).created_ms
+            made_ms = decode_unique_id(message_id, wall_ms()).created_ms
         except BodyError as error:
             raise MessageNotFound(f"{message_id} is no message id: {error}") from error
         found = await self.messages_by_unique_key(topic, message_id, begin_ms=made_ms - 3 * DAY_MS)
@@ -164,7 +164,7 @@ class AdminMessages(AdminBrokers):
         return await PullApi(self._running, group).pull(
             queue,
             offset,
-            subscription=tag_subscription(queue.topic, tags, sub_version=now_ms()),
+            subscription=tag_subscription(queue.topic, tags, sub_version=wall_ms()),
             sends_expression=True,
             sys_flag=flags.PULL_SUBSCRIPTION,
             max_count=max_count,
@@ -182,7 +182,7 @@ class AdminMessages(AdminBrokers):
         while offset < end:
             result = await self.pull(queue, offset, tags=tags, max_count=max_count)
             yield result
-            if result.code in (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED):
+            if result.status in (PullStatus.NO_NEW_MSG, PullStatus.OFFSET_ILLEGAL):
                 return
             offset = result.next_offset
 
@@ -211,7 +211,7 @@ class AdminMessages(AdminBrokers):
         with -s); errors as `Producer.send`."""
         message = await self.message(topic, message_id)
         shared = {name: getattr(self.settings, name) for name in ClientSettings.__struct_fields__}
-        own = {"instance_name": str(now_ms()), "unit_name": unit_name or self.settings.unit_name}
+        own = {"instance_name": str(wall_ms()), "unit_name": unit_name or self.settings.unit_name}
         settings = ProducerSettings(**shared | own)
         async with Producer(RESEND_GROUP, settings=settings, hooks=self.hooks) as producer:
             sender = producer._ready

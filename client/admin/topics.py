@@ -42,7 +42,7 @@ from pocketmq.protocol.requests.topic import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..connections.name_servers import MASTER_ID
+from ..connections.route import MASTER_ID
 from ..errors import ClientError, RequestRefused
 from ..settings.allocation import AllocateMessageQueueAveragely
 from .calls import AdminCalls

@@ -1,8 +1,9 @@
-"""pocketmq.client.connections
+"""pocketmq.client.connections: connections to name servers and brokers, and the routes that name servers answer with.
 
-address_server.py  Name servers by way of an address server
-connection.py      One connection of a client to a name server or broker
-name_servers.py    Which broker has which queues of a topic, as a name server tells
-pool.py            One connection for each address, opened when first needed and opened again whe
-tls.py             TLS towards name servers and brokers
+connection.py      One connection: requests out, replies in, the broker's requests in
+pool.py            One connection for each address
+tls.py             TLS settings of a connection
+route.py           The route of a topic: its brokers and queues
+name_servers.py    Asks the name servers for routes
+address_server.py  Asks an HTTP page for the name servers
 """

@@ -9,11 +9,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-import msgspec
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.errors import BodyError, ProtocolError
-from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
-from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
@@ -26,9 +23,9 @@ from ..errors import (
     UnreadableReply,
 )
 from ..settings.client_settings import name_servers
-from .pool import Connections
+from .pool import ConnectionPool
+from .route import Route
 
-MASTER_ID: Final = 0
 API_TIMEOUT_SECONDS: Final = 3.0
 NO_NAME_SERVER: Final = "no name server: give namesrv_addr or set NAMESRV_ADDR"
 MAX_QUEUES: Final = 65536
@@ -37,82 +34,12 @@ MAX_QUEUES: Final = 65536
 ReadT = TypeVar("ReadT")
 
 
-class Route:
-    """One topic's brokers and queues at one moment."""
-
-    def __init__(self, topic: str, data: TopicRouteData) -> None:
-        self.topic = topic
-        self.data = msgspec.structs.replace(
-            data,
-            queue_datas=sorted(data.queue_datas, key=lambda one: one.broker_name or ""),
-            broker_datas=sorted(data.broker_datas, key=lambda one: one.broker_name or ""),
-        )
-        self.addresses = {
-            broker.broker_name: broker.broker_addrs
-            for broker in self.data.broker_datas
-            if broker.broker_name and broker.broker_addrs
-        }
-        """Broker name to its addresses by id; 0 is the master."""
-        self.queues = tuple(self._writable())
-        """Queues a producer may use (official TopicPublishInfo)."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Route) and self.data == other.data
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def is_ordered(self) -> bool:
-        """The name server holds an order configuration for the topic."""
-        return bool(self.data.order_topic_conf)
-
-    def master(self, broker_name: str) -> str:
-        """`host:port` of a broker's master; `RouteNotFound` where it has none now."""
-        address = self.addresses.get(broker_name, {}).get(MASTER_ID)
-        if address is None:
-            raise RouteNotFound(f"no master of broker {broker_name} for topic {self.topic}")
-        return address
-
-    def write_queues(self) -> list[MessageQueue]:
-        """Queues a producer may use, sorted by broker name."""
-        return list(self.queues)
-
-    def read_queues(self) -> list[MessageQueue]:
-        """Queues a consumer reads, sorted by broker name; also of a broker without a master."""
-        return [
-            MessageQueue(self.topic, queues.broker_name or "", queue_id)
-            for queues in self.data.queue_datas
-            if queues.perm & PERM_READ
-            for queue_id in range(queues.read_queue_nums)
-        ]
-
-    def for_new_topic(self, topic: str, queue_nums: int) -> "Route":
-        """This template's route as the route of a topic that a send is about to make."""
-        capped = []
-        for queues in self.data.queue_datas:
-            nums = min(queue_nums, queues.read_queue_nums)
-            capped.append(msgspec.structs.replace(queues, read_queue_nums=nums, write_queue_nums=nums))
-        return Route(topic, msgspec.structs.replace(self.data, queue_datas=capped))
-
-    def _writable(self) -> list[MessageQueue]:
-        if self.data.order_topic_conf:
-            return _ordered_queues(self.topic, self.data.order_topic_conf)
-        return [
-            MessageQueue(self.topic, queues.broker_name, queue_id)
-            for queues in self.data.queue_datas
-            if queues.broker_name
-            and queues.perm & PERM_WRITE
-            and MASTER_ID in self.addresses.get(queues.broker_name, {})
-            for queue_id in range(queues.write_queue_nums)
-        ]
-
-
-class Routes:
+class NameServers:
     """Asks the name servers. Keeps nothing but which of them answers."""
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ConnectionPool,
         namesrv_addr: str | None = None,
         *,
         timeout_seconds: float = API_TIMEOUT_SECONDS,
@@ -176,13 +103,3 @@ def _read_route(body: bytes) -> TopicRouteData:
         if max(queues.read_queue_nums, queues.write_queue_nums) > MAX_QUEUES:
             raise BodyError(f"a route with {queues.read_queue_nums} queues of {queues.broker_name}")
     return data
-
-
-def _ordered_queues(topic: str, configuration: str) -> list[MessageQueue]:
-    """`broker-a:4;broker-b:4`: the first queues of each broker, whatever its route says."""
-    queues = []
-    for part in configuration.split(";"):
-        broker_name, _, count = part.partition(":")
-        if broker_name and count.strip().isdigit():
-            queues += [MessageQueue(topic, broker_name, queue_id) for queue_id in range(int(count))]
-    return queues

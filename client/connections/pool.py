@@ -25,7 +25,7 @@ from .connection import (
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
-class Connections:
+class ConnectionPool:
     """The connections of one client instance. `close` ends them all.
 
     `on_open` is told the address of each connection that was made, also of one that replaces another.

@@ -17,12 +17,12 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..hooks.consume_hooks import ConsumeHooks
-from ..offsets.offset_stores import OffsetStore
+from ..offsets.offset_store import OffsetStore
 from ..push.pop_queues import PopQueue
 from ..push.pop_settlement import PopSettlement, is_pop_timeout
-from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import PushConsumerSettings
+from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
+from ..settings.consumer_settings import PushConsumerSettings
+from ..tasks import until_ended
 from ..values.listener_returns import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -32,7 +32,7 @@ from ..values.listener_returns import (
 )
 from ..values.message import MessageExt
 from .concurrent_results import LOCAL_RETRY_DELAY_MS, batches, settle, to_send_back
-from .listeners import ListenerCall, RetryLater, failure_of, until_ended
+from .listeners import ListenerCall, RetryLater, failure_of
 
 if TYPE_CHECKING:
     from .statistics import ConsumerStatistics
@@ -42,7 +42,7 @@ _log = logging.getLogger("pocketmq.client")
 TURNS_AT_ONCE: Final = 256
 """A worker whose listener never waits lets others run after so many batches."""
 
-_Batch = tuple[Sequence[MessageExt], MessageQueue, Queue | PopQueue]
+_Batch = tuple[Sequence[MessageExt], MessageQueue, ProcessQueue | PopQueue]
 
 
 class DeliveryOwner(Protocol):
@@ -78,7 +78,9 @@ class ConcurrentDelivery:
         self._retries: set[asyncio.TimerHandle] = set()
         self._stopped = False
 
-    def submit(self, messages: Sequence[MessageExt], queue: MessageQueue, state: Queue | PopQueue) -> None:
+    def submit(
+        self, messages: Sequence[MessageExt], queue: MessageQueue, state: ProcessQueue | PopQueue
+    ) -> None:
         """Hand over pulled or popped messages."""
         size = self._owner.settings.consume_message_batch_max_size
         self._waiting.extend([(batch, queue, state) for batch in batches(messages, size)])
@@ -104,7 +106,7 @@ class ConcurrentDelivery:
             worker.cancel()
         self._call.close()
 
-    async def clean_expired(self, queues: Sequence[Queue]) -> None:
+    async def clean_expired(self, queues: Sequence[ProcessQueue]) -> None:
         """Send back messages whose listener was called longer ago than `consume_timeout`."""
         for state in queues:
             for _ in range(EXPIRED_AT_MOST):
@@ -165,7 +167,7 @@ class ConcurrentDelivery:
                 await asyncio.sleep(0)
 
     async def _consume(
-        self, messages: Sequence[MessageExt], queue: MessageQueue, state: Queue | PopQueue
+        self, messages: Sequence[MessageExt], queue: MessageQueue, state: ProcessQueue | PopQueue
     ) -> None:
         owner = self._owner
         owner.for_listener(messages)
@@ -207,7 +209,7 @@ class ConcurrentDelivery:
         self,
         messages: Sequence[MessageExt],
         queue: MessageQueue,
-        state: Queue,
+        state: ProcessQueue,
         status: ConsumeConcurrentlyStatus,
         context: ConsumeConcurrentlyContext,
     ) -> None:
@@ -227,7 +229,7 @@ class ConcurrentDelivery:
         if offset >= 0 and not state.dropped:
             owner.offsets.update(queue, offset, increase_only=True)
 
-    def _retry_here(self, messages: list[MessageExt], queue: MessageQueue, state: Queue) -> None:
+    def _retry_here(self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue) -> None:
         def again() -> None:
             self._retries.discard(timer)
             self._waiting.append((messages, queue, state))

@@ -14,8 +14,9 @@ from typing import Final
 
 from pocketmq.protocol.bodies.client import MessageModel
 
-from ..rebalancing.process_queue import MessageT, ProcessQueue
+from ..rebalancing.process_queue import ProcessQueue
 from ..values.listener_returns import ACK_ALL, ConsumeConcurrentlyStatus
+from ..values.message import MessageExt
 
 LOCAL_RETRY_DELAY_MS: Final = 5_000
 SEND_BACK_TIMEOUT_MS: Final = 5_000
@@ -36,13 +37,13 @@ def first_failed(status: ConsumeConcurrentlyStatus, ack_index: int, size: int) -
 
 
 def to_send_back(
-    queue: ProcessQueue[MessageT],
-    messages: Sequence[MessageT],
+    queue: ProcessQueue,
+    messages: Sequence[MessageExt],
     status: ConsumeConcurrentlyStatus,
     *,
     ack_index: int = ACK_ALL,
     message_model: MessageModel = MessageModel.CLUSTERING,
-) -> list[MessageT]:
+) -> list[MessageExt]:
     """The messages to send back to the broker. A broadcasting consumer sends none back: what failed is lost."""
     failed = first_failed(status, ack_index, len(messages))
     if failed == len(messages) or message_model is MessageModel.BROADCASTING:
@@ -50,9 +51,7 @@ def to_send_back(
     return [message for message in messages[failed:] if message in queue]
 
 
-def settle(
-    queue: ProcessQueue[MessageT], messages: Sequence[MessageT], not_sent: Sequence[MessageT] = ()
-) -> int:
+def settle(queue: ProcessQueue, messages: Sequence[MessageExt], not_sent: Sequence[MessageExt] = ()) -> int:
     """Finish a batch but for the messages that could not be sent back, whose tries are counted.
 
     The offset to store, which may only raise the stored one; -1 for none.
@@ -65,7 +64,7 @@ def settle(
     return queue.remove([message for message in messages if message.queue_offset not in kept])
 
 
-def batches(messages: Sequence[MessageT], batch_size: int) -> list[Sequence[MessageT]]:
+def batches(messages: Sequence[MessageExt], batch_size: int) -> list[Sequence[MessageExt]]:
     """Pulled messages cut into what one listener call gets (consume_message_batch_max_size)."""
     if len(messages) <= batch_size:
         return [messages]

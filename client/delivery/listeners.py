@@ -14,9 +14,9 @@ import contextvars
 import functools
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any
 
 from ..errors import ClientError
 from ..hooks.callbacks import is_coroutine_function
@@ -25,7 +25,6 @@ from ..values.message import MessageExt
 
 _log = logging.getLogger("pocketmq.client")
 
-STUBBORN_SECONDS: Final = 3.0
 Listener = Callable[..., Any]
 """Takes a MessageExt (batch_listener: a list of them) and, if it wants, the context as second argument."""
 Context = ConsumeConcurrentlyContext | ConsumeOrderlyContext
@@ -93,16 +92,6 @@ def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
     failure = ClientError("the listener waited for something that was cancelled")
     failure.__cause__ = raised
     return failure
-
-
-async def until_ended(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Return when these cancelled tasks have ended. A listener that does not let itself be cancelled is left behind
-    after `STUBBORN_SECONDS`: it must not keep its consumer from leaving."""
-    if not tasks:
-        return
-    _, stubborn = await asyncio.wait(tasks, timeout=STUBBORN_SECONDS)
-    for task in stubborn:
-        _log.error("%s does not end although it was cancelled", task.get_name())
 
 
 def _accepts_two(listener: Listener) -> bool:

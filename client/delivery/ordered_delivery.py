@@ -16,9 +16,10 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..hooks.consume_hooks import ConsumeHooks
-from ..offsets.offset_stores import OffsetStore
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import PushConsumerSettings
+from ..offsets.offset_store import OffsetStore
+from ..rebalancing.process_queue import ProcessQueue
+from ..settings.consumer_settings import PushConsumerSettings
+from ..tasks import until_ended
 from ..values.listener_returns import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
@@ -27,7 +28,7 @@ from ..values.listener_returns import (
     return_type,
 )
 from ..values.message import MessageExt
-from .listeners import ListenerCall, SuspendQueue, failure_of, until_ended
+from .listeners import ListenerCall, SuspendQueue, failure_of
 from .ordered_results import (
     LOCK_RETRY_DELAY_MS,
     LOCKED_RESUME_DELAY_MS,
@@ -85,10 +86,12 @@ class OrderedDelivery:
         self._tasks: set[asyncio.Task[None]] = set()
         self._queue_locks: dict[MessageQueue, asyncio.Lock] = {}
         # A queue that comes back while its last listener still runs has a new state: this keeps the two apart.
-        self._consume_locks: weakref.WeakKeyDictionary[Queue, asyncio.Lock] = weakref.WeakKeyDictionary()
+        self._consume_locks: weakref.WeakKeyDictionary[ProcessQueue, asyncio.Lock] = (
+            weakref.WeakKeyDictionary()
+        )
         self._stopped = False
 
-    def submit(self, queue: MessageQueue, state: Queue) -> None:
+    def submit(self, queue: MessageQueue, state: ProcessQueue) -> None:
         """The queue has messages and no task: give it one."""
         if self._stopped:
             return
@@ -96,7 +99,7 @@ class OrderedDelivery:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
-    def consume_lock(self, state: Queue) -> asyncio.Lock:
+    def consume_lock(self, state: ProcessQueue) -> asyncio.Lock:
         """Held while the listener works on the queue's messages."""
         lock = self._consume_locks.get(state)
         if lock is None:
@@ -132,7 +135,7 @@ class OrderedDelivery:
 
     # -- one queue
 
-    async def _run(self, queue: MessageQueue, state: Queue) -> None:
+    async def _run(self, queue: MessageQueue, state: ProcessQueue) -> None:
         queue_lock = self._queue_locks.setdefault(queue, asyncio.Lock())
         while not self._stopped:
             async with queue_lock, self._slots:
@@ -147,7 +150,7 @@ class OrderedDelivery:
                 delay_ms = LOCKED_RESUME_DELAY_MS if locked else NOT_LOCKED_RESUME_DELAY_MS
                 await asyncio.sleep(delay_ms / 1000)
 
-    async def _slice(self, queue: MessageQueue, state: Queue) -> _Pause | None:
+    async def _slice(self, queue: MessageQueue, state: ProcessQueue) -> _Pause | None:
         """Consume until nothing is left (None) or something asks for a pause."""
         owner = self._owner
         if state.dropped:
@@ -170,7 +173,9 @@ class OrderedDelivery:
                 return _Pause(pause_ms)
         return None
 
-    async def _consume(self, messages: list[MessageExt], queue: MessageQueue, state: Queue) -> int | None:
+    async def _consume(
+        self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue
+    ) -> int | None:
         """Call the listener and act on its result: the pause in ms, None to go on."""
         owner = self._owner
         owner.for_listener(messages)
@@ -206,7 +211,7 @@ class OrderedDelivery:
         self,
         messages: list[MessageExt],
         queue: MessageQueue,
-        state: Queue,
+        state: ProcessQueue,
         status: ConsumeOrderlyStatus,
         context: ConsumeOrderlyContext,
     ) -> int | None:

@@ -23,14 +23,13 @@ from typing import Final
 
 import msgspec
 
-from ..rebalancing.process_queue import MessageT, ProcessQueue
+from ..rebalancing.process_queue import ProcessQueue
 from ..values.listener_returns import ConsumeOrderlyStatus
+from ..values.message import MessageExt
 from .concurrent_results import UNLIMITED
 
 MAX_TIME_CONSUME_CONTINUOUSLY_MS: Final = 60_000
 """A queue gives way to others after this long."""
-LOCK_TIMEOUT_MS: Final = 1_000
-FIRST_LOCK_ALL_DELAY_MS: Final = 1_000
 LOCK_RETRY_DELAY_MS: Final = 100
 """No lock at the start of a task: ask the broker for it after this time; LOST_LOCK_DELAY_MS in the middle of one."""
 LOST_LOCK_DELAY_MS: Final = 10
@@ -55,19 +54,19 @@ def max_reconsume_times(setting: int) -> int:
     return _NO_LIMIT if setting == UNLIMITED else setting
 
 
-def exhausted(messages: Sequence[MessageT], max_times: int) -> list[MessageT]:
+def exhausted(messages: Sequence[MessageExt], max_times: int) -> list[MessageExt]:
     """The messages that used up their tries and have to be sent to the dead letters now."""
     return [message for message in messages if message.reconsume_times >= max_times]
 
 
 def settle(
-    queue: ProcessQueue[MessageT],
-    messages: Sequence[MessageT],
+    queue: ProcessQueue,
+    messages: Sequence[MessageExt],
     status: ConsumeOrderlyStatus,
     *,
     auto_commit: bool = True,
     max_times: int = _NO_LIMIT,
-    not_sent: Sequence[MessageT] = (),
+    not_sent: Sequence[MessageExt] = (),
 ) -> OrderedOutcome:
     """Act on the status of a batch just taken. `not_sent`: those of `exhausted` that could not be sent."""
     if status is ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT:
@@ -89,7 +88,7 @@ def suspend_ms(context_ms: int, setting_ms: int) -> int:
     return min(max(wanted_ms, _MIN_SUSPEND_MS), _MAX_SUSPEND_MS)
 
 
-def _count_tries(messages: Sequence[MessageT], max_times: int, not_sent: Sequence[MessageT]) -> bool:
+def _count_tries(messages: Sequence[MessageExt], max_times: int, not_sent: Sequence[MessageExt]) -> bool:
     """Count a try of each message that is not done with; whether there are any."""
     stuck = {message.queue_offset for message in not_sent}
     pauses = False

@@ -3,28 +3,26 @@
     async with Producer("orders", hooks=[AclClientRPCHook("user", "secret")]) as producer: ...
     hook = AclClientRPCHook.from_yaml("tools.yml")      # accessKey, secretKey and, if need be, securityToken
 
-    Signature = Base64(HMAC-SHA1(secret key, values of all header fields in the order of their names, then the body))
-
-`AccessKey` and `SecurityToken` are header fields too and are covered by it. The same for 4.9 (`aclEnable`) and 5.x
-(`authenticationEnabled`). Secrets appear in no text this module makes. Mirrors `AclClientRPCHook`, `AclSigner`,
+The same for 4.9 (`aclEnable`) and 5.x (`authenticationEnabled`); what is signed is defined in
+`pocketmq.protocol.wire.signatures`. Secrets appear in no text of this module. Mirrors `AclClientRPCHook` and
 `SessionCredentials`.
 """
 
-import base64
-import hashlib
-import hmac
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.signatures import (
+    ACCESS_KEY,
+    SECURITY_TOKEN,
+    SIGNATURE,
+    signature_of,
+    signed_content,
+)
 
 from ..errors import ClientError
 from .rpc_hooks import RPCHook
-
-ACCESS_KEY: Final = "AccessKey"
-SECURITY_TOKEN: Final = "SecurityToken"
-SIGNATURE: Final = "Signature"
 
 
 class AclClientRPCHook(RPCHook):
@@ -35,7 +33,7 @@ class AclClientRPCHook(RPCHook):
             raise ClientError("access control needs an access key and a secret key")
         self.access_key = access_key
         self._security_token = security_token
-        self._keyed = hmac.new(secret_key.encode(), digestmod=hashlib.sha1)
+        self._secret_key = secret_key
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
@@ -56,11 +54,7 @@ class AclClientRPCHook(RPCHook):
 
     def sign(self, fields: dict[str, str], body: Body | None) -> str:
         """The signature of a header and body; an older signature among the fields does not count."""
-        signer = self._keyed.copy()
-        signer.update("".join(fields[name] for name in sorted(fields) if name != SIGNATURE).encode())
-        if body is not None:
-            signer.update(body)
-        return base64.b64encode(signer.digest()).decode()
+        return signature_of(signed_content(fields, body), self._secret_key)
 
 
 def keys_from_yaml(path: str | Path) -> tuple[str, str, str | None]:

@@ -26,7 +26,7 @@ from .callbacks import check_plain
 from .rpc_hooks import RPCHook
 
 if TYPE_CHECKING:
-    from ..producing.sender import SendResult
+    from ..values.results import SendResult
 
 _log = logging.getLogger("pocketmq.client")
 

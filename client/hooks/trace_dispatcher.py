@@ -19,9 +19,11 @@ from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 
+from ..clock import wall_ms
 from ..errors import ClientError
-from ..instance.instance import local_ip, now_ms
-from ..settings.client_settings import AccessChannel, ClientSettings, ProducerSettings
+from ..settings.client_settings import AccessChannel, ClientSettings
+from ..settings.local_address import local_ip
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from .hooks import Hooks
 from .rpc_hooks import RPCHook
@@ -64,7 +66,7 @@ class AsyncTraceDispatcher:
         self._enough: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), now_ms)
+        self._ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), wall_ms)
 
     def attach(self, hooks: Hooks) -> None:
         """Let the hooks of a client tell this trace, behind those of its user."""

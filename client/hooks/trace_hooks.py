@@ -6,7 +6,7 @@ the property TRACE_ON=false. Recalls are traced with `recall_trace_enable`. Mirr
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import properties as names
@@ -15,10 +15,10 @@ from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import Request
 
-from ..instance.instance import now_ms
-from ..producing.send_retry import SendStatus
+from ..clock import wall_ms
 from ..settings.client_settings import AccessChannel
 from ..values.namespaces import without_namespace
+from ..values.results import DEFAULT_REGION, SendStatus
 from .hooks import (
     ConsumeMessageContext,
     ConsumeMessageHook,
@@ -30,8 +30,6 @@ from .hooks import (
 )
 from .rpc_hooks import RPCHook
 from .trace_records import TraceBean, TraceContext, TraceType
-
-DEFAULT_REGION: Final = "DefaultRegion"
 
 Append = Callable[[TraceContext], bool]
 
@@ -60,7 +58,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
         )
         context.trace_context = TraceContext(
             trace_type=TraceType.PUB,
-            timestamp_ms=now_ms(),
+            timestamp_ms=wall_ms(),
             group_name=without_namespace(context.producer_group),
             beans=[bean],
         )
@@ -70,7 +68,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
         if not isinstance(made, TraceContext) or result is None or not result.trace_on:
             return
         bean = made.beans[0]
-        made.cost_ms = now_ms() - made.timestamp_ms
+        made.cost_ms = wall_ms() - made.timestamp_ms
         made.is_success = result.status is SendStatus.SEND_OK
         made.region_id = result.region_id
         bean.msg_id = result.message_id
@@ -82,7 +80,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
     def consume_message_before(self, context: ConsumeMessageContext) -> None:
         before = TraceContext(
             trace_type=TraceType.SUB_BEFORE,
-            timestamp_ms=now_ms(),
+            timestamp_ms=wall_ms(),
             group_name=without_namespace(context.consumer_group),
             request_id=self._new_id(),
         )
@@ -109,7 +107,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
         before = context.trace_context
         if not isinstance(before, TraceContext):
             return
-        ended_ms = now_ms()
+        ended_ms = wall_ms()
         self._append(
             TraceContext(
                 trace_type=TraceType.SUB_AFTER,
@@ -144,7 +142,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
         self._append(
             TraceContext(
                 trace_type=TraceType.END_TRANSACTION,
-                timestamp_ms=now_ms(),
+                timestamp_ms=wall_ms(),
                 region_id=context.properties.get(names.MSG_REGION) or DEFAULT_REGION,
                 group_name=without_namespace(context.producer_group),
                 beans=[bean],
@@ -169,7 +167,7 @@ class RecallTraceHook(RPCHook):
         self._append(
             TraceContext(
                 trace_type=TraceType.RECALL,
-                timestamp_ms=now_ms(),
+                timestamp_ms=wall_ms(),
                 region_id=region,
                 group_name=without_namespace(request.producer_group or ""),
                 is_success=response.code == 0,

@@ -6,7 +6,7 @@ Mirrors `brokerAddrTable` of `MQClientInstance`.
 import logging
 from collections.abc import Iterable, Mapping
 
-from ..connections.name_servers import MASTER_ID, Route
+from ..connections.route import MASTER_ID, Route
 
 _log = logging.getLogger("pocketmq.client")
 

@@ -13,6 +13,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.requests.to_client import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
@@ -21,7 +22,6 @@ from pocketmq.protocol.requests.to_client import (
     PushReplyMessageToClient,
     ResetConsumerClientOffset,
 )
-from pocketmq.protocol.requests.transaction import CheckTransactionState
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import from_fields

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.client")
 
 
-class Facade(ABC):
+class Client(ABC):
     """Use as `async with`, in one event loop; once."""
 
     settings: ClientSettings

@@ -4,7 +4,7 @@ Not the groups themselves: `producing/producer.py`, `push/push_consumer.py`, `pu
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 from pocketmq.protocol.bodies.client import ConsumerData
@@ -13,6 +13,9 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..connections.connection import Connection
 from ..values.message import MessageExt
+
+INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
+"""The group that a consumer sends failed messages with, announced by every client."""
 
 
 class GroupConsumer(Protocol):

@@ -6,20 +6,19 @@ without subscriptions. Mirrors the heartbeat part of `MQClientInstance`.
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, ProducerData
 from pocketmq.protocol.requests.membership import HeartBeat, HeartBeatReply
 
 from ..errors import ClientError
+from .groups import INNER_PRODUCER_GROUP
 
 if TYPE_CHECKING:
     from .instance import ClientInstance
 
 _log = logging.getLogger("pocketmq.client")
-
-INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 
 
 class Heartbeats:

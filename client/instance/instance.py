@@ -9,65 +9,36 @@ import asyncio
 import logging
 import os
 import random
-import socket
-import ssl
-import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, is_retry_topic
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.membership import UnregisterClient
-from pocketmq.protocol.wire.command import JSON
 
+from ..clock import wall_ms
 from ..connections.address_server import FIRST_REFRESH_SECONDS, REFRESH_MS, fetch_name_servers
-from ..connections.name_servers import MASTER_ID, Route, Routes
-from ..connections.pool import Connections
-from ..delivery.listeners import until_ended
+from ..connections.name_servers import NameServers
+from ..connections.pool import ConnectionPool
+from ..connections.route import MASTER_ID, Route
 from ..errors import ClientClosed, ClientError, RouteNotFound
-from ..hooks.rpc_hooks import RPCHook
-from ..settings.client_settings import DEFAULT_INSTANCE_NAME
+from ..settings.local_address import local_ip
+from ..tasks import until_ended
 from .broker_addresses import BrokerAddresses
 from .broker_pushes import BrokerPushes
 from .groups import GroupConsumer, GroupProducer
 from .heartbeats import Heartbeats
+from .instance_config import InstanceConfig
 
 _log = logging.getLogger("pocketmq.client")
 
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 FIRST_PERSIST_SECONDS: Final = 10.0
 UNBALANCED_WAIT_SECONDS: Final = 1.0
-
-
-class InstanceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The shared part of the settings (official ClientConfig). Intervals and timeouts in ms."""
-
-    client_id: str
-    client_ip: str = ""
-    namesrv_addr: str | None = None
-    address_server: str | None = None
-    """Page that tells the name servers where there is no namesrv_addr."""
-    poll_name_server_interval: int = 30_000
-    heartbeat_broker_interval: int = 30_000
-    persist_consumer_offset_interval: int = 5_000
-    mq_client_api_timeout: int = 3_000
-    rebalance_wait_interval: int = 20_000
-    rebalance_min_interval: int = 1_000
-    use_heartbeat_v2: bool = False
-    heartbeat_on_connect: bool = True
-    heartbeats_at_once: int = 1
-    vip_channel: bool = False
-    decode_read_body: bool = True
-    decode_decompress_body: bool = True
-    language: str = "PYTHON"
-    hooks: tuple[RPCHook, ...] = ()
-    tls: ssl.SSLContext | None = None
-    header_type: int = JSON
 
 
 class ClientInstance:
@@ -84,7 +55,7 @@ class ClientInstance:
         self.templates: dict[str, Route] = {}
         """Routes of topics that exist only once somebody has sent to them."""
         self.brokers = BrokerAddresses()
-        self.connections = Connections(
+        self.connections = ConnectionPool(
             BrokerPushes(self),
             hooks=config.hooks,
             tls=config.tls,
@@ -92,7 +63,7 @@ class ClientInstance:
             language=config.language,
             on_open=self._opened,
         )
-        self.name_servers = Routes(
+        self.name_servers = NameServers(
             self.connections,
             config.namesrv_addr,
             timeout_seconds=self.api_timeout_seconds,
@@ -100,7 +71,7 @@ class ClientInstance:
         )
         self._asks_address_server = not self.name_servers.servers
         self.heartbeats = Heartbeats(self, use_v2=config.use_heartbeat_v2, at_once=config.heartbeats_at_once)
-        self.ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self.loop), now_ms)
+        self.ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self.loop), wall_ms)
         self.is_running = False
         self._expected = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -242,7 +213,7 @@ class ClientInstance:
         return self.routes.get(topic) or self.templates.get(topic)
 
     async def find_route(self, topic: str) -> Route:
-        """Ask a name server and keep the answer. `RouteNotFound`, `NotReachable` as `Routes.find`."""
+        """Ask a name server and keep the answer. `RouteNotFound`, `NotReachable` as `NameServers.find`."""
         known = self.routes.get(topic)
         async with self._finding.setdefault(topic, asyncio.Lock()):
             fresh = self.routes.get(topic)
@@ -395,31 +366,3 @@ class ClientInstance:
 _instances: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ClientInstance]]" = (
     weakref.WeakKeyDictionary()
 )
-
-
-def instance_name_of(instance_name: str, *, is_unique: bool = True) -> str:
-    """The default name made unique for this facade (official changeInstanceNameToPID)."""
-    if instance_name != DEFAULT_INSTANCE_NAME or not is_unique:
-        return instance_name
-    return f"{os.getpid()}#{time.perf_counter_ns()}"
-
-
-def local_ip() -> str:
-    """The address this machine uses towards others; 127.0.0.1 where it has none. Nothing is sent."""
-    global _local_ip
-    if not _local_ip:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            try:
-                probe.connect(("192.0.2.1", 9))
-                _local_ip = str(probe.getsockname()[0])
-            except OSError:
-                _local_ip = "127.0.0.1"
-    return _local_ip
-
-
-_local_ip = ""
-
-
-def now_ms() -> int:
-    """The wall clock, in ms."""
-    return time.time_ns() // 1_000_000

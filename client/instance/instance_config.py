@@ -5,24 +5,51 @@ settings is shared.
 """
 
 import os
+import ssl
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
+from pocketmq.protocol.wire.command import JSON
 
 from ..connections.address_server import address_server_url
 from ..connections.tls import tls_context
 from ..errors import ClientError
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
-from ..settings.client_settings import (
-    ClientSettings,
-    LitePullConsumerSettings,
-    PushConsumerSettings,
-)
+from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings
+from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from ..settings.java_setters import no_setting
+from ..settings.local_address import local_ip
 from ..values.namespaces import namespace_of_endpoint
-from .instance import InstanceConfig, instance_name_of, local_ip
+
+
+class InstanceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The shared part of the settings (official ClientConfig). Intervals and timeouts in ms."""
+
+    client_id: str
+    client_ip: str = ""
+    namesrv_addr: str | None = None
+    address_server: str | None = None
+    """Page that tells the name servers where there is no namesrv_addr."""
+    poll_name_server_interval: int = 30_000
+    heartbeat_broker_interval: int = 30_000
+    persist_consumer_offset_interval: int = 5_000
+    mq_client_api_timeout: int = 3_000
+    rebalance_wait_interval: int = 20_000
+    rebalance_min_interval: int = 1_000
+    use_heartbeat_v2: bool = False
+    heartbeat_on_connect: bool = True
+    heartbeats_at_once: int = 1
+    vip_channel: bool = False
+    decode_read_body: bool = True
+    decode_decompress_body: bool = True
+    language: str = "PYTHON"
+    hooks: tuple[RPCHook, ...] = ()
+    tls: ssl.SSLContext | None = None
+    header_type: int = JSON
+
 
 SettingsT = TypeVar("SettingsT", bound=ClientSettings)
 
@@ -85,3 +112,10 @@ def heartbeats_at_once(settings: ClientSettings) -> int:
     if not settings.enable_concurrent_heartbeat or settings.use_heartbeat_v2:
         return 1
     return max(1, settings.concurrent_heartbeat_thread_pool_size or os.cpu_count() or 1)
+
+
+def instance_name_of(instance_name: str, *, is_unique: bool = True) -> str:
+    """The default name made unique for this facade (official changeInstanceNameToPID)."""
+    if instance_name != DEFAULT_INSTANCE_NAME or not is_unique:
+        return instance_name
+    return f"{os.getpid()}#{time.perf_counter_ns()}"

@@ -1,6 +1,8 @@
-"""pocketmq.client.offsets
+"""pocketmq.client.offsets: how far a group has consumed each of its queues, in memory and in a store.
 
-offset_memory.py   Offsets a consumer has reached, as it holds them in memory between two reports
-offset_reports.py  Offsets of a group, told to the brokers
-offset_stores.py   How far a group has come in each of its queues
+offset_store.py    What a consumer needs of its offset store
+offset_memory.py   Offsets a consumer has reached, between two reports to the store
+broker_store.py    The store of a clustering group: its brokers
+offset_reports.py  How offsets are sent to the brokers
+file_store.py      The store of a broadcasting group: a file of this machine
 """

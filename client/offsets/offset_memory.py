@@ -7,10 +7,14 @@ business. Official classes: ControllableOffset, and the table inside RemoteBroke
 """
 
 from collections.abc import Collection
+from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..rebalancing.first_position import NO_OFFSET
+NO_OFFSET: Final = -1
+"""The store answered that the group has no offset for the queue."""
+OFFSET_UNREADABLE: Final = -2
+"""The store could not be asked, or answered with an error."""
 
 
 class OffsetMemory:

@@ -19,7 +19,7 @@ from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
 from ..connections.connection import Connection
 from ..errors import RouteNotFound
-from ..rebalancing.first_position import NO_OFFSET
+from .offset_memory import NO_OFFSET
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance

@@ -16,9 +16,9 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
 from ..errors import ClientError
-from ..settings.client_settings import ProducerSettings
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
-from .sender import SendResult
+from ..values.results import SendResult
 
 HOLD_MS: Final = 10
 HOLD_BYTES: Final = 32 * 1024

@@ -15,13 +15,14 @@ from pocketmq.protocol.wire.command import Command
 
 from ..clock import steady_ms
 from ..connections.connection import Connection
-from ..connections.name_servers import Route
+from ..connections.route import Route
 from ..errors import CallTimeout, ClientError, NotReachable
 from ..hooks.hooks import CommunicationMode
-from ..settings.client_settings import ProducerSettings
+from ..settings.producer_settings import ProducerSettings
+from ..values.results import SendResult
 from .outgoing import Outgoing
 from .send_retry import Failure, async_verdict
-from .sender import AttemptFailed, Sender, SendResult
+from .sender import AttemptFailed, Sender
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance

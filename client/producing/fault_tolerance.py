@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-LATENCY_MAX_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
-NOT_AVAILABLE_DURATION_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
+from ..settings.producer_settings import LATENCY_MAX_MS, NOT_AVAILABLE_DURATION_MS
+
 ISOLATION_LATENCY_MS: Final = 10_000
 DETECT_INTERVAL_MS: Final = 2_000
 DETECT_TIMEOUT_MS: Final = 200

@@ -12,8 +12,8 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2
 from pocketmq.protocol.wire.schema import to_fields
 
-from ..instance.instance import now_ms
-from ..settings.client_settings import ProducerSettings
+from ..clock import wall_ms
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 
 MAX_HEADERS: Final = 4096
@@ -77,7 +77,7 @@ class SendHeaders:
         request, first = known
         fields = first.copy()
         fields[_SYS_FLAG] = str(outgoing.sys_flag)
-        fields[_BORN_TIMESTAMP] = str(now_ms())
+        fields[_BORN_TIMESTAMP] = str(wall_ms())
         fields[_PROPERTIES] = outgoing.properties_text
         return request, fields
 
@@ -96,7 +96,7 @@ class SendHeaders:
             default_topic_queue_nums=settings.default_topic_queue_nums,
             queue_id=queue.queue_id,
             sys_flag=outgoing.sys_flag,
-            born_timestamp=now_ms(),
+            born_timestamp=wall_ms(),
             flag=outgoing.flag,
             properties=outgoing.properties_text,
             reconsume_times=outgoing.reconsume_times,

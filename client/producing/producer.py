@@ -23,16 +23,17 @@ from pocketmq.protocol.requests.send import RecallMessage
 
 from ..clock import steady_ms
 from ..connections.connection import Connection
-from ..connections.name_servers import Route
+from ..connections.route import Route
 from ..errors import CallTimeout, ClientError, RouteNotFound
 from ..hooks.hooks import Hook
-from ..instance.client import Facade
+from ..instance.client import Client
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..settings.client_settings import ProducerSettings
 from ..settings.keywords import ProducerOptions
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
+from ..values.results import SendResult
 from ..values.validators import broker_of_recall_handle, check_message, check_producer_group, check_topic
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
@@ -40,13 +41,13 @@ from .batch_split import check_batch, split_batch
 from .fault_tolerance import DETECTOR_PERIOD_MS
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
-from .sender import Sender, SendResult
+from .sender import Sender
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
 """What a unique id may add to a batch element: name, separators and 32 characters."""
 
 
-class Producer(Facade):
+class Producer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ProducerSettings`, as keyword arguments.
 
     Every send checks the message first: `ValidationFailed` in the official words, before anything leaves. A send that

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
+from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.tags import java_hash
 
 from ..errors import SelectionFailed
 from .fault_tolerance import LatencyFaultTolerance

@@ -20,16 +20,15 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import reply_topic
 
-from ..clock import steady_ms
+from ..clock import steady_ms, wall_ms
 from ..errors import ClientError, RequestTimeout, SendFailed
 from ..hooks.hooks import Hook
-from ..instance.instance import now_ms
-from ..settings.client_settings import ProducerSettings
 from ..settings.keywords import ProducerOptions
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
+from ..values.results import SendResult
 from .producer import Producer, message_of
 from .queue_choice import MessageQueueSelector
-from .sender import SendResult
 
 
 class Requester(Producer):
@@ -105,7 +104,7 @@ class Requester(Producer):
         future = self._waiting.get(correlation_id)
         if future is None or future.done():
             return False
-        reply.properties[names.ARRIVE_TIME] = str(now_ms())
+        reply.properties[names.ARRIVE_TIME] = str(wall_ms())
         future.set_result(reply)
         return True
 

@@ -20,9 +20,9 @@ from ..hooks.hooks import (
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
-    from ..settings.client_settings import ProducerSettings
+    from ..settings.producer_settings import ProducerSettings
+    from ..values.results import SendResult
     from .outgoing import Outgoing
-    from .sender import SendResult
 
 _DELAYED: Final = (
     names.DELAY,

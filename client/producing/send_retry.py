@@ -17,21 +17,9 @@ from enum import Enum
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
-RETRY_RESPONSE_CODES: Final = frozenset(
-    {
-        ResponseCode.TOPIC_NOT_EXIST,
-        ResponseCode.SERVICE_NOT_AVAILABLE,
-        ResponseCode.SYSTEM_ERROR,
-        ResponseCode.SYSTEM_BUSY,
-        ResponseCode.NO_PERMISSION,
-        ResponseCode.NO_BUYER_ID,
-        ResponseCode.NOT_IN_CURRENT_UNIT,
-        ResponseCode.GO_AWAY,
-    }
-)
-"""Error responses another broker may not give. 4.9 lacks SYSTEM_BUSY and GO_AWAY."""
+from ..settings.producer_settings import RETRY_RESPONSE_CODES
+from ..values.results import SendStatus
 
 CONNECT_BROKER_EXCEPTION: Final = 10001
 ACCESS_BROKER_TIMEOUT: Final = 10002
@@ -40,24 +28,6 @@ NO_NAME_SERVER_EXCEPTION: Final = 10004
 NOT_FOUND_TOPIC_EXCEPTION: Final = 10005
 REQUEST_TIMEOUT_EXCEPTION: Final = 10006
 NO_CODE: Final = -1
-
-
-class SendStatus(Enum):
-    """What the broker did with a message it took (official SendStatus). Only SEND_OK is safe from a power cut as
-    far as the broker's settings promise; the others are stored, but not yet where they should be."""
-
-    SEND_OK = "SEND_OK"
-    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
-
-
-_STATUS: Final = {
-    int(ResponseCode.SUCCESS): SendStatus.SEND_OK,
-    int(ResponseCode.FLUSH_DISK_TIMEOUT): SendStatus.FLUSH_DISK_TIMEOUT,
-    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
-    int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
-}
 
 
 class Failure(Enum):
@@ -90,11 +60,6 @@ class FailureVerdict(msgspec.Struct, frozen=True):
     again: bool
     isolate: bool
     reachable: bool
-
-
-def send_status(code: int) -> SendStatus | None:
-    """Status for a reply code; None is an error response."""
-    return _STATUS.get(code)
 
 
 def sync_verdict(

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.compression import compress
@@ -26,7 +25,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import steady_ms
 from ..connections.connection import Connection
-from ..connections.name_servers import Route
+from ..connections.route import Route
 from ..errors import (
     CallTimeout,
     ClientError,
@@ -37,9 +36,10 @@ from ..errors import (
     UnreadableReply,
 )
 from ..hooks.hooks import CommunicationMode, Hooks
-from ..settings.client_settings import ProducerSettings
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
+from ..values.results import DEFAULT_REGION, SendResult, send_status
 from .fault_tolerance import LatencyFaultTolerance
 from .outgoing import Outgoing, SendHeaders
 from .queue_choice import QueueTurn, select_one_message_queue
@@ -48,12 +48,10 @@ from .send_retry import (
     NOT_FOUND_TOPIC_EXCEPTION,
     Failure,
     FailureVerdict,
-    SendStatus,
     attempt_timeout_ms,
     final_code,
     final_text,
     is_result_final,
-    send_status,
     sync_verdict,
 )
 
@@ -61,23 +59,6 @@ if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
 _log = logging.getLogger("pocketmq.client")
-
-DEFAULT_REGION: Final = "DefaultRegion"
-
-
-class SendResult(msgspec.Struct, frozen=True):
-    """Where a message went (official SendResult). `message_id` is the client's, `offset_message_id` the broker's;
-    for a batch both are lists with commas. `recall_handle` of a timed message takes it back (5.x)."""
-
-    message_id: str
-    offset_message_id: str
-    queue: MessageQueue
-    queue_offset: int
-    status: SendStatus = SendStatus.SEND_OK
-    transaction_id: str | None = None
-    region_id: str = DEFAULT_REGION
-    trace_on: bool = True
-    recall_handle: str | None = None
 
 
 class AttemptFailed(Exception):

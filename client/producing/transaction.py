@@ -18,20 +18,19 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.offset_id import decode_message_id
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction
 
 from ..connections.connection import Connection
 from ..errors import ClientError
 from ..hooks.callbacks import is_coroutine_function
 from ..hooks.hooks import EndTransactionContext, Hook, tell
 from ..instance.groups import TransactionQuestion
-from ..settings.client_settings import ProducerSettings
 from ..settings.keywords import ProducerOptions
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
+from ..values.results import SendResult, SendStatus
 from .outgoing import Outgoing
 from .producer import Producer, message_of
-from .send_retry import SendStatus
-from .sender import SendResult
 
 _log = logging.getLogger("pocketmq.client")
 

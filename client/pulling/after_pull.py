@@ -16,31 +16,12 @@ Raising the memory offset is what lets a group that filters everything out, or o
 Official classes: PullStatus, DefaultMQPushConsumerImpl.pullMessage.
 """
 
-from enum import Enum
-from typing import Any, Final
-
 import msgspec
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..rebalancing.flow_control import BROKER_FLOW_CONTROL_DELAY_MS
 from ..rebalancing.process_queue import ProcessQueue
-
-
-class PullStatus(Enum):
-    """What a pull brought (official PullStatus)."""
-
-    FOUND = "FOUND"
-    NO_NEW_MSG = "NO_NEW_MSG"
-    NO_MATCHED_MSG = "NO_MATCHED_MSG"
-    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUS: Final = {
-    int(ResponseCode.SUCCESS): PullStatus.FOUND,
-    int(ResponseCode.PULL_NOT_FOUND): PullStatus.NO_NEW_MSG,
-    int(ResponseCode.PULL_RETRY_IMMEDIATELY): PullStatus.NO_MATCHED_MSG,
-    int(ResponseCode.PULL_OFFSET_MOVED): PullStatus.OFFSET_ILLEGAL,
-}
+from ..values.results import PullStatus
 
 
 class NextPull(msgspec.Struct, frozen=True):
@@ -52,13 +33,8 @@ class NextPull(msgspec.Struct, frozen=True):
     raise_to: int = -1
 
 
-def pull_status(code: int) -> PullStatus | None:
-    """Status for a reply code, None for a refusal."""
-    return _STATUS.get(code)
-
-
 def after_pull(
-    status: PullStatus, next_begin_offset: int, queue: ProcessQueue[Any], *, found: int, pull_interval_ms: int
+    status: PullStatus, next_begin_offset: int, queue: ProcessQueue, *, found: int, pull_interval_ms: int
 ) -> NextPull:
     """`found`: messages left after filtering, which the caller put into `queue`."""
     if status is PullStatus.OFFSET_ILLEGAL:

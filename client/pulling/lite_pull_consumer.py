@@ -24,18 +24,14 @@ from ..errors import ClientError
 from ..hooks.callbacks import check_plain
 from ..hooks.consume_hooks import consume_hooks
 from ..hooks.hooks import Hook
-from ..instance.client import Facade
+from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..offsets.offset_stores import (
-    LocalFileOffsetStore,
-    OffsetStore,
-    RemoteBrokerOffsetStore,
-    persist_last,
-    read_offset,
-)
-from ..rebalancing.first_position import OFFSET_UNREADABLE
-from ..settings.client_settings import LitePullConsumerSettings
+from ..offsets.broker_store import RemoteBrokerOffsetStore
+from ..offsets.file_store import LocalFileOffsetStore
+from ..offsets.offset_memory import OFFSET_UNREADABLE
+from ..offsets.offset_store import OffsetStore, read_offset
+from ..settings.consumer_settings import LitePullConsumerSettings
 from ..settings.keywords import LitePullConsumerOptions
 from ..values.listener_returns import ConsumeConcurrentlyStatus, ConsumeReturnType
 from ..values.message import MessageExt
@@ -48,7 +44,7 @@ _log = logging.getLogger("pocketmq.client")
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
 
-class LitePullConsumer(Facade):
+class LitePullConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
     `on_queues_changed(topic, all queues, own queues)` is told of each change of a subscribed topic's share.
@@ -110,7 +106,7 @@ class LitePullConsumer(Facade):
     async def _leave(self, instance: ClientInstance) -> None:
         """What was polled since the last commit comes again."""
         await self._queues.stop()
-        await persist_last(self.offsets, self._queues.assigned)
+        await self.offsets.persist_last(self._queues.assigned)
         await instance.unregister_consumer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -21,7 +20,7 @@ from ..clock import steady_ms
 from ..errors import ClientError, RequestRefused
 from ..hooks.hooks import Hooks
 from ..instance.instance import ClientInstance
-from ..offsets.offset_stores import OffsetStore, read_offset
+from ..offsets.offset_store import OffsetStore, read_offset
 from ..rebalancing.flow_control import (
     BROKER_FLOW_CONTROL_DELAY_MS,
     FLOW_CONTROL_DELAY_MS,
@@ -30,11 +29,10 @@ from ..rebalancing.flow_control import (
 )
 from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.process_queue import ProcessQueue
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import LitePullConsumerSettings
+from ..settings.consumer_settings import LitePullConsumerSettings
 from ..values.message import MessageExt
+from ..values.results import PullResult, PullStatus
 from ..values.validators import check_topic
-from .pull_api import FOUND, OFFSET_ILLEGAL, PullResult
 
 _log = logging.getLogger("pocketmq.client")
 
@@ -48,7 +46,7 @@ QueuesChanged = Callable[[str, set[MessageQueue], set[MessageQueue]], None]
 class Assigned:
     """One queue that is read. Offsets are -1 while unknown."""
 
-    def __init__(self, queue: MessageQueue, state: Queue) -> None:
+    def __init__(self, queue: MessageQueue, state: ProcessQueue) -> None:
         self.queue = queue
         self.state = state
         self.pull_offset = NO_POSITION
@@ -76,7 +74,7 @@ class LiteQueues(HeldQueues):
         )
         self.settings = settings
         self.assigned: dict[MessageQueue, Assigned] = {}
-        self.ready: deque[tuple[Assigned, Queue, list[MessageExt]]] = deque()
+        self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
         self._on_queues_changed = on_queues_changed
         self._slots = asyncio.Semaphore(settings.pull_thread_nums)
@@ -207,14 +205,14 @@ class LiteQueues(HeldQueues):
     def _take(self, assigned: Assigned, result: PullResult) -> None:
         if assigned.state.dropped or assigned.seek_offset >= 0:
             return
-        if result.code == OFFSET_ILLEGAL:
+        if result.status is PullStatus.OFFSET_ILLEGAL:
             _log.warning(
                 "the offset of %s in %s is illegal, going on at %d",
                 self.group,
                 assigned.queue,
                 result.next_offset,
             )
-        if result.code == FOUND and result.messages:
+        if result.status is PullStatus.FOUND and result.messages:
             assigned.state.put(result.messages, result.max_offset)
             self.ready.append((assigned, assigned.state, result.messages))
             self.arrived.set()
@@ -240,16 +238,16 @@ class LiteQueues(HeldQueues):
     async def stored_offset(self, queue: MessageQueue) -> int:
         return await read_offset(self.offsets, queue)
 
-    def end(self, queue: MessageQueue, state: Queue) -> None:
+    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
         if queue in self.assigned and self.assigned[queue].state is state:
             self.forget(queue)
 
-    async def release(self, queue: MessageQueue, state: Queue) -> bool:
+    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
         await self.offsets.persist(queue)
         self.offsets.remove(queue)
         return True
 
-    def begin(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         if self._stopped:
             return
         assigned = self.assigned[queue] = Assigned(queue, state)

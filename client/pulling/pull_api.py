@@ -8,9 +8,7 @@ calls of `MQAdminImpl`.
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,31 +22,16 @@ from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMe
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..connections.connection import Connection
-from ..connections.name_servers import MASTER_ID
+from ..connections.route import MASTER_ID
 from ..errors import NotReachable, RequestRefused, RouteNotFound, UnreadableReply
 from ..hooks.hooks import FilterMessageContext, Hooks
 from ..values.message import MessageExt, decode_messages
+from ..values.results import PullResult, PullStatus, pull_status
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
 OFFSET_TIMEOUT_SECONDS: Final = 6.0
-FOUND: Final = int(ResponseCode.SUCCESS)
-NO_NEW_MSG: Final = int(ResponseCode.PULL_NOT_FOUND)
-NO_MATCHED_MSG: Final = int(ResponseCode.PULL_RETRY_IMMEDIATELY)
-OFFSET_ILLEGAL: Final = int(ResponseCode.PULL_OFFSET_MOVED)
-PULL_CODES: Final = (FOUND, NO_NEW_MSG, NO_MATCHED_MSG, OFFSET_ILLEGAL)
-"""Official PullStatus, as the codes it comes as."""
-
-
-class PullResult(msgspec.Struct, frozen=True):
-    """What one pull brought (official PullResult). `code` is one of PULL_CODES."""
-
-    code: int
-    messages: list[MessageExt]
-    next_offset: int
-    min_offset: int
-    max_offset: int
 
 
 class PullApi:
@@ -102,7 +85,8 @@ class PullApi:
         )
         connection = await self._instance.connections.get(address)
         command = await connection.post(request, timeout_seconds=timeout_ms / 1000)
-        if command.code not in PULL_CODES:
+        status = pull_status(command.code)
+        if status is None:
             if command.code == ResponseCode.GO_AWAY:
                 self._instance.connections.leave(connection)
                 raise NotReachable(f"{address} is about to stop")
@@ -112,7 +96,7 @@ class PullApi:
         reply: PullMessageReply = Connection.read_fields(request, command)
         self._suggested[queue] = reply.suggest_which_broker_id
         messages: list[MessageExt] = []
-        if command.code == FOUND:
+        if status is PullStatus.FOUND:
             if command.body is None:  # going on at the next offset would pass over what was found
                 raise UnreadableReply(f"{address} found messages of {queue} and sent none")
             config = self._instance.config
@@ -131,7 +115,7 @@ class PullApi:
             if self._hooks is not None and messages:
                 context = FilterMessageContext(self._group, messages, queue, self._unit_mode)
                 messages = self._hooks.filter_messages(context)
-        return PullResult(command.code, messages, reply.next_begin_offset, reply.min_offset, reply.max_offset)
+        return PullResult(status, messages, reply.next_begin_offset, reply.min_offset, reply.max_offset)
 
     def forget(self, queue: MessageQueue) -> None:
         """Drop what is remembered of a queue."""

@@ -13,23 +13,24 @@ from contextlib import ExitStack
 from typing import Final, Unpack
 
 import msgspec
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, build_subscription
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.explain import ExplainFirstPosition, Verdict, decode_verdicts
+from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict, decode_verdicts
 
 from ..clock import steady_ms
 from ..errors import ClientError, NotReachable, RouteNotFound, UnreadableReply
 from ..hooks.hooks import Hook
-from ..instance.client import Facade
+from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..offsets.offset_stores import RemoteBrokerOffsetStore
-from ..rebalancing.first_position import OFFSET_UNREADABLE
+from ..offsets.broker_store import RemoteBrokerOffsetStore
+from ..offsets.offset_memory import OFFSET_UNREADABLE
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
+from ..values.results import PullResult
 from ..values.validators import check_consumer_group
-from .pull_api import PullApi, PullResult
+from .pull_api import PullApi
 
 PULL_TIMEOUT_MS: Final = 10_000
 """For a pull that does not wait (official consumerPullTimeoutMillis)."""
@@ -37,7 +38,7 @@ EXTRA_WAIT_MS: Final = 10_000
 """A broker looks at held pulls every 5 s, so an empty answer may come that much after the asked time."""
 
 
-class PullConsumer(Facade):
+class PullConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `ClientSettings`, as keyword arguments."""
 
     _called = "PullConsumer"

@@ -10,9 +10,10 @@ from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..delivery.statistics import ConsumerStatistics
-from ..offsets.offset_stores import OffsetStore
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import SECRETS, PushConsumerSettings
+from ..offsets.offset_store import OffsetStore
+from ..rebalancing.process_queue import ProcessQueue
+from ..settings.client_settings import SECRETS
+from ..settings.consumer_settings import PushConsumerSettings
 from .pop_queues import PopQueue
 
 CLIENT_VERSION = "V5_5_0"
@@ -22,7 +23,7 @@ def running_info(
     settings: PushConsumerSettings,
     *,
     subscriptions: Sequence[SubscriptionData],
-    table: Mapping[MessageQueue, Queue],
+    table: Mapping[MessageQueue, ProcessQueue],
     pops: Mapping[MessageQueue, PopQueue],
     offsets: OffsetStore,
     statistics: ConsumerStatistics,

@@ -25,9 +25,9 @@ from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
+from ..clock import wall_ms
 from ..connections.connection import Connection
 from ..errors import ClientError, NotReachable, RequestRefused
-from ..instance.instance import now_ms
 from ..values.message import MessageExt, decode_messages
 from .pop_receipts import give_receipts, receipt_of
 
@@ -79,7 +79,7 @@ class PopApi:
             max_msg_nums=max_count,
             invisible_time=invisible_ms,
             poll_time=POLL_MS,
-            born_time=now_ms(),
+            born_time=wall_ms(),
             init_mode=init_mode,
             exp_type=subscription.expression_type,
             exp=subscription.sub_string,

@@ -18,10 +18,11 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
+from ..clock import wall_ms
 from ..delivery.concurrent_results import max_reconsume_times
 from ..errors import ClientError, RequestRefused
 from ..hooks.hooks import FilterMessageContext, Hooks
-from ..instance.instance import ClientInstance, now_ms
+from ..instance.instance import ClientInstance
 from ..pulling.pull_api import only_wanted
 from ..rebalancing.first_position import pop_init_mode
 from ..rebalancing.flow_control import (
@@ -30,7 +31,7 @@ from ..rebalancing.flow_control import (
     SUSPENDED_DELAY_MS,
 )
 from ..rebalancing.process_queue import PULL_MAX_IDLE_MS
-from ..settings.client_settings import PushConsumerSettings
+from ..settings.consumer_settings import PushConsumerSettings
 from ..values.message import MessageExt
 from .pop_api import PopApi
 
@@ -52,13 +53,13 @@ class PopQueue:
 
     def __init__(self) -> None:
         self.dropped = False
-        self.last_pop_ms = now_ms()
+        self.last_pop_ms = wall_ms()
         self.waiting_acks = 0
 
     @property
     def is_expired(self) -> bool:
         """Its loop has not popped for too long (official isPullExpired)."""
-        return now_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
+        return wall_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
 
     def info(self) -> PopProcessQueueInfo:
         return PopProcessQueueInfo(
@@ -148,7 +149,7 @@ class PopQueues:
 
     async def _run(self, queue: MessageQueue, state: PopQueue) -> None:
         while not state.dropped:
-            state.last_pop_ms = now_ms()
+            state.last_pop_ms = wall_ms()
             delay_ms = self._delay_before(state)
             if delay_ms == 0:
                 delay_ms = await self._pop_once(queue, state)
@@ -166,7 +167,7 @@ class PopQueues:
         settings, subscription = self._settings, self._owner.subscription(queue.topic)
         if subscription is None:
             return settings.pull_time_delay_mills_when_exception
-        began_ms = now_ms()
+        began_ms = wall_ms()
         try:
             result = await self.api.pop(
                 queue,
@@ -185,7 +186,7 @@ class PopQueues:
         messages = self._wanted(result.messages, queue, subscription)
         if not messages or state.dropped:
             return 0
-        self._statistics.pulled(queue.topic, len(messages), now_ms() - began_ms)
+        self._statistics.pulled(queue.topic, len(messages), wall_ms() - began_ms)
         state.waiting_acks += len(messages)
         self._deliver(messages, queue, state)
         return settings.pull_interval

@@ -12,8 +12,8 @@ from typing import Final
 
 from pocketmq.protocol.errors import ProtocolError
 
+from ..clock import wall_ms
 from ..delivery.concurrent_results import first_failed
-from ..instance.instance import now_ms
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .pop_api import PopApi
@@ -29,7 +29,7 @@ POP_DELAY_SECONDS: Final = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 
 def is_pop_timeout(messages: Sequence[MessageExt]) -> bool:
     """Whether the time of a batch is over, as its first message's receipt says."""
     try:
-        return now_ms() >= receipt_of(messages[0]).visible_again_ms
+        return wall_ms() >= receipt_of(messages[0]).visible_again_ms
     except ProtocolError:
         return True
 
@@ -77,7 +77,7 @@ class PopSettlement:
                 self._put_off(message, topic, context.delay_level_when_next_consume)
 
     def _give_up(self, message: MessageExt, topic: str) -> None:
-        level = level_after_last_try(now_ms() - message.born_timestamp)
+        level = level_after_last_try(wall_ms() - message.born_timestamp)
         if level is None:
             _log.warning("consumed too many times, acknowledging %r", message)
             self._api.ack([message], topic)

@@ -16,13 +16,8 @@ from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTIO
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..errors import ClientError, RequestRefused
-from ..offsets.offset_stores import OffsetStore
-from ..pulling.after_pull import (
-    after_pull,
-    commit_with_pull,
-    delay_after_refusal,
-    pull_status,
-)
+from ..offsets.offset_store import OffsetStore
+from ..pulling.after_pull import after_pull, commit_with_pull, delay_after_refusal
 from ..pulling.pull_api import PullApi
 from ..rebalancing.flow_control import (
     BROKER_SUSPEND_MAX_MS,
@@ -31,8 +26,8 @@ from ..rebalancing.flow_control import (
     SUSPENDED_DELAY_MS,
     hold_back,
 )
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import PushConsumerSettings
+from ..rebalancing.process_queue import ProcessQueue
+from ..settings.consumer_settings import PushConsumerSettings
 from ..values.message import MessageExt
 
 if TYPE_CHECKING:
@@ -57,7 +52,9 @@ class PullOwner(Protocol):
     group: str
 
     def subscription(self, topic: str) -> SubscriptionData | None: ...
-    def submit(self, messages: list[MessageExt], queue: MessageQueue, state: Queue, *, is_new: bool) -> None:
+    def submit(
+        self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue, *, is_new: bool
+    ) -> None:
         """Hand pulled messages to the listener; `is_new`: an ordered queue has no task yet."""
         ...
 
@@ -66,7 +63,7 @@ class PullOwner(Protocol):
         """Whether the broker may learn the queue's offset from a pull."""
         ...
 
-    def correct_offset(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def correct_offset(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         """Start to put an illegal offset right."""
         ...
 
@@ -74,7 +71,7 @@ class PullOwner(Protocol):
 class PullLoop:
     """Run `run` as a task of its own; cancel it when the queue is dropped."""
 
-    def __init__(self, owner: PullOwner, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def __init__(self, owner: PullOwner, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         self._owner = owner
         self._queue = queue
         self._state = state
@@ -166,10 +163,12 @@ class PullLoop:
             owner.statistics.pulled(queue.topic, len(messages), (loop.time() - began) * 1000)
             is_new = state.put(messages, result.max_offset)
             owner.submit(messages, queue, state, is_new=is_new)
-        status = pull_status(result.code)
-        assert status is not None
         following = after_pull(
-            status, result.next_offset, state, found=len(messages), pull_interval_ms=settings.pull_interval
+            result.status,
+            result.next_offset,
+            state,
+            found=len(messages),
+            pull_interval_ms=settings.pull_interval,
         )
         self._offset = following.next_offset
         if following.raise_to >= 0:

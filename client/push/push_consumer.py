@@ -7,11 +7,9 @@
         async for message in consumer:      # a message is done when the next one is asked for
             ...
 
-Its parts stand in files of their own: `push_queues.py` the queues it holds, `delivery/concurrent_delivery.py` and
-`delivery/ordered_delivery.py` the listener, `offsets/offset_stores.py` the offsets. This file starts and stops them
-in the official
-order and is what the client instance and the user see. Mirrors `DefaultMQPushConsumer` and
-`DefaultMQPushConsumerImpl`.
+Its parts: `push_queues.py` holds the queues, `delivery/` calls the listener, `offsets/` keeps the offsets. This file
+starts and stops them in the official order, and is what the client instance and the user see. Mirrors
+`DefaultMQPushConsumer` and `DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
@@ -23,16 +21,18 @@ from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
     ConsumeType,
+    ExpressionError,
     MessageModel,
     SubscriptionData,
+    build_subscription,
+    is_tag_type,
 )
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, is_tag_type
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
 
-from ..clock import steady_ms
+from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.concurrent_results import max_reconsume_times
 from ..delivery.listeners import Listener, ListenerCall
@@ -45,20 +45,18 @@ from ..errors import ClientError, RouteNotFound
 from ..hooks.callbacks import check_plain
 from ..hooks.consume_hooks import consume_hooks
 from ..hooks.hooks import Hook
-from ..instance.client import Facade
-from ..instance.heartbeats import INNER_PRODUCER_GROUP
-from ..instance.instance import ClientInstance, now_ms
+from ..instance.client import Client
+from ..instance.groups import INNER_PRODUCER_GROUP
+from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..offsets.offset_stores import (
-    LocalFileOffsetStore,
-    OffsetStore,
-    RemoteBrokerOffsetStore,
-    persist_last,
-)
+from ..offsets.broker_store import RemoteBrokerOffsetStore
+from ..offsets.file_store import LocalFileOffsetStore
+from ..offsets.offset_store import OffsetStore
 from ..producing.sender import Sender
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import ProducerSettings, PushConsumerSettings
+from ..rebalancing.process_queue import ProcessQueue
+from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
+from ..settings.producer_settings import ProducerSettings
 from ..values.listener_returns import direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group, check_topic
@@ -75,7 +73,7 @@ MINUTE_SECONDS: Final = 60.0
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
 
 
-class PushConsumer(Facade):
+class PushConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `PushConsumerSettings`, as keyword arguments.
 
     `listener` gets one message, `batch_listener` a list; with neither, iterate or `fetch`. `orderly` consumes each
@@ -214,7 +212,7 @@ class PushConsumer(Facade):
     async def _join(self, instance: ClientInstance) -> None:
         """ClientError where a broker refuses the subscription. A topic that does not exist yet is no error: its queues
         are taken when it does."""
-        self._start_ms = now_ms()
+        self._start_ms = wall_ms()
         if self._queues.needs_locks:
             instance.spawn(self._queues.locks.keep_locked(), "locks")
         if self._concurrent is not None:
@@ -229,7 +227,7 @@ class PushConsumer(Facade):
         for delivery in (self._concurrent, self._ordered):
             if delivery is not None:
                 await delivery.stop(wait_ms)
-        await persist_last(self.offsets, self._queues.table)
+        await self.offsets.persist_last(self._queues.table)
         if self._queues.needs_locks:
             await self._queues.locks.unlock_all()
         await instance.unregister_consumer(self._group)
@@ -293,7 +291,9 @@ class PushConsumer(Facade):
             return callback
         return lambda queues: callback([self.namespace.unwrap_queue(queue) for queue in queues])
 
-    def _deliver(self, messages: list[MessageExt], queue: MessageQueue, state: Queue, is_new: bool) -> None:
+    def _deliver(
+        self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue, is_new: bool
+    ) -> None:
         """What a pull loop brought; `is_new`: an ordered queue has no task yet."""
         if self._concurrent is not None:
             self._concurrent.submit(messages, queue, state)

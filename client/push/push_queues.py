@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import build_subscription
+from pocketmq.protocol.bodies.client import SubscriptionData, build_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
@@ -19,14 +18,15 @@ from ..clock import steady_ms
 from ..delivery.ordered_delivery import OrderedDelivery
 from ..hooks.hooks import Hooks
 from ..instance.instance import ClientInstance
-from ..offsets.offset_stores import OffsetStore, RemoteBrokerOffsetStore, read_offset
+from ..offsets.broker_store import RemoteBrokerOffsetStore
+from ..offsets.offset_store import OffsetStore, read_offset
 from ..rebalancing.broker_assignments import BrokerAssignments
 from ..rebalancing.flow_control import share_of_topic
 from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.plan import is_client_rebalance, pop_retry_subscription
+from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
-from ..rebalancing.rebalancer import Queue
-from ..settings.client_settings import PushConsumerSettings
+from ..settings.consumer_settings import PushConsumerSettings
 from ..values.message import MessageExt
 from .pop_queues import DeliverPopped, PopQueues
 from .pull_loop import PullLoop
@@ -40,7 +40,7 @@ RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
 """A reset lets listeners finish for this long before it moves the offsets."""
 
-Deliver = Callable[[list[MessageExt], MessageQueue, Queue, bool], None]
+Deliver = Callable[[list[MessageExt], MessageQueue, ProcessQueue, bool], None]
 QueuesChanged = Callable[[list[MessageQueue]], None]
 
 
@@ -94,7 +94,7 @@ class PushQueues(HeldQueues):
         self._deliver = deliver
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self.locks = QueueLocks(instance, group, self.table)
-        self._pulls: dict[Queue, asyncio.Task[None]] = {}
+        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
 
     @property
@@ -190,13 +190,13 @@ class PushQueues(HeldQueues):
         elif retry not in self._subscriptions:
             self._subscriptions[retry] = build_subscription(retry, "*", "TAG", sub_version=steady_ms())
 
-    def end(self, queue: MessageQueue, state: Queue) -> None:
+    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
         pull = self._pulls.pop(state, None)
         if pull is not None:
             pull.cancel()
         self.pull_api.forget(queue)
 
-    async def release(self, queue: MessageQueue, state: Queue) -> bool:
+    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
         """removeUnnecessaryMessageQueue: persist and forget; ordered, only when no listener has the queue."""
         await self.offsets.persist(queue)
         if not self.needs_locks:
@@ -211,7 +211,7 @@ class PushQueues(HeldQueues):
         await self.locks.unlock(queue)
         return True
 
-    def begin(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         if not self._stopped:
             loop = PullLoop(self, queue, state, offset)
             self._pulls[state] = self._instance.spawn(loop.run(), f"pull {queue}")
@@ -234,7 +234,7 @@ class PushQueues(HeldQueues):
             _tell(self._on_revoked, before - mine)
             _tell(self._on_assigned, mine - before)
 
-    async def _wait_for_listener(self, state: Queue, timeout_seconds: float) -> bool:
+    async def _wait_for_listener(self, state: ProcessQueue, timeout_seconds: float) -> bool:
         """Whether the listener let go of the queue in time."""
         assert self.ordered is not None
         try:
@@ -248,17 +248,19 @@ class PushQueues(HeldQueues):
     def subscription(self, topic: str) -> SubscriptionData | None:
         return self._subscriptions.get(topic)
 
-    def submit(self, messages: list[MessageExt], queue: MessageQueue, state: Queue, *, is_new: bool) -> None:
+    def submit(
+        self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue, *, is_new: bool
+    ) -> None:
         self._deliver(messages, queue, state, is_new)
 
     def may_carry_offset(self, queue: MessageQueue) -> bool:
         """A store of the user's own is not asked: as in Java it learns of offsets as brokers do."""
         return not isinstance(self.offsets, RemoteBrokerOffsetStore) or self.offsets.may_ride(queue)
 
-    def correct_offset(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def correct_offset(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         self._instance.spawn(self._correct(queue, state, offset), f"correction of {queue}")
 
-    async def _correct(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    async def _correct(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         """The broker refused the offset: go on at the one it names, from a fresh queue (offset_correction.py)."""
         _log.warning("the offset of %s in %s is illegal, going on at %d", self.group, queue, offset)
         state.dropped = True

@@ -15,8 +15,6 @@ new group read a young queue from 0 whatever it asks for, is not the client's bu
 Official class: RebalancePushImpl.computePullFromWhereWithException.
 """
 
-import re
-from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import msgspec
@@ -24,15 +22,9 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ClientError, FirstPositionUnknown
-
-NO_OFFSET: Final = -1
-"""The store answered that the group has no offset for the queue."""
-OFFSET_UNREADABLE: Final = -2
-"""The store could not be asked, or answered with an error."""
-
-CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
-"""A consumer's default consume_timestamp lies this long before it was made."""
+from ..errors import FirstPositionUnknown
+from ..offsets.offset_memory import NO_OFFSET
+from ..settings.timestamps import parse_timestamp
 
 _FROM_LAST: Final = frozenset(
     {
@@ -42,7 +34,6 @@ _FROM_LAST: Final = frozenset(
         ConsumeFromWhere.CONSUME_FROM_MAX_OFFSET,
     }
 )
-_TIMESTAMP: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d+)", re.ASCII)
 
 
 class UseOffset(msgspec.Struct, frozen=True):
@@ -93,44 +84,6 @@ def checked_position(offset: int) -> int:
     return offset
 
 
-def stored_offset_of_refusal(code: int) -> int:
-    """What a refused QUERY_CONSUMER_OFFSET counts as: only "not found" means that there is none.
-
-    No answer at all is OFFSET_UNREADABLE too. Official class: RemoteBrokerOffsetStore.readOffset.
-    """
-    return NO_OFFSET if code == ResponseCode.QUERY_NOT_FOUND else OFFSET_UNREADABLE
-
-
 def pop_init_mode(where: ConsumeFromWhere) -> int:
     """Where a pop consumer of a new group starts: 0 minimum, 1 maximum (official getConsumeInitMode)."""
     return 0 if where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET else 1
-
-
-def parse_timestamp(text: str) -> int:
-    """`yyyyMMddHHmmss` in local time to epoch ms. Raises ClientError in the official words.
-
-    Lenient as Java's SimpleDateFormat: a 13th month is the next January, what follows the digits is ignored, the
-    seconds are all digits left. Texts that do not begin with digits are refused; Java reads some of them as years
-    long ago.
-    """
-    found = _TIMESTAMP.match(text)
-    if found is not None:
-        year, month, *rest = map(int, found.groups())
-        day, hours, minutes, seconds = rest
-        carried, month = divmod(month - 1, 12)
-        try:
-            wall = datetime(year + carried, month + 1, 1) + timedelta(
-                days=day - 1, hours=hours, minutes=minutes, seconds=seconds
-            )
-            # In the hour that comes twice Java takes the second one, in the hour that is left out the later reading.
-            return round(max(wall.timestamp(), wall.replace(fold=1).timestamp()) * 1000)
-        except (ValueError, OverflowError):
-            pass
-    raise ClientError(
-        f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {text}"
-    ) from None
-
-
-def format_timestamp(moment_ms: int) -> str:
-    """Epoch ms to `yyyyMMddHHmmss` in local time (official UtilAll.timeMillisToHumanString3)."""
-    return datetime.fromtimestamp(moment_ms // 1000).strftime("%Y%m%d%H%M%S").zfill(14)

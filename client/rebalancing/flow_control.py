@@ -6,9 +6,10 @@ class: DefaultMQPushConsumerImpl.pullMessage.
 """
 
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
-from .process_queue import MIB, ProcessQueue
+from ..settings.checks import MIB
+from .process_queue import ProcessQueue
 
 FLOW_CONTROL_DELAY_MS: Final = 50
 """The client itself holds back."""
@@ -32,7 +33,7 @@ class Hold(Enum):
 
 
 def hold_back(
-    queue: ProcessQueue[Any], *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
+    queue: ProcessQueue, *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
 ) -> Hold | None:
     """The limit that keeps `queue` from being pulled, or None. A span is looked at only without order."""
     if queue.count > max_count:

@@ -15,9 +15,9 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..errors import ClientError, RouteNotFound
 from ..hooks.hooks import Hooks
 from ..instance.instance import ClientInstance
-from ..offsets.offset_stores import OffsetStore
+from ..offsets.offset_store import OffsetStore
 from ..pulling.pull_api import PullApi
-from ..settings.client_settings import LitePullConsumerSettings, PushConsumerSettings
+from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from .broker_assignments import BrokerAssignments
 from .first_position import (
     AskMaxOffset,
@@ -26,7 +26,8 @@ from .first_position import (
     checked_position,
     compute_pull_from_where,
 )
-from .rebalancer import Queue, Rebalancer
+from .process_queue import ProcessQueue
+from .rebalancer import Rebalancer
 
 if TYPE_CHECKING:
     from ..push.pop_queues import PopQueues
@@ -126,10 +127,10 @@ class HeldQueues(ABC):
         """The group's offset: from the store, or from memory first."""
 
     @abstractmethod
-    def end(self, queue: MessageQueue, state: Queue) -> None: ...
+    def end(self, queue: MessageQueue, state: ProcessQueue) -> None: ...
     @abstractmethod
-    async def release(self, queue: MessageQueue, state: Queue) -> bool: ...
+    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool: ...
     @abstractmethod
-    def begin(self, queue: MessageQueue, state: Queue, offset: int) -> None: ...
+    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None: ...
     @abstractmethod
     async def queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None: ...

@@ -21,14 +21,15 @@ RebalanceService.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 
-from ..settings.allocation import AllocateMessageQueueStrategy, sort_client_ids, sort_queues
+from ..settings.allocation import AllocateMessageQueueStrategy
 from .process_queue import ProcessQueue
 
 REBALANCE_INTERVAL_MS: Final = 20_000
@@ -36,7 +37,7 @@ REBALANCE_MIN_INTERVAL_MS: Final = 1_000
 """Also the pause after a round that was not balanced."""
 RETRY_AFTER_NO_LOCK_MS: Final = 500
 
-Table = Mapping[MessageQueue, ProcessQueue[Any]]
+Table = Mapping[MessageQueue, ProcessQueue]
 
 
 class FirstStep(Enum):

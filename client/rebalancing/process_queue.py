@@ -13,50 +13,34 @@ its own. Pausing the pull loop is `flow_control.py`; what a listener's answer do
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sized
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
 
+from ..settings.checks import MIB
+from ..values.message import MessageExt
+
 LOCK_MAX_LIVE_MS: Final = 30_000
-LOCK_INTERVAL_MS: Final = 20_000
 PULL_MAX_IDLE_MS: Final = 120_000
 UNLOCK_DELAY_MS: Final = 20_000
 """A dropped queue whose lock was renewed longer ago than this is given up though its listener still runs."""
-MIB: Final = 1024 * 1024
 
 EXPIRED_DELAY_LEVEL: Final = 3
 EXPIRED_AT_MOST: Final = 16
 """Messages of one queue sent back in one pass of the cleaning."""
 
 
-class Pulled(Protocol):
-    """What a cached message has to offer. The two counters belong to the consumer and change."""
-
-    reconsume_times: int
-    consume_start_ms: int
-    """When its listener was called, epoch ms; 0 while it waits. Official property CONSUME_START_TIME."""
-
-    @property
-    def queue_offset(self) -> int: ...
-
-    @property
-    def body(self) -> Sized: ...
-
-
-MessageT = TypeVar("MessageT", bound=Pulled)
-
-
-class ProcessQueue(Generic[MessageT]):
+class ProcessQueue:
     """One process queue. A new one counts as locked by the broker only after `locked = True`."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._cached: dict[int, MessageT] = {}
+        self._cached: dict[int, MessageExt] = {}
         self._order: deque[int] = deque()
         # Ascending; holds every cached offset, and between them some that are gone: removing is then one dict
         # operation, and the ends are cleaned when somebody looks at them.
-        self._taken: dict[int, MessageT] = {}
+        self._taken: dict[int, MessageExt] = {}
         self._offset_max = 0
         now = now_ms()
         self.cached_bytes = 0
@@ -108,13 +92,13 @@ class ProcessQueue(Generic[MessageT]):
         """Largest cached offset minus smallest, 0 without any."""
         return self.last_offset() - self.first_offset()
 
-    def __contains__(self, message: MessageT) -> bool:
+    def __contains__(self, message: MessageExt) -> bool:
         """Whether the message is still cached (official containsMessage)."""
         return message.queue_offset in self._cached
 
     # -- concurrent consumption
 
-    def put(self, messages: Iterable[MessageT], max_offset: int = 0) -> bool:
+    def put(self, messages: Iterable[MessageExt], max_offset: int = 0) -> bool:
         """Cache pulled messages, each offset once. True if an ordered consume task has to be started now.
 
         `max_offset` is the MAX_OFFSET property of the last message, 0 where it has none.
@@ -146,7 +130,7 @@ class ProcessQueue(Generic[MessageT]):
             return True
         return False
 
-    def remove(self, messages: Iterable[MessageT]) -> int:
+    def remove(self, messages: Iterable[MessageExt]) -> int:
         """Forget finished messages. The offset to store: the smallest one left, else the one after the last put;
         -1 where nothing was cached before."""
         self.last_consume_ms = self._now_ms()
@@ -162,7 +146,7 @@ class ProcessQueue(Generic[MessageT]):
         self._order.clear()
         return self._offset_max + 1
 
-    def first_expired(self, consume_timeout_minutes: int) -> MessageT | None:
+    def first_expired(self, consume_timeout_minutes: int) -> MessageExt | None:
         """The first cached message, if its listener was called longer ago than the timeout.
 
         The cleaning sends it back with EXPIRED_DELAY_LEVEL and calls `remove_expired`, at most EXPIRED_AT_MOST times
@@ -177,7 +161,7 @@ class ProcessQueue(Generic[MessageT]):
             return None
         return message
 
-    def remove_expired(self, message: MessageT) -> None:
+    def remove_expired(self, message: MessageExt) -> None:
         """Forget a message that was sent back, if it is still the first. The stored offset moves with the next
         finished batch."""
         if self.first_offset() == message.queue_offset:
@@ -185,12 +169,12 @@ class ProcessQueue(Generic[MessageT]):
 
     # -- ordered consumption
 
-    def take(self, batch_size: int) -> list[MessageT]:
+    def take(self, batch_size: int) -> list[MessageExt]:
         """Up to `batch_size` messages with the smallest offsets; they count as unfinished until `commit`. With
         none, the consume task has ended: the next `put` starts another."""
         self.last_consume_ms = self._now_ms()
         order, cached = self._order, self._cached
-        batch: list[MessageT] = []
+        batch: list[MessageExt] = []
         while order and len(batch) < batch_size:
             message = cached.pop(order.popleft(), None)
             if message is not None:
@@ -216,8 +200,8 @@ class ProcessQueue(Generic[MessageT]):
         """Put everything taken back."""
         self.consume_again(list(self._taken.values()))
 
-    def consume_again(self, messages: Iterable[MessageT]) -> None:
-        """Put these back: they will be taken again (official makeMessageToConsumeAgain)."""
+    def consume_again(self, messages: Iterable[MessageExt]) -> None:
+        """Put these back: they will be taken again (official makeMessageExtoConsumeAgain)."""
         for message in messages:
             offset = message.queue_offset
             self._taken.pop(offset, None)

@@ -19,19 +19,19 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
 
-from ..delivery.ordered_results import FIRST_LOCK_ALL_DELAY_MS, LOCK_TIMEOUT_MS
 from ..errors import ClientError
-from .process_queue import LOCK_INTERVAL_MS
-from .rebalancer import Queue
+from .process_queue import ProcessQueue
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
 _log = logging.getLogger("pocketmq.client")
 
-TIMEOUT_SECONDS: Final = LOCK_TIMEOUT_MS / 1000
+LOCK_INTERVAL_MS: Final = 20_000
+FIRST_LOCK_ALL_DELAY_MS: Final = 1_000
+TIMEOUT_SECONDS: Final = 1.0
 
-Table = dict[MessageQueue, Queue]
+Table = dict[MessageQueue, ProcessQueue]
 
 
 class QueueLocks:

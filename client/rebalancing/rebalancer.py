@@ -19,7 +19,6 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError
 from ..settings.allocation import AllocateMessageQueueStrategy
-from ..values.message import MessageExt
 from .flow_control import FIRST_PULL_DELAY_MS
 from .plan import (
     RETRY_AFTER_NO_LOCK_MS,
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("pocketmq.client")
 
-Queue = ProcessQueue[MessageExt]
-
 
 class QueueKeeper(Protocol):
     """What a round asks of the consumer."""
@@ -58,15 +55,15 @@ class QueueKeeper(Protocol):
         """Drop what memory holds of a queue that is about to be taken."""
         ...
 
-    def end(self, queue: MessageQueue, state: Queue) -> None:
+    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
         """The queue was dropped: stop pulling it."""
         ...
 
-    async def release(self, queue: MessageQueue, state: Queue) -> bool:
+    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
         """Persist and unlock a dropped queue; False where its listener still runs."""
         ...
 
-    def begin(self, queue: MessageQueue, state: Queue, offset: int) -> None:
+    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
         """Start pulling a queue that was taken."""
         ...
 
@@ -103,7 +100,7 @@ class Rebalancer:
         self._consume_passively = consume_passively
         self._assignments = assignments
         self._pops = pops
-        self.table: dict[MessageQueue, Queue] = {}
+        self.table: dict[MessageQueue, ProcessQueue] = {}
         self.unbalanced: set[str] = set()
         """Topics whose share was not what it should be after the last round."""
 
@@ -129,7 +126,7 @@ class Rebalancer:
             self._pops.keep_only(wanted)
         return balanced
 
-    def drop(self, queue: MessageQueue) -> Queue | None:
+    def drop(self, queue: MessageQueue) -> ProcessQueue | None:
         """Mark a queue dropped and stop its pulls; it stays in the table."""
         state = self.table.get(queue)
         if state is not None:
@@ -143,7 +140,7 @@ class Rebalancer:
             self.drop(queue)
         self.table.clear()
 
-    async def remove(self, queue: MessageQueue, state: Queue) -> bool:
+    async def remove(self, queue: MessageQueue, state: ProcessQueue) -> bool:
         """Release a dropped queue and take it off the table, unless its listener still runs."""
         if not await self._keeper.release(queue, state):
             return False
@@ -220,7 +217,7 @@ class Rebalancer:
 
     async def _exchange(
         self, topic: str, target: Collection[MessageQueue]
-    ) -> tuple[list[tuple[MessageQueue, Queue, int]], bool]:
+    ) -> tuple[list[tuple[MessageQueue, ProcessQueue, int]], bool]:
         """updateProcessQueueTableInRebalance: what was added with its position, and whether anything changed."""
         removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
         dropped = [(queue, self.drop(queue)) for queue in removals.all]
@@ -228,7 +225,7 @@ class Rebalancer:
         for queue, state in dropped:
             if state is not None and await self.remove(queue, state):
                 changed = True
-        added: list[tuple[MessageQueue, Queue, int]] = []
+        added: list[tuple[MessageQueue, ProcessQueue, int]] = []
         unlocked = False
         for queue in plan_additions(target, self.table):
             if not await self._keeper.lock(queue):

@@ -10,7 +10,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from pocketmq.protocol.message.java_strings import java_sort_key
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import (
+    AVERAGELY,
+    AVERAGELY_BY_CIRCLE,
+    share_averagely,
+    share_by_circle,
+)
 
 from ..errors import AllocationFailed
 
@@ -36,23 +43,6 @@ class AllocateMessageQueueStrategy(Protocol):
         ...
 
 
-def java_order(text: str) -> bytes:
-    """Sort key that orders texts as Java's String.compareTo, by UTF-16 unit."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """Queues by topic, broker name and id, as every member of a group has to sort them."""
-    return sorted(
-        queues, key=lambda queue: (java_order(queue.topic), java_order(queue.broker_name), queue.queue_id)
-    )
-
-
-def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
-    """Client ids as every member of a group has to sort them."""
-    return sorted(client_ids, key=java_order)
-
-
 def _index(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int:
     """Place of the client among the ids, -1 where it has none (official check)."""
     if not client_id:
@@ -67,31 +57,25 @@ def _index(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int:
 class AllocateMessageQueueAveragely:
     """AVG, the default: a run of neighbouring queues for each client, the first ones one queue longer."""
 
-    name = "AVG"
+    name = AVERAGELY
 
     def allocate(
         self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        index = _index(client_id, queues, client_ids)
-        if index < 0:
-            return []
-        average, longer = divmod(len(queues), len(client_ids))
-        if len(queues) <= len(client_ids):
-            return [queues[index]] if index < len(queues) else []
-        start = index * average + min(index, longer)
-        return list(queues[start : start + average + (index < longer)])
+        _index(client_id, queues, client_ids)
+        return share_averagely(client_id, queues, client_ids)
 
 
 class AllocateMessageQueueAveragelyByCircle:
     """AVG_BY_CIRCLE: queues are dealt out one by one."""
 
-    name = "AVG_BY_CIRCLE"
+    name = AVERAGELY_BY_CIRCLE
 
     def allocate(
         self, group: str, client_id: str, queues: Queues, client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        index = _index(client_id, queues, client_ids)
-        return [] if index < 0 else list(queues[index :: len(client_ids)])
+        _index(client_id, queues, client_ids)
+        return share_by_circle(client_id, queues, client_ids)
 
 
 class AllocateMessageQueueByConfig:
@@ -230,7 +214,7 @@ class AllocateMachineRoomNearby:
         mine: list[MessageQueue] = []
         if own := queues_in.pop(own_room, None):
             mine += self._strategy.allocate(group, client_id, own, clients_in[own_room])
-        for room in sorted(queues_in, key=java_order):
+        for room in sorted(queues_in, key=java_sort_key):
             if room not in clients_in:
                 mine += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
         return mine

@@ -14,14 +14,18 @@ from typing import Final, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import force_setattr
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, ValidationFailed
+from ..values.validators import check_topic
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 OFF: Final = -1
 """The official "not set" of numbers."""
+MIB: Final = 1024 * 1024
 
 Range = tuple[int, int]
+AT_LEAST_0: Final[Range] = (0, INT_MAX)
+AT_LEAST_1: Final[Range] = (1, INT_MAX)
 
 
 def refuse(name: str, value: object, reason: str) -> InvalidSetting:
@@ -94,3 +98,11 @@ def _annotations(settings_class: type[msgspec.Struct]) -> tuple[Annotation, ...]
         members = get_args(hint)[0] if get_origin(hint) in (frozenset, tuple, dict) else None
         found.append((name, kinds, members))
     return tuple(found)
+
+
+def check_topic_name(name: str, topic: str) -> None:
+    """Raises InvalidSetting for a setting whose value is not the name of a topic."""
+    try:
+        check_topic(topic)
+    except ValidationFailed as error:
+        raise refuse(name, topic, str(error)) from error

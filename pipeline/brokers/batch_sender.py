@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused, RouteNotFound
+from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.properties import UNIQ_KEY, WAIT, decode_properties, encode_properties_text
-from pocketmq.protocol.message.tags import java_hash
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageReply, SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode

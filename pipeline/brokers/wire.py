@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.connections.name_servers import MASTER_ID, Route, Routes
-from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.name_servers import NameServers
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.connections.route import MASTER_ID, Route
 from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
-from pocketmq.protocol.bodies.client import CheckClientRequestBody
+from pocketmq.protocol.bodies.client import CheckClientRequestBody, build_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.routes import TopicList
-from pocketmq.protocol.bodies.subscription import build_subscription
 from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup
 from pocketmq.protocol.requests.membership import CheckClientConfig
 from pocketmq.protocol.requests.name_server import GetAllTopicListFromNameServer
@@ -80,8 +80,8 @@ class Wire:
         self.namesrv_addr = namesrv_addr
         self._access = access
         self._loop = _new_loop()
-        self._connections: Connections | None = None
-        self._routes: Routes | None = None
+        self._connections: ConnectionPool | None = None
+        self._routes: NameServers | None = None
         self._known: dict[str, Route] = {}
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
@@ -111,7 +111,7 @@ class Wire:
         route = None if fresh else self._known.get(topic)
         if route is None:
             if self._routes is None:
-                self._routes = Routes(self._open(), self.namesrv_addr)
+                self._routes = NameServers(self._open(), self.namesrv_addr)
             route = self._known[topic] = await self._routes.find(topic)
         return route
 
@@ -128,9 +128,9 @@ class Wire:
         address = addresses.get(MASTER_ID) or addresses[min(addresses)]
         return await self._open().get(address)
 
-    def _open(self) -> Connections:
+    def _open(self) -> ConnectionPool:
         if self._connections is None:
-            self._connections = Connections(hooks=self._access.hooks(), tls=self._access.tls())
+            self._connections = ConnectionPool(hooks=self._access.hooks(), tls=self._access.tls())
         return self._connections
 
     async def with_retries(
@@ -173,7 +173,7 @@ class Wire:
 
         async def ask(fresh: bool) -> list[str]:
             if self._routes is None:
-                self._routes = Routes(self._open(), self.namesrv_addr)
+                self._routes = NameServers(self._open(), self.namesrv_addr)
             return TopicList.decode(await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
 
         return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))

@@ -9,7 +9,7 @@ Paths must be there on every machine that runs tasks.
 """
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from pocketmq.client.connections.tls import tls_context
@@ -51,19 +51,22 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             return ()
         return (AclClientRPCHook(self.access_key, self.secret_key or "", self.security_token),)
 
+    def tls_settings(self) -> dict[str, Any]:
+        """The same as settings of a client."""
+        return {
+            "use_tls": self.uses_tls,
+            "tls_test_mode_enable": self.trusted is None and self.certificate is None,
+            "tls_client_auth_server": self.trusted is not None,
+            "tls_client_trust_cert_path": self.trusted,
+            "tls_client_cert_path": self.certificate,
+            "tls_client_key_path": self.key,
+            "tls_client_key_password": self.password,
+        }
+
     def tls(self) -> ssl.SSLContext | None:
         """None for plain connections; `OptionError` for files that cannot be read."""
-        settings = ClientSettings(
-            use_tls=self.uses_tls,
-            tls_test_mode_enable=self.trusted is None and self.certificate is None,
-            tls_client_auth_server=self.trusted is not None,
-            tls_client_trust_cert_path=self.trusted,
-            tls_client_cert_path=self.certificate,
-            tls_client_key_path=self.key,
-            tls_client_key_password=self.password,
-        )
         try:
-            return tls_context(settings)
+            return tls_context(ClientSettings(**self.tls_settings()))
         except ClientError as error:
             raise OptionError(f"options rocketmq.tls.client.*: {error}") from error
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from pocketmq.client.values.validators import check_group
-from pocketmq.protocol.bodies.subscription import ExpressionError, tag_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
 
 from ..errors import OptionError
 from .access import NAMES as ACCESS_NAMES

@@ -10,7 +10,7 @@ from typing import Final
 
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.offset_id import decode_message_id
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction
 
 from ..brokers.batch_sender import StoredMessage
 from ..brokers.wire import wire_for

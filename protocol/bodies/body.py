@@ -1,8 +1,8 @@
-"""Body: what all JSON bodies share.
+"""What all JSON bodies share, and DataVersion, which many of them hold.
 
 A body is a struct whose fields are the members of the official class, renamed to camelCase. Every field has a
-default, because the official reader leaves an absent member at its default. The bodies themselves stand in
-the files `bodies_*.py`; read `routes.py` next."""
+default, because the official reader leaves an absent member at its default.
+"""
 
 from typing import Self
 
@@ -25,3 +25,16 @@ class Body(msgspec.Struct, frozen=True, rename="camel"):
         if not data:
             raise BodyError(f"{cls.__name__}: the body is missing")
         return fastjson.decode(data, cls)
+
+
+class DataVersion(Body, frozen=True):
+    """Official DataVersion. `timestamp` in ms; `state_version` is 0 outside controller mode and absent in
+    4.x."""
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    def next_version(self, now_ms: int) -> "DataVersion":
+        """The edition after a change made now."""
+        return DataVersion(state_version=self.state_version, timestamp=now_ms, counter=self.counter + 1)

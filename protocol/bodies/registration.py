@@ -17,14 +17,13 @@ from typing import Final
 from msgspec import field
 
 from ..errors import BodyError
+from ..languages import V5_0_0
+from ..message.compression import inflate
 from ..text import fastjson
-from .body import Body
-from .data_version import DataVersion
+from .body import Body, DataVersion
 from .routes import TopicQueueMappingInfo
 from .topic_config import TopicConfig, from_text, to_text
 
-V5_0_0: Final = 413
-"""First version that writes the mapping section of the compressed form."""
 MAX_REGISTRATION_BYTES: Final = 64 * 1024 * 1024
 """Longest content of a compressed registration: half a million topics."""
 _COMPRESSION_LEVEL: Final = 9
@@ -98,7 +97,7 @@ class RegisterBrokerBody(Body, frozen=True):
 
 def decode_compressed_registration(data: bytes | memoryview, version: int) -> RegisterBrokerBody:
     """The compressed form; `version` (ordinal) of the request says whether the mapping section follows."""
-    reader = _Reader(_inflated(data))
+    reader = _Reader(inflate(data, MAX_REGISTRATION_BYTES))
     data_version = fastjson.decode(reader.sized(), DataVersion)
     configs = (from_text(reader.sized().decode("utf-8", "replace")) for _ in range(reader.integer()))
     table = {config.name: config for config in configs}
@@ -116,24 +115,8 @@ def decode_compressed_registration(data: bytes | memoryview, version: int) -> Re
     )
 
 
-def body_crc32(data: bytes | memoryview) -> int:
-    """Header field `bodyCrc32` of 103: over the body as sent, sign bit cleared (official UtilAll.crc32)."""
-    return zlib.crc32(data) & 0x7FFFFFFF
-
-
 def _sized(content: bytes) -> bytes:
     return _INT.pack(len(content)) + content
-
-
-def _inflated(data: bytes | memoryview) -> bytes:
-    inflater = zlib.decompressobj()
-    try:
-        content = inflater.decompress(data, MAX_REGISTRATION_BYTES + 1)
-    except zlib.error as error:
-        raise BodyError(f"RegisterBrokerBody: {error}") from error
-    if len(content) > MAX_REGISTRATION_BYTES:
-        raise BodyError(f"RegisterBrokerBody: more than {MAX_REGISTRATION_BYTES} bytes when inflated")
-    return content
 
 
 class _Reader:

@@ -7,15 +7,13 @@ The route of a topic is written in two dialects (below); everything else has one
     standard    {"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.1:10911"},...
 """
 
-from typing import Final
-
 from msgspec import field
 
+from ..languages import V4_9_4
+from ..message.flags import PERM_READ
+from ..message.message_queue import MessageQueue
 from ..text import fastjson
 from .body import Body
-
-V4_9_4: Final = 401
-"""First client version that is answered in standard JSON unasked."""
 
 
 class BrokerData(Body, frozen=True):
@@ -61,8 +59,18 @@ class TopicRouteData(Body, frozen=True):
     filter_server_table: dict[str, list[str]] = field(default_factory=dict)
     topic_queue_mapping_by_broker: dict[str, TopicQueueMappingInfo] | None = None
 
+    def read_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues that consumers read, in the order of `queue_datas`; brokers without a master count, too."""
+        return [
+            MessageQueue(topic, data.broker_name or "", queue_id)
+            for data in self.queue_datas
+            if data.perm & PERM_READ
+            for queue_id in range(data.read_queue_nums)
+        ]
+
     def encode_for(self, version: int, *, accept_standard_json_only: bool = False, emulate: int = 5) -> bytes:
-        """In the dialect for a client of that version (ordinal). 4.x also escapes what is not ASCII."""
+        """In the dialect for a client of that version: standard JSON from V4_9_4 on. 4.x also escapes what is not
+        ASCII."""
         if version < V4_9_4 and not accept_standard_json_only:
             return self.encode()
         return fastjson.dumps(self, quote_integer_keys=True, browser_compatible=emulate < 5)

@@ -1,18 +1,17 @@
-"""Compressed message bodies: zlib, LZ4 frame, zstd, chosen by bits of the message sysFlag.
+"""Compressed message bodies: zlib, LZ4 frame or zstd, by bits of the message's sysFlag.
 
-Brokers store and deliver the bytes as they came; producers compress (official: from 4096 bytes on, level 5)
-and consumers decompress. Where that is decided is `pocketmq.client`.
+Brokers store and deliver a body as it came. Producers compress (official ones from 4096 bytes on, at level 5) and
+consumers decompress; when they do is decided in `pocketmq.client`.
 
     bit 0       body is compressed
     bits 8-10   0x000 zlib (old clients), 0x100 LZ4, 0x200 zstd, 0x300 zlib
+
+LZ4 and zstd are imported on first use: most programs see neither.
 """
 
 import zlib
 from collections.abc import Callable
 from typing import Final
-
-import lz4.frame
-import zstandard
 
 from ..errors import BodyError
 from .flags import (
@@ -24,9 +23,9 @@ from .flags import (
 )
 
 DEFAULT_LEVEL: Final = 5
-"""Official compressLevel; the same number is given to zlib and zstd, LZ4 takes none."""
+"""Official compressLevel, for zlib and zstd alike. LZ4 has no level."""
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-"""Longest body that comes out. A frame holds 16 MiB, and a body is made small, not endless."""
+"""Longest body that `decompress` returns: a few bytes can expand without end."""
 
 COMPRESSION_TYPES: Final = {"LZ4": COMPRESSION_LZ4, "ZSTD": COMPRESSION_ZSTD, "ZLIB": COMPRESSION_ZLIB}
 """Official CompressionType names to their sysFlag bits."""
@@ -44,8 +43,12 @@ def compress(
     if flags is None:
         raise CompressionError(f"Unsupported compress type name: {compression_type}")
     if flags == COMPRESSION_LZ4:
+        import lz4.frame
+
         result = lz4.frame.compress(bytes(body), store_size=False)
     elif flags == COMPRESSION_ZSTD:
+        import zstandard
+
         result = zstandard.ZstdCompressor(level=level, write_content_size=False).compress(body)
     else:
         result = zlib.compress(body, level)
@@ -66,7 +69,8 @@ def decompress(
     return decompressor(body, max_bytes)
 
 
-def _from_zlib(body: bytes | memoryview, max_bytes: int) -> bytes:
+def inflate(body: bytes | memoryview, max_bytes: int) -> bytes:
+    """The content of one whole zlib stream. Raises CompressionError, also for more than `max_bytes`."""
     inflater = zlib.decompressobj()
     try:
         result = inflater.decompress(body, max_bytes + 1)
@@ -80,6 +84,8 @@ def _from_zlib(body: bytes | memoryview, max_bytes: int) -> bytes:
 
 
 def _from_lz4(body: bytes | memoryview, max_bytes: int) -> bytes:
+    import lz4.frame
+
     decompressor = lz4.frame.LZ4FrameDecompressor()
     try:
         result: bytes = decompressor.decompress(bytes(body), max_length=max_bytes + 1)
@@ -93,6 +99,8 @@ def _from_lz4(body: bytes | memoryview, max_bytes: int) -> bytes:
 
 
 def _from_zstd(body: bytes | memoryview, max_bytes: int) -> bytes:
+    import zstandard
+
     # The size written in the frame cannot be trusted and most frames carry none, so the input goes in small
     # slices: one slice makes at most 32 MiB.
     decompressor = zstandard.ZstdDecompressor().decompressobj()
@@ -114,8 +122,8 @@ def _from_zstd(body: bytes | memoryview, max_bytes: int) -> bytes:
 
 _SLICE_BYTES: Final = 1024
 _DECOMPRESSORS: Final[dict[int, Callable[[bytes | memoryview, int], bytes]]] = {
-    0: _from_zlib,
-    COMPRESSION_ZLIB: _from_zlib,
+    0: inflate,
+    COMPRESSION_ZLIB: inflate,
     COMPRESSION_LZ4: _from_lz4,
     COMPRESSION_ZSTD: _from_zstd,
 }

@@ -8,6 +8,8 @@ cannot occur inside names and values, nothing escapes them. Official classes: Me
 
 from collections.abc import Mapping
 
+from .java_strings import java_hash
+
 NAME_VALUE_SEPARATOR = "\x01"
 PROPERTY_SEPARATOR = "\x02"
 
@@ -104,3 +106,11 @@ def encode_properties_text(properties: Mapping[str, str], *, final_separator: bo
 def encode_properties(properties: Mapping[str, str], *, final_separator: bool = True) -> bytes:
     """The form stored in records: UTF-8 of `encode_properties_text`."""
     return encode_properties_text(properties, final_separator=final_separator).encode("utf-8", "replace")
+
+
+def tags_code(tags: str | None) -> int:
+    """The tag code stored in a queue unit: 0 without tags, else the Java hash of the whole TAGS text.
+
+    A broker matches subscriptions by the low 32 bits of the code; consumers compare the text itself once more.
+    """
+    return java_hash(tags) if tags else 0

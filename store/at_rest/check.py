@@ -33,9 +33,9 @@ from ..config import QUEUE_UNIT_BYTES
 from ..durability.checkpoint import CHECKPOINT_BYTES, FIELDS
 from ..durability.foreign_parts import refuse_foreign_parts
 from ..errors import StoreDamagedError
-from ..lookup.consume_queue import BLANK_UNIT, UNIT
-from ..lookup.key_index import HEADER, INDEX_UNIT
+from ..lookup.index_file import HEADER, INDEX_UNIT
 from ..lookup.queue_table import has_place
+from ..lookup.queue_unit import BLANK_UNIT, UNIT
 from ..tables.delay_table import DelayOffsets
 from ..tables.offset_table import OffsetFile
 from .segments import (

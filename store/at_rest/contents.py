@@ -10,7 +10,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record, measure_record
 
 from ..config import QUEUE_UNIT_BYTES
-from ..lookup.consume_queue import BLANK_UNIT, UNIT
+from ..lookup.queue_unit import BLANK_UNIT, UNIT
 from .segments import Segments, count_units, queue_directories, refuse_open_store
 
 

@@ -16,8 +16,8 @@ import os
 import struct
 from pathlib import Path
 
-from ..errors import DiskFailedError, StoreError
-from ..files.mapped_file import sync_descriptor
+from ..errors import StoreError
+from ..files import disk
 
 CHECKPOINT_BYTES = 4096
 FIELDS = struct.Struct(">qqqqqq")
@@ -75,10 +75,7 @@ class Checkpoint:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
             os.write(descriptor, fields)
-            try:
-                sync_descriptor(descriptor)
-            except OSError as error:
-                raise DiskFailedError.of("force", self._path, error) from error
+            disk.force_file(descriptor, self._path)
         finally:
             os.close(descriptor)
         self._written = fields

@@ -27,7 +27,8 @@ from pocketmq.protocol.message.record import (
 )
 
 from ..config import StoreConfig
-from ..files.mapped_file import MappedFile, sync_directory
+from ..files import disk
+from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
 from ..log.record_scan import LoggedRecord, scan_records
 from ..lookup.bulk_dispatch import BulkDispatch
@@ -36,6 +37,7 @@ from ..lookup.dispatch import Dispatcher
 from ..lookup.key_index import KeyIndex
 from ..lookup.queue_table import QueueTable
 from .checkpoint import Checkpoint
+from .queue_repair import drop_unforced, find_ends
 
 logger = logging.getLogger(__name__)
 
@@ -98,14 +100,14 @@ class Recovery:
             self._indexed_to = self._log.files.end
         elif rebuild_index_from is None and self._index.files:
             self._indexed_to = self._index.last_update()[1]
-        if not self._log.files.files:
+        if not self._log.files:
             # Queues without a log would promise messages that cannot be read.
             self._queues.delete_all()
             self._index.truncate(0)
             self._log.settle()
             self._log.prepare_first()
             return RecoveryReport(clean, 0, 0, 0, 0, 0)
-        rebuild_queues_from = self._queues.recover(self._log.start)
+        rebuild_queues_from = find_ends(self._queues, self._log.start)
         rebuild_from = _lower(rebuild_index_from, rebuild_queues_from)
         queues_end = self._queues.records_end()
         dispatch_from = queues_end if clean else self._log.start
@@ -115,7 +117,8 @@ class Recovery:
         self._lower_marks(rebuild_index_from, rebuild_queues_from)
         if not intact:
             forced = max(start.base, self._checkpoint.logics_physical_offset if marks_are_ours else 0)
-            self._queues.distrust_from(forced, self._log)
+            for queue in self._queues:
+                drop_unforced(queue, forced, self._log)
             dispatch_from = forced if rebuild_from is None else min(forced, rebuild_from)
         begin = start.base
         if clean and rebuild_from is None:
@@ -124,9 +127,9 @@ class Recovery:
         cut_bytes = self._cut(end)
         if not clean:
             # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
-            for file in self._log.files.files[self._log.files.files.index(start) :]:
+            for file in self._log.files.from_position(start.base):
                 file.sync()
-            sync_directory(self._log.files.directory)  # files behind the cut must not come back
+            disk.force_directory(self._log.files.directory)  # files behind the cut must not come back
         self._log.files.flushed = end
         self._checkpoint.confirm_physical_offset = last_valid
         self._queues.settle_counters(self._log.start)
@@ -139,7 +142,7 @@ class Recovery:
 
     def _start_file(self, queues_end: int, rebuild_from: int | None, *, clean: bool) -> MappedFile:
         """The newest file that is old enough, never further back than commitLogRecoverMaxNum if that is set."""
-        files = self._log.files.files
+        files = self._log.files
         tries = self._config.commit_log_recover_max_num or len(files)
         for file in reversed(files[1:]):
             tries -= 1
@@ -188,11 +191,11 @@ class Recovery:
 
     def _scan(self, start: MappedFile, begin: int, dispatch_from: int) -> tuple[int, int]:
         """Walk from a record in a file on; returns (end of valid data, start of the last valid record)."""
-        files = self._log.files.files
+        files = self._log.files
         last_valid = begin
         indexed_to, add = self._indexed_to, self._bulk.add
         self._queues_by_topic = {topic.encode(): queues for topic, queues in self._queues.topics.items()}
-        for file in files[files.index(start) :]:
+        for file in files.from_position(start.base):
             at = max(begin - file.base, 0)
             file.read_in_order(begins=True)
             for record in scan_records(file.view, at, file.size, check_crc=self._check_crc):
@@ -246,7 +249,7 @@ class Recovery:
     def _cut(self, end: int) -> int:
         """Take everything at or behind `end` out of log, queues and index; returns the bytes lost, roughly."""
         files = self._log.files
-        lost = sum(file.size for file in files.files if file.base > end and any(file.read(0, 8)))
+        lost = sum(file.size for file in files if file.base > end and any(file.read(0, 8)))
         file = files.file_at(end)
         if file is not None and any(file.view[end - file.base : end - file.base + 8]):
             lost += file.size - (end - file.base)

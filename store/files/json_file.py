@@ -24,6 +24,7 @@ from typing import Final, TypeVar
 from pocketmq.protocol.errors import BodyError
 
 from ..errors import StoreDamagedError, StoreError
+from . import disk
 
 MAX_FILE_BYTES: Final = 1 << 30
 
@@ -66,14 +67,14 @@ class JsonFile:
         return result
 
     def save(self, content: bytes) -> None:
-        """Replaces X; returns when it is on disk. May run in any thread, one call at a time. Raises OSError,
-        and X or X.bak then still holds the former content."""
+        """Replaces X; returns when it is on disk. May run in any thread, one call at a time. Raises OSError
+        or DiskFailedError, and X or X.bak then still holds the former content."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(self.path.name + ".tmp")
         with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            disk.force_file(file.fileno(), temporary)
         try:
             # An empty X (a torn first write of another program) must not push out a good backup.
             if self.path.stat().st_size:
@@ -81,7 +82,7 @@ class JsonFile:
         except FileNotFoundError:
             pass
         os.replace(temporary, self.path)
-        _force_folder(self.path.parent)
+        disk.force_directory(self.path.parent)
 
     def _keep_as_backup(self) -> None:
         second_name = self.path.with_name(self.path.name + ".bak.tmp")
@@ -101,14 +102,3 @@ def _read(path: Path) -> bytes:
         return b""
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _force_folder(folder: Path) -> None:
-    """Makes the renames themselves durable."""
-    if os.name == "nt":
-        return  # Windows opens no folders; its renames are journaled
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

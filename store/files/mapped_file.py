@@ -12,31 +12,18 @@ so a file can be unmapped or deleted while a reply still holds bytes of it.
 Owner: the event-loop thread, except `sync`, which the flusher calls. Official class: DefaultMappedFile.
 """
 
-import errno
 import mmap
 import os
 from pathlib import Path
-from typing import Final
 
-from ..errors import (
-    DiskFailedError,
-    FileSizeError,
-    StoreError,
-    refused_by_system,
-)
+from ..errors import FileSizeError, StoreError, refused_by_system
+from . import disk
 from .open_maps import OpenMaps
 
 PAGE_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _READ_AHEAD_BYTES = 1 << 20
 _ZEROS = bytes(_CHUNK_BYTES)
-
-sync_descriptor = getattr(os, "fdatasync", os.fsync)
-"""fdatasync where there is one; on Linux it also writes what was changed through the map."""
-
-reserve_blocks = getattr(os, "posix_fallocate", None)
-"""Takes a descriptor, a start and a length. Some microseconds for a step of any size: disks only note it down."""
-_CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
 
 
 class MappedFile:
@@ -123,7 +110,7 @@ class MappedFile:
                 os.close(descriptor)
         except OSError as error:
             raise refused_by_system("open", self.path, error) from error
-        _advise(self.memory, "MADV_RANDOM")
+        disk.advise(self.memory, "MADV_RANDOM")
         self._view = memoryview(self.memory)
         if self._maps is not None:
             self._maps.opened(self)
@@ -142,7 +129,7 @@ class MappedFile:
 
     def read_in_order(self, *, begins: bool) -> None:
         """The file is about to be read from one end to the other, or that is over."""
-        _advise(self.map, "MADV_SEQUENTIAL" if begins else "MADV_RANDOM")
+        disk.advise(self.map, "MADV_SEQUENTIAL" if begins else "MADV_RANDOM")
 
     def read_ahead(self, start: int) -> None:
         """Have the system fetch what stands from `start` on, unless it was asked to already; does not wait."""
@@ -151,7 +138,7 @@ class MappedFile:
         first = start // PAGE_BYTES * PAGE_BYTES
         length = min(_READ_AHEAD_BYTES, self.size - first)
         if length > 0:
-            _advise(self.map, "MADV_WILLNEED", first, length)
+            disk.advise(self.map, "MADV_WILLNEED", first, length)
         self._ahead_from, self._ahead_to = start, first + _READ_AHEAD_BYTES
 
     def read(self, start: int, end: int) -> bytes:
@@ -189,17 +176,17 @@ class MappedFile:
             self._open_map()
         start = max(self.reserved, self.wrote)
         stop = min(-(-end // self._step_bytes) * self._step_bytes, self.size)
-        if reserve_blocks is None:
+        if disk.reserve_blocks is None:
             stop = self.size
         elif stop > start:
             try:
                 descriptor = os.open(self.path, os.O_RDWR)
                 try:
-                    reserve_blocks(descriptor, start, stop - start)
+                    disk.reserve_blocks(descriptor, start, stop - start)
                 finally:
                     os.close(descriptor)
             except OSError as error:
-                if error.errno not in _CANNOT_RESERVE:
+                if error.errno not in disk.CANNOT_RESERVE:
                     raise refused_by_system("make room in", self.path, error) from error
                 stop = self.size
         self.reserved = stop
@@ -215,13 +202,11 @@ class MappedFile:
         except FileNotFoundError:
             return
         try:
-            sync_descriptor(descriptor)
-        except OSError as error:
-            raise DiskFailedError.of("force", self.path, error) from error
+            disk.force_file(descriptor, self.path)
         finally:
             os.close(descriptor)
         if not self._entry_synced:
-            sync_directory(self._directory)
+            disk.force_directory(self._directory)
             self._entry_synced = True
 
     def clear_from(self, position: int) -> None:
@@ -246,22 +231,11 @@ class MappedFile:
         """The parts at or behind `start` that hold data, as far as the file system tells; all of it otherwise."""
         if start >= self.size:
             return []
-        if not hasattr(os, "SEEK_DATA"):
-            return [(start, self.size)]
-        ranges = []
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
-            while start < self.size:
-                start = os.lseek(descriptor, start, os.SEEK_DATA)
-                end = os.lseek(descriptor, start, os.SEEK_HOLE)
-                ranges.append((start, end))
-                start = end
-        except OSError:
-            # ENXIO: no data behind this point. Any other error would repeat at the first write.
-            pass
+            return disk.written_ranges(descriptor, start, self.size)
         finally:
             os.close(descriptor)
-        return ranges
 
     def delete(self) -> None:
         """Remove the file from its directory; views that are still held stay readable."""
@@ -280,29 +254,3 @@ class MappedFile:
             memory = None
         self.delete()
         return memory
-
-
-def _advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:
-    """madvise where the system has it: a map that is read at random must not fetch megabytes at each touch, which
-    would cost whoever touches it milliseconds; also where a file grows into space reserved for it."""
-    option = getattr(mmap, advice, None)
-    if option is None:
-        return
-    try:
-        memory.madvise(option, start, len(memory) - start if length is None else length)
-    except OSError:
-        pass  # it was only advice
-
-
-def sync_directory(path: Path) -> None:
-    """Force the entries of a directory to disk, where the system knows how."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except (PermissionError, FileNotFoundError):
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)

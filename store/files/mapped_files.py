@@ -13,7 +13,9 @@ import logging
 import mmap
 import os
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import overload
 
 from ..errors import (
     FileSizeError,
@@ -30,10 +32,10 @@ _making = threading.Lock()
 """Held while a file is made: the owner must not use one that the flusher is about to take back, or the reverse."""
 
 
-class MappedFiles:
-    """`files` is in order of position; only the last one is written to."""
+class MappedFiles(Sequence[MappedFile]):
+    """A sequence of files in order of position; only the last one is written to."""
 
-    __slots__ = ("_maps", "_prepared", "_step_bytes", "directory", "file_bytes", "files", "flushed")
+    __slots__ = ("_files", "_maps", "_prepared", "_step_bytes", "directory", "file_bytes", "flushed")
 
     def __init__(
         self, directory: Path, file_bytes: int, step_bytes: int, maps: OpenMaps | None = None
@@ -43,7 +45,7 @@ class MappedFiles:
         self.file_bytes = file_bytes
         self._step_bytes = step_bytes
         self._maps = maps
-        self.files: list[MappedFile] = []
+        self._files: list[MappedFile] = []
         self.flushed = 0
         """Everything before this position is on disk."""
         self._prepared: MappedFile | None = None
@@ -91,7 +93,7 @@ class MappedFiles:
 
     def _add_loaded(self, file: MappedFile, *, may_lack_files: bool) -> None:
         file.wrote = self.file_bytes
-        following = self.files[-1].base + self.file_bytes if self.files else file.base
+        following = self._files[-1].base + self.file_bytes if self._files else file.base
         if file.base % self.file_bytes or following != file.base:
             missing = self.directory / f"{following:020d}"
             if not may_lack_files:
@@ -99,30 +101,60 @@ class MappedFiles:
                     f"{missing} is missing: put it back, or move {file.path} and later files away"
                 )
             logger.warning("a file is missing between %s and %s", missing, file.path)
-        self.files.append(file)
+        self._files.append(file)
+
+    def __iter__(self) -> Iterator[MappedFile]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @overload
+    def __getitem__(self, number: int) -> MappedFile: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[MappedFile]: ...
+    def __getitem__(self, number: int | slice) -> MappedFile | list[MappedFile]:
+        return self._files[number]
+
+    def from_position(self, position: int) -> list[MappedFile]:
+        """The files that end behind a position, the one that holds it first."""
+        return [file for file in self._files if file.base + file.size > position]
+
+    def gap(self) -> int:
+        """Number of the first file that does not begin where the one before it ends; 0 without a gap."""
+        pairs = zip(self._files, self._files[1:], strict=False)
+        return next(
+            (n for n, (file, following) in enumerate(pairs, 1) if following.base != file.base + file.size), 0
+        )
+
+    def delete(self, first: int, end: int) -> None:
+        """Delete the files with these numbers, from `first` up to and without `end`."""
+        for file in self._files[first:end]:
+            file.delete()
+        del self._files[first:end]
 
     @property
     def start(self) -> int:
         """Base of the first file; -1 without files."""
-        return self.files[0].base if self.files else -1
+        return self._files[0].base if self._files else -1
 
     @property
     def end(self) -> int:
         """Position behind the last written byte; 0 without files."""
-        return self.files[-1].end if self.files else 0
+        return self._files[-1].end if self._files else 0
 
-    def file_at(self, offset: int) -> MappedFile | None:
-        """The file whose range holds `offset`, written or not."""
-        files = self.files
+    def file_at(self, position: int) -> MappedFile | None:
+        """The file whose range holds `position`, written or not."""
+        files = self._files
         if not files:
             return None
-        index = (offset - files[0].base) // self.file_bytes
+        index = (position - files[0].base) // self.file_bytes
         if 0 <= index < len(files):
             file = files[index]
-            if 0 <= offset - file.base < self.file_bytes:
+            if 0 <= position - file.base < self.file_bytes:
                 return file
-        # Only a directory with a gap gets here with an offset inside the space.
-        return next((file for file in files if 0 <= offset - file.base < self.file_bytes), None)
+        # Only a directory with a gap gets here with a position inside the space.
+        return next((file for file in files if 0 <= position - file.base < self.file_bytes), None)
 
     def add_file(self, base: int, room_bytes: int) -> MappedFile:
         """Create the next file with room for its first `room_bytes`. Raises StoreError when the system refuses (disk
@@ -135,7 +167,7 @@ class MappedFiles:
             except StoreError:
                 file.delete()
                 raise
-            self.files.append(file)
+            self._files.append(file)
         return file
 
     def _make_directory(self) -> None:
@@ -157,14 +189,14 @@ class MappedFiles:
         Called by the flusher. Raises StoreError when the system refuses; whoever needs the file then tries himself.
         """
         with _making:
-            last = self.files[-1] if self.files else None
+            last = self._files[-1] if self._files else None
             if last is None or last.wrote * 2 < last.size:
                 return
             self._prepare(last.base + self.file_bytes)
 
     def prepare_first(self) -> None:
         """Make the file that begins at 0 ahead of time, where there is none at all. Raises StoreError."""
-        if not self.files:
+        if not self._files:
             self._make_directory()
             with _making:
                 self._prepare(0)
@@ -186,27 +218,27 @@ class MappedFiles:
         if file is not None:
             file.delete()
 
-    def truncate(self, offset: int) -> None:
-        """Make `offset` the end: later files are deleted, bytes behind the end are zeroed."""
-        while self.files and self.files[-1].base > offset:
-            self.files.pop().delete()
-        if self.files and self.files[-1].base + self.file_bytes >= offset:
-            last = self.files[-1]
-            last.wrote = offset - last.base
+    def truncate(self, position: int) -> None:
+        """Make `position` the end: later files are deleted, bytes behind the end are zeroed."""
+        while self._files and self._files[-1].base > position:
+            self._files.pop().delete()
+        if self._files and self._files[-1].base + self.file_bytes >= position:
+            last = self._files[-1]
+            last.wrote = position - last.base
             last.clear_from(last.wrote)
-        self.flushed = min(self.flushed, offset)
+        self.flushed = min(self.flushed, position)
 
     def delete_first(self) -> None:
         """Delete the oldest file. Raises IndexError without files."""
-        self.files.pop(0).delete()
+        self._files.pop(0).delete()
 
     def delete_first_keeping_map(self) -> mmap.mmap | None:
         """As `delete_first`; the disk has the space when the map returned is let go of."""
-        return self.files.pop(0).delete_keeping_map()
+        return self._files.pop(0).delete_keeping_map()
 
     def delete_all(self) -> None:
-        while self.files:
-            self.files.pop().delete()
+        while self._files:
+            self._files.pop().delete()
         self.flushed = 0
 
     def flush(self, least_pages: int) -> bool:
@@ -216,7 +248,7 @@ class MappedFiles:
         byte. Files before the flushed position are not touched.
         """
         worked = False
-        for file in tuple(self.files):
+        for file in tuple(self._files):
             end = file.end
             if end <= self.flushed:
                 continue

@@ -4,15 +4,11 @@ a process may have.
 A file is mapped when its bytes are first wanted. Beyond the bound the file that was mapped longest ago is unmapped;
 it comes back when it is wanted again, which costs some microseconds. Nothing is lost by unmapping: what was written
 stays in the system's page cache, and views that are still held keep their map alive. Not here: which files there
-are (`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead. Next:
-`mapped_file.py`.
+are (`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead.
 """
 
 import threading
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from .mapped_file import MappedFile
+from typing import Final, Protocol
 
 try:
     import resource
@@ -25,6 +21,12 @@ _FEWEST_QUEUE_MAPS: Final = 64
 _SHARE_OF_DESCRIPTORS: Final = 4
 
 
+class Mapped(Protocol):
+    """What can be unmapped: a `MappedFile`."""
+
+    def unmap(self) -> None: ...
+
+
 class OpenMaps:
     """The files of one kind that are mapped now, oldest map first; at most `most`."""
 
@@ -33,19 +35,19 @@ class OpenMaps:
     def __init__(self, most: int) -> None:
         self.most = most
         self._lock = threading.RLock()
-        self._open: dict[MappedFile, None] = {}
+        self._open: dict[Mapped, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, file: "MappedFile") -> None:
+    def opened(self, file: Mapped) -> None:
         """A file was mapped: another one may have to go."""
         with self._lock:
             self._open[file] = None
             if len(self._open) > self.most:
                 next(iter(self._open)).unmap()
 
-    def closed(self, file: "MappedFile") -> None:
+    def closed(self, file: Mapped) -> None:
         with self._lock:
             self._open.pop(file, None)
 

@@ -82,7 +82,7 @@ class CommitLog:
 
     def settle(self) -> None:
         """Append to the last file from now on; called once files were loaded, recovered or deleted."""
-        self._file = self.files.files[-1] if self.files.files else None
+        self._file = self.files[-1] if self.files else None
 
     def prepare_first(self) -> None:
         """Make the first file of an empty log before anybody waits for it; a slave's begins where its master says."""

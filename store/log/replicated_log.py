@@ -66,7 +66,7 @@ class ReplicatedLog:
         if self._admission.disk_failure is not None:
             raise DiskFailedError(self._admission.disk_failure)
         log = self._log
-        files = log.files.files
+        files = log.files
         if not files:
             start = position - position % log.file_bytes
             log.files.add_file(start, position - start + len(data)).wrote = position - start

@@ -10,10 +10,12 @@ from pocketmq.protocol.message.properties import decode_properties
 
 from ..config import StoreConfig
 from ..log.record_scan import LoggedRecord
-from .consume_queue import UNIT, ConsumeQueue
+from .consume_queue import ConsumeQueue
 from .dispatch import Dispatcher
-from .key_index import IndexEntry, KeyIndex
+from .index_file import IndexEntry
+from .key_index import KeyIndex
 from .queue_table import QueueTable, has_place
+from .queue_unit import UNIT
 
 _MOST_GATHERED = 4096
 """Records; with a dozen keys each they take some MiB."""

@@ -10,20 +10,20 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
-from pocketmq.protocol.message.properties import DELAY, TAGS, decode_properties
+from pocketmq.protocol.message.properties import DELAY, TAGS, decode_properties, tags_code
 from pocketmq.protocol.message.record import BLANK, measure_record
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
+from ..delay_levels import parse_delay_levels
 from ..log.commit_log import CommitLog
 from ..log.record_scan import LoggedRecord, scan_records
-from ..tables.delay_table import parse_delay_levels
 from ..values import AppendResult, NewMessage
-from .consume_queue import UNIT, ConsumeQueue
+from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
 from .queue_table import QueueTable, has_place
+from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
 

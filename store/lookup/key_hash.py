@@ -9,7 +9,7 @@ share all but their last four characters, that prefix is remembered; keys that s
 
 from typing import TypeVar
 
-from pocketmq.protocol.message.tags import extend_hash
+from pocketmq.protocol.message.java_strings import extend_hash
 
 T = TypeVar("T")
 

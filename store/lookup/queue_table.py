@@ -14,7 +14,6 @@ from pathlib import Path
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import OpenMaps, most_queue_maps
-from ..log.commit_log import CommitLog
 from .consume_queue import ConsumeQueue
 
 logger = logging.getLogger(__name__)
@@ -99,26 +98,6 @@ class QueueTable:
         that queue's last file holds none before it."""
         newest = max(self, key=lambda queue: queue.records_end, default=None)
         return newest.record_near(position) if newest is not None else -1
-
-    def recover(self, log_start: int) -> int | None:
-        """Find each queue's end. Where units were lost, the log position from which to put them back, else None."""
-        rebuild_from: int | None = None
-        for queue in self:
-            if not queue.recover(log_start):
-                logger.warning(
-                    "queue %s-%d is damaged behind unit %d: it is filled again from the log",
-                    queue.topic,
-                    queue.queue_id,
-                    queue.max_offset,
-                )
-                end = max(queue.records_end, 0)
-                rebuild_from = end if rebuild_from is None else min(rebuild_from, end)
-        return rebuild_from
-
-    def distrust_from(self, position: int, log: CommitLog) -> None:
-        """After a power loss: only units of records before a log position are known to be as they were written."""
-        for queue in self:
-            queue.distrust_from(position, log)
 
     def truncate(self, position: int) -> None:
         """Drop all units of records at or behind a log position; counters follow."""

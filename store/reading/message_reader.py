@@ -13,9 +13,10 @@ from pocketmq.protocol.message.record import store_timestamp_of
 
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
 from ..log.commit_log import CommitLog
-from ..lookup.consume_queue import UNIT, ConsumeQueue
+from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.key_index import KeyIndex
 from ..lookup.queue_table import QueueTable
+from ..lookup.queue_unit import UNIT
 from ..values import GetResult, GetStatus, QueryResult
 from .residency import MemoryBudget
 

@@ -16,7 +16,8 @@ from typing import Literal
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
-from ..lookup.consume_queue import UNIT, ConsumeQueue
+from ..lookup.consume_queue import ConsumeQueue
+from ..lookup.queue_unit import UNIT
 
 Boundary = Literal["LOWER", "UPPER"]
 
@@ -40,7 +41,7 @@ def _store_time(log: CommitLog, file: MappedFile, at: int) -> int:
 def _file_for(
     queue: ConsumeQueue, log: CommitLog, timestamp_ms: int, boundary: Boundary
 ) -> MappedFile | None:
-    files = queue.files.files
+    files = queue.files
     if not files:
         return None
     if boundary == "LOWER":

@@ -8,4 +8,5 @@ light_offset_table.py  LmqOffsetTable
 metric_table.py        MetricTable
 offset_table.py        OffsetTable
 topic_table.py         TopicTable
+built_in_topics.py: the topics a broker is created with
 """

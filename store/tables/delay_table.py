@@ -2,24 +2,22 @@
 
     {"dataVersion":{...}, "offsetTable":{"3":7}}      key: level, from 1; value: next offset of queue level-1
 
-The levels come from the setting `messageDelayLevel`. Delivering is the broker's work. Next:
-`message_store.py`."""
+The levels come from the setting `messageDelayLevel`. Delivering is the broker's work. Owner: the event-loop
+thread.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from msgspec import field
-from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
-from ..errors import StoreError
+from ..delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
-DEFAULT_DELAY_LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-_UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNKNOWN_LEVEL_DELAY_MS: Final = 1_000
 
 
@@ -28,19 +26,6 @@ class DelayOffsets(Body, frozen=True):
 
     offset_table: dict[int, int] = field(default_factory=dict)
     data_version: DataVersion | None = None
-
-
-def parse_delay_levels(text: str) -> dict[int, int]:
-    """`1s 5s 1m` to `{1: 1000, 2: 5000, 3: 60000}` (level to ms). Units s, m, h, d. Raises StoreError."""
-    levels: dict[int, int] = {}
-    for level, word in enumerate(text.split(), start=1):
-        unit_ms = _UNITS_MS.get(word[-1])
-        if unit_ms is None or not word[:-1].isdecimal():
-            raise StoreError(f"messageDelayLevel {text!r}: {word!r} is no number followed by s, m, h or d")
-        levels[level] = int(word[:-1]) * unit_ms
-    if not levels:
-        raise StoreError("messageDelayLevel holds no level")
-    return levels
 
 
 class DelayTable(JsonTable):

@@ -7,7 +7,7 @@ A table is owned by the event-loop thread. Saving may be split, so that the disk
 from collections.abc import Callable
 from pathlib import Path
 
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 
 from ..errors import StoreError
 from ..files.json_file import JsonFile
@@ -52,9 +52,11 @@ class JsonTable:
             return False
         try:
             self.file.save(content)
-        except OSError as error:
+        except (OSError, StoreError) as error:
             self.dirty = True
-            raise StoreError(f"cannot write {self.file.path}: {error.strerror or error}") from error
+            raise StoreError(
+                f"cannot write {self.file.path}: {getattr(error, 'strerror', None) or error}"
+            ) from error
         return True
 
     def _take(self, content: bytes) -> bool:

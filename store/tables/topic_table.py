@@ -10,17 +10,14 @@ and messages of a topic are elsewhere.
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.message.flags import (
     PERM_INHERIT,
-    PERM_READ,
-    PERM_WRITE,
     TOPIC_UNIT,
     TOPIC_UNIT_SUB,
     is_inherited,
@@ -29,65 +26,8 @@ from pocketmq.protocol.text import fastjson
 
 from ..files.json_file import MAX_FILE_BYTES
 from .attributes import TOPIC_ATTRIBUTES, alter_attributes
+from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
 from .json_table import JsonTable
-
-READ_WRITE: Final = PERM_READ | PERM_WRITE
-READ_WRITE_INHERIT: Final = READ_WRITE | PERM_INHERIT
-_SCHEDULE_QUEUE_NUMS: Final = 18
-_BENCHMARK_QUEUE_NUMS: Final = 1024
-
-
-class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The broker settings that decide which topics exist; names and defaults of broker.conf. `emulate` is 4
-    or 5."""
-
-    broker_cluster_name: str = "DefaultCluster"
-    broker_name: str = "broker-a"
-    auto_create_topic_enable: bool = True
-    default_topic_queue_nums: int = 8
-    cluster_topic_enable: bool = True
-    broker_topic_enable: bool = True
-    trace_topic_enable: bool = False
-    msg_trace_topic_name: str = topics.TRACE_TOPIC
-    revive_queue_num: int = 8
-    timer_wheel_enable: bool = True
-    enable_lmq: bool = False
-    emulate: int = 5
-
-
-def built_in_topics(settings: TopicSettings) -> list[TopicConfig]:
-    """Topics a broker is born with, in the order of the official TopicConfigManager.init."""
-    cluster, broker = settings.broker_cluster_name, settings.broker_name
-    result = [_topic(topics.SELF_TEST_TOPIC)]
-    if settings.auto_create_topic_enable:
-        result.append(_topic(topics.AUTO_CREATE_TOPIC, settings.default_topic_queue_nums, READ_WRITE_INHERIT))
-    result += [
-        _topic(topics.BENCHMARK_TOPIC, _BENCHMARK_QUEUE_NUMS),
-        _topic(cluster, 16, READ_WRITE_INHERIT if settings.cluster_topic_enable else PERM_INHERIT),
-        _topic(broker, 1, READ_WRITE_INHERIT if settings.broker_topic_enable else PERM_INHERIT),
-        _topic(topics.OFFSET_MOVED_TOPIC),
-        _topic(topics.SCHEDULE_TOPIC, _SCHEDULE_QUEUE_NUMS),
-    ]
-    if settings.trace_topic_enable:
-        result.append(_topic(settings.msg_trace_topic_name))
-    result.append(_topic(topics.reply_topic(cluster)))
-    if settings.emulate < 5:
-        return result
-    result += [
-        _topic(topics.revive_topic(cluster), settings.revive_queue_num),
-        _topic(topics.sync_member_topic(broker), 1, PERM_INHERIT),
-        _topic(topics.HALF_TOPIC),
-        _topic(topics.OP_HALF_TOPIC),
-        _topic(topics.ROCKSDB_HALF_TOPIC),
-        _topic(topics.ROCKSDB_OP_HALF_TOPIC),
-    ]
-    if settings.timer_wheel_enable:
-        result.append(_topic(topics.TIMER_TOPIC))
-    return result
-
-
-def _topic(name: str, queue_nums: int = 1, perm: int = READ_WRITE) -> TopicConfig:
-    return TopicConfig(topic_name=name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=perm)
 
 
 class TopicTable(JsonTable):
@@ -114,7 +54,7 @@ class TopicTable(JsonTable):
         """The topic's config. Light queues (`%LMQ%...`) stand in no table and all look alike."""
         config = self._topics.get(topic)
         if config is None and self.settings.enable_lmq and topics.is_lmq(topic):
-            return _topic(topic)
+            return plain_topic(topic)
         return config
 
     def __contains__(self, topic: str) -> bool:
@@ -194,7 +134,7 @@ class TopicTable(JsonTable):
         (official createTopicInSendMessageBackMethod)."""
         config = self.find(topic)
         if config is None:
-            config = _topic(topic, queue_nums, perm)
+            config = plain_topic(topic, queue_nums, perm)
             return self._put(msgspec.structs.replace(config, topic_sys_flag=topic_sys_flag, order=order))
         if config.order == order or topic not in self._topics:
             return config

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from ..errors import StoreError
-from ..files.mapped_file import sync_descriptor
+from ..files import disk
 
 TIMER_CHECKPOINT_BYTES: Final = 4096
 _FIELDS: Final = struct.Struct(">qqqqqqq")
@@ -64,13 +64,13 @@ def read_timer_checkpoint(path: Path) -> TimerCheckpoint | None:
 
 
 def write_timer_checkpoint(path: Path, checkpoint: TimerCheckpoint) -> None:
-    """Write and force it to disk; may run in any thread, one call at a time. Raises OSError."""
+    """Write and force it to disk; may run in any thread, one call at a time. Raises OSError, DiskFailedError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
     try:
         os.write(descriptor, checkpoint.encode())
         if os.fstat(descriptor).st_size != TIMER_CHECKPOINT_BYTES:
             os.ftruncate(descriptor, TIMER_CHECKPOINT_BYTES)
-        sync_descriptor(descriptor)
+        disk.force_file(descriptor, path)
     finally:
         os.close(descriptor)

@@ -82,7 +82,7 @@ class TimerLog:
     ) -> int:
         """Write a unit; its position. Raises StoreError where the disk is full, and nothing was written then."""
         files = self.files
-        file = files.files[-1] if files.files else files.add_file(0, UNIT_BYTES)
+        file = files[-1] if files else files.add_file(0, UNIT_BYTES)
         if file.size - file.wrote < UNIT_BYTES + _BLANK.size:
             following = files.add_file(file.base + file.size, UNIT_BYTES)
             left = file.size - file.wrote
@@ -112,7 +112,7 @@ class TimerLog:
 
     def take_back(self, position: int) -> None:
         """Forget the unit just written at `position`."""
-        file = self.files.files[-1]
+        file = self.files[-1]
         file.wrote = position - file.base
 
     def read(self, position: int) -> TimerUnit | None:
@@ -136,7 +136,7 @@ class TimerLog:
     def recover(self, begin: int) -> Iterator[tuple[int, TimerUnit]]:
         """Walk the units from `begin` on and cut the log behind the last whole one; to be called after `load`."""
         files = self.files
-        for file in list(files.files):
+        for file in list(files):
             at = max(begin - file.base, 0)
             if at >= file.size:
                 continue
@@ -153,19 +153,19 @@ class TimerLog:
 
     def last_unit(self) -> TimerUnit | None:
         """The newest unit."""
-        if not self.files.files:
+        if not self.files:
             return None
-        file = self.files.files[-1]
-        if not file.wrote and len(self.files.files) > 1:
-            file = self.files.files[-2]
+        file = self.files[-1]
+        if not file.wrote and len(self.files) > 1:
+            file = self.files[-2]
         count = min(file.wrote, file.size - _BLANK.size) // UNIT_BYTES
         return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
 
     def delete_before(self, log_start: int) -> int:
         """Delete the files all of whose messages have left the commit log; how many went. The newest stays."""
         deleted = 0
-        while len(self.files.files) > 1:
-            file = self.files.files[0]
+        while len(self.files) > 1:
+            file = self.files[0]
             count = (file.size - _BLANK.size) // UNIT_BYTES
             last = self.read(file.base + (count - 1) * UNIT_BYTES)
             if last is None or last.position >= log_start:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import RecordError, decode_record
-from pocketmq.protocol.message.tags import java_hash
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 
 from ..config import StoreConfig

@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from ..errors import refused_by_system
+from ..files import disk
 
 SLOTS: Final = 604_800 * 2
 SLOT: Final = struct.Struct(">qqqii")
@@ -78,7 +79,7 @@ class TimerWheel:
 
     def slots(self) -> Iterator[Slot]:
         """Every slot that was ever written, in no order; past moments among them."""
-        for begin, end in self._written_ranges():
+        for begin, end in disk.written_ranges(self._descriptor, 0, WHEEL_BYTES):
             for at in range(begin - begin % SLOT_BYTES, end, _CHUNK_BYTES):
                 data = os.pread(self._descriptor, min(_CHUNK_BYTES, end - at) // SLOT_BYTES * SLOT_BYTES, at)
                 for moment, first, last, count, _ in SLOT.iter_unpack(data):
@@ -86,24 +87,11 @@ class TimerWheel:
                         yield Slot(moment * self._precision_ms, first, last, count)
 
     def sync(self) -> None:
-        """Force it to disk; may run in any thread. Raises OSError."""
-        getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        """Force it to disk; may run in any thread. Raises DiskFailedError."""
+        disk.force_file(self._descriptor, self._path)
 
     def close(self) -> None:
         os.close(self._descriptor)
 
     def _position(self, time_ms: int) -> int:
         return time_ms // self._precision_ms % SLOTS * SLOT_BYTES
-
-    def _written_ranges(self) -> Iterator[tuple[int, int]]:
-        if not hasattr(os, "SEEK_DATA"):
-            yield 0, WHEEL_BYTES
-            return
-        end = 0
-        while end < WHEEL_BYTES:
-            try:
-                begin = os.lseek(self._descriptor, end, os.SEEK_DATA)
-            except OSError:
-                return  # no data behind this point
-            end = os.lseek(self._descriptor, begin, os.SEEK_HOLE)
-            yield begin, end

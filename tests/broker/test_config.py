@@ -11,8 +11,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 from pocketmq.broker.config import keys as config_keys
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig, load, load_name_server
-from pocketmq.broker.config.loading import Setting, load_broker, own_address
+from pocketmq.broker.config.addresses import host_and_port, own_address
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.loading import Setting, load_broker, load_name_server
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store.config import StoreConfig
@@ -49,7 +51,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_shipped_broker_conf_is_taken_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    config = load(write(tmp_path, SHIPPED_BROKER_CONF))
+    config = load_broker(write(tmp_path, SHIPPED_BROKER_CONF))
     assert (config.broker_name, config.store.broker_role) == ("broker-b", "SYNC_MASTER")
     assert caplog.messages == []
 
@@ -58,7 +60,7 @@ def test_shipped_broker_conf_is_taken_as_it_is(tmp_path: Path, caplog: pytest.Lo
 def test_everything_an_official_broker_writes_is_a_known_key(
     line: str, emulate: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = load(OFFICIAL / f"broker_{line}.properties", [f"emulate={emulate}"])
+    config = load_broker(OFFICIAL / f"broker_{line}.properties", [f"emulate={emulate}"])
     load_name_server(OFFICIAL / f"namesrv_{line}.properties")
     assert config.store.mapped_file_size_commit_log == 67_108_864
     assert not any("unknown" in message for message in caplog.messages)
@@ -71,7 +73,7 @@ def test_later_words_win(tmp_path: Path) -> None:
 
 
 def test_texts_are_trimmed_and_numbers_signed_as_java_does() -> None:
-    config = load(sets=["brokerName= a ", "startAcceptSendRequestTimeStamp=+7", "traceOn=FALSE"])
+    config = load_broker(sets=["brokerName= a ", "startAcceptSendRequestTimeStamp=+7", "traceOn=FALSE"])
     assert (config.broker_name, config.start_accept_send_request_time_stamp, config.trace_on) == (
         "a",
         7,
@@ -80,51 +82,58 @@ def test_texts_are_trimmed_and_numbers_signed_as_java_does() -> None:
 
 
 BAD_VALUES = [
-    ("listenPort=x", "it is a whole number"),
-    ("listenPort=10911 ", "without a blank"),
-    ("listenPort=65536", "it is at most 65535"),
-    ("defaultTopicQueueNums=0", "it is at least 1"),
-    ("maxMessageSize=2147483648", "it is at most 2147483647"),
-    ("flushConsumerOffsetInterval=0", "it is at least 1"),
-    ("traceOn=yes", "it is true or false"),
-    ("flushDiskType=sync_flush", "it is one of ASYNC_FLUSH, SYNC_FLUSH"),
-    ("namesrvAddr=localhost", "it is host:port;host:port"),
-    ("brokerRole=SLAVE", "a slave's is greater than 0"),
-    ("brokerIP1=no.such.host.invalid", "it is an address of this machine"),
-    ("emulate=3", "4 (or 4.9) and 5 (or 5.5) are the official lines"),
+    ("listenPort=x", "listenPort must be a whole number, got 'x'"),
+    ("listenPort=10911 ", "listenPort must be a whole number without blanks, got '10911 '"),
+    ("listenPort=65536", "listenPort must be a number from 0 to 65535, got '65536'"),
+    ("defaultTopicQueueNums=0", "defaultTopicQueueNums must be a number from 1 to 2147483647, got '0'"),
+    ("maxMessageSize=2147483648", "maxMessageSize must be a number from -2147483648 to 2147483647, got"),
+    (
+        "flushConsumerOffsetInterval=0",
+        "flushConsumerOffsetInterval must be a number from 1 to 2147483647, got",
+    ),
+    ("traceOn=yes", "traceOn must be true or false, got 'yes'"),
+    ("flushDiskType=sync_flush", "flushDiskType must be ASYNC_FLUSH or SYNC_FLUSH, got 'sync_flush'"),
+    ("namesrvAddr=localhost", "namesrvAddr must have the form host:port;host:port, got 'localhost'"),
+    ("brokerRole=SLAVE", "brokerId must be greater than 0 for a slave, got '0'"),
+    (
+        "brokerIP1=no.such.host.invalid",
+        "brokerIP1 must be an IP address or a host name with one, got 'no.such.host.invalid'",
+    ),
+    ("brokerName=", "brokerName must not be empty, got ''"),
+    ("emulate=3", "emulate must be 4 (or 4.9) or 5 (or 5.5), got '3'"),
 ]
 
 
 @pytest.mark.parametrize(("word", "reason"), BAD_VALUES)
 def test_bad_value_of_an_honoured_key_stops_the_start(word: str, reason: str) -> None:
     with pytest.raises(StartError, match=re.escape(reason)) as caught:
-        load(sets=[word])
+        load_broker(sets=[word])
     assert "\n" not in str(caught.value)
 
 
 def test_bad_value_is_told_with_key_value_file_and_line(tmp_path: Path) -> None:
     conf = write(tmp_path, "# ports\n\nlistenPort = ten\n")
     with pytest.raises(StartError) as caught:
-        load(conf)
-    assert str(caught.value) == f"{conf}:3: listenPort=ten is a bad value: it is a whole number"
+        load_broker(conf)
+    assert str(caught.value) == f"{conf}:3: listenPort must be a whole number, got 'ten'"
 
 
 def test_missing_file_and_word_without_equals_stop_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"cannot read .*nowhere\.conf: No such file"):
-        load(tmp_path / "nowhere.conf")
-    with pytest.raises(StartError, match="--set listenPort: it is key=value"):
-        load(sets=["listenPort"])
+        load_broker(tmp_path / "nowhere.conf")
+    with pytest.raises(StartError, match="--set must have the form KEY=VALUE, got 'listenPort'"):
+        load_broker(sets=["listenPort"])
 
 
 def test_unknown_key_is_one_warning_that_names_the_nearest(caplog: pytest.LogCaptureFixture) -> None:
-    load(sets=["longPolingEnable=true"])
+    load_broker(sets=["longPolingEnable=true"])
     assert caplog.messages == [
         "--set: unknown key longPolingEnable is ignored, did you mean longPollingEnable?"
     ]
 
 
 def test_key_misspelled_since_4_5_2_is_answered_with_its_new_name(caplog: pytest.LogCaptureFixture) -> None:
-    config = load(sets=["mapedFileSizeCommitLog=1024"])
+    config = load_broker(sets=["mapedFileSizeCommitLog=1024"])
     assert config.store.mapped_file_size_commit_log == 1 << 30
     assert "write mappedFileSizeCommitLog" in caplog.text
 
@@ -135,45 +144,47 @@ def test_key_misspelled_since_4_5_2_is_answered_with_its_new_name(caplog: pytest
 def test_harmless_keys_and_defaults_of_unsupported_ones_are_silent(
     word: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    load(sets=[word])
+    load_broker(sets=[word])
     assert caplog.messages == []
 
 
 def test_asking_for_what_is_unsupported_is_one_warning_with_the_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    load(sets=["coldDataFlowControlEnable=true"])
+    load_broker(sets=["coldDataFlowControlEnable=true"])
     assert caplog.messages == [
         "--set: coldDataFlowControlEnable=true has no effect: reads of cold data are not limited"
     ]
 
 
 def test_emulation_brings_its_own_defaults_unless_set() -> None:
-    assert load(sets=["emulate=4.9"]).register_broker_timeout_mills == 6000
-    assert load(sets=["emulate=4.9", "registerBrokerTimeoutMills=5"]).register_broker_timeout_mills == 5
-    config = load(sets=["emulate=4.9.8"])
+    assert load_broker(sets=["emulate=4.9"]).register_broker_timeout_mills == 6000
+    assert (
+        load_broker(sets=["emulate=4.9", "registerBrokerTimeoutMills=5"]).register_broker_timeout_mills == 5
+    )
+    config = load_broker(sets=["emulate=4.9.8"])
     assert (config.emulate, config.store.emulate) == (4, 4)
 
 
 def test_master_has_id_zero_as_officially() -> None:
-    assert load(sets=["brokerId=3"]).broker_id == 0
-    assert load(sets=["brokerId=3", "brokerRole=SLAVE"]).broker_id == 3
+    assert load_broker(sets=["brokerId=3"]).broker_id == 0
+    assert load_broker(sets=["brokerId=3", "brokerRole=SLAVE"]).broker_id == 3
 
 
 # -- addresses
 
 
 def test_clients_are_told_the_listening_address() -> None:
-    config = load(sets=["bindAddress=127.0.0.2"])
+    config = load_broker(sets=["bindAddress=127.0.0.2"])
     assert (config.broker_ip1, config.broker_ip2) == ("127.0.0.2", "127.0.0.2")
 
 
 def test_server_on_every_address_tells_its_own() -> None:
-    assert load(sets=["bindAddress=0.0.0.0"]).broker_ip1 == own_address()
+    assert load_broker(sets=["bindAddress=0.0.0.0"]).broker_ip1 == own_address()
 
 
 def test_address_clients_could_not_reach_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    config = load(sets=["brokerIP1=192.0.2.7"])
+    config = load_broker(sets=["brokerIP1=192.0.2.7"])
     assert config.broker_ip1 == "192.0.2.7"
     assert "--host 0.0.0.0" in caplog.text
 
@@ -229,11 +240,11 @@ DEFAULTS_OF_OUR_OWN = {
 def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind: Any) -> None:
     differing = {
         name: config_keys.get(kind(), name)
-        for name in config_keys.places(program)
+        for name in config_keys.fields(program)
         if config_keys.write_value(config_keys.get(kind(), name)) != config_keys.keys(program)[name].default
     }
     assert differing == {name: value for name, value in DEFAULTS_OF_OUR_OWN.items() if name in differing}
-    assert all(name in differing for name in DEFAULTS_OF_OUR_OWN if name in config_keys.places(program))
+    assert all(name in differing for name in DEFAULTS_OF_OUR_OWN if name in config_keys.fields(program))
 
 
 def test_every_setting_stands_in_the_list() -> None:
@@ -247,19 +258,19 @@ def test_every_setting_stands_in_the_list() -> None:
             assert fields - known - kept_aside == set()
 
 
-def places(program: Any) -> dict[str, config_keys.Place]:
-    return config_keys.places(program)
+def fields_of(program: Any) -> dict[str, config_keys.Field]:
+    return config_keys.fields(program)
 
 
 def test_every_honoured_setting_is_read_somewhere() -> None:
-    own = {"broker_config.py", "keys.py", "loading.py", "config_handlers.py"}
+    own = {"name_server_config.py", "keys.py", "loading.py"}
     sources = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("broker", "store")
         for path in (ROOT / folder).rglob("*.py")
         if folder == "store" or path.name not in own
     )
-    fields = {place.field for program in ("broker", "namesrv") for place in places(program).values()}
+    fields = {field.name for program in ("broker", "namesrv") for field in fields_of(program).values()}
     # Looking ahead only, so that `self.config.store.name` is three readings: of self, of config, of its store.
     read = set(re.findall(r"(?=\b(?:_?config(?:\.store)?|self)\.(\w+))", sources))
     assert sorted(fields - read) == []
@@ -288,3 +299,26 @@ def test_nothing_is_read_from_disk_where_nothing_is_set(monkeypatch: pytest.Monk
     monkeypatch.setattr(config_keys, "keys", None)
     assert BrokerConfig().listen_port == 10911
     assert logging.getLogger("pocketmq.config").level == logging.NOTSET
+
+
+def test_secrets_are_hidden() -> None:
+    given = {"initAuthenticationUser": "{...}", "tls.server.keyPassword": "p", "fileReservedTime": "7"}
+    keys = config_keys.keys("broker")
+    assert {name: config_keys.without_secret(keys[name], value) for name, value in given.items()} == {
+        "initAuthenticationUser": "(hidden)",
+        "tls.server.keyPassword": "(hidden)",
+        "fileReservedTime": "7",
+    }
+
+
+# -- addresses as text
+
+
+def test_brackets_of_an_ipv6_address_are_not_part_of_the_host() -> None:
+    assert host_and_port("[::1]:10911") == ("::1", 10911)
+
+
+@pytest.mark.parametrize("text", ["nowhere", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":9876"])
+def test_text_that_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must have the form host:port"):
+        host_and_port(text)

@@ -13,9 +13,8 @@ from pocketmq.broker.delayed.delayed_messages import (
 from pocketmq.broker.errors import BrokerError
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import Record, decode_record
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.values import NewMessage, PutStatus

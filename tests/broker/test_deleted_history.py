@@ -28,7 +28,7 @@ def write_for_three_days(broker: Broker, clock: VirtualClock) -> int:
     for _ in range(count):
         store_message(broker, "T", body=b"x" * 700)
         seconds = clock.now_ms() / 1000
-        os.utime(broker.store.log.files.files[-1].path, (seconds, seconds))
+        os.utime(broker.store.log.files[-1].path, (seconds, seconds))
         clock.advance(THREE_DAYS_MS // count)
     return count
 
@@ -47,7 +47,7 @@ async def test_new_group_begins_at_the_end_once_history_was_deleted(
     broker.topics.update(TopicConfig(topic_name="T", read_queue_nums=1, write_queue_nums=1))
     broker.groups.find_or_create("new")
     count = write_for_three_days(broker, clock)
-    assert len(broker.store.log.files.files) > 3
+    assert len(broker.store.log.files) > 3
 
     assert (await first_position(broker)).fields == {"offset": "0"}, "the first act: history is read"
     assert broker.retention.run() == 0, "it is not the hour"

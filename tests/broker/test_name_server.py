@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config.broker_config import NameServerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V5_5_0

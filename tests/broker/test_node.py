@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.node import Node
@@ -156,5 +157,5 @@ async def test_a_line_answers_with_its_version_and_knows_its_codes(
 
 def test_the_table_of_contents_names_every_handler_module() -> None:
     folder = Path(__import__("pocketmq.broker.node", fromlist=["x"]).__file__).parent
-    names = {path.stem for path in folder.rglob("*_handlers.py")}
-    assert names == {module.__name__.rpartition(".")[2] for module in HANDLER_MODULES}
+    files = set(folder.rglob("*handlers.py"))
+    assert files == {Path(module.__file__ or "") for module in HANDLER_MODULES}

@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.store.config import StoreConfig

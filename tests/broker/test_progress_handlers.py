@@ -8,7 +8,7 @@ import pocketmq.broker.admin.group_handlers
 import pocketmq.broker.admin.progress_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
-from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import (
     GetBrokerConsumeStats,

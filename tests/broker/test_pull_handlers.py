@@ -8,8 +8,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
 from pocketmq.broker.network.dispatch import HELD
 from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
+from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.subscription import tag_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.record import decode_records

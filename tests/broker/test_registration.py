@@ -188,6 +188,9 @@ async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_other
     assert len([one for one in caplog.records if "does not answer" in one.message]) == 1
     await down.start()
     await until(lambda: queue_at(down, "TBW102"))
+    # The line is written once the answer to the registration has arrived: after the name server has the route.
+    await until(lambda: [one for one in caplog.records if "is back" in one.message])
+    await running.registration.settled()
     assert len([one for one in caplog.records if "is back" in one.message]) == 1
 
 

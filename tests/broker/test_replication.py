@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from pocketmq.broker.cluster import metadata_sync, replication_slave
 from pocketmq.broker.cluster.replication_master import bind_ha_port
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.server import close_all, port_of
 from pocketmq.broker.node import Node
@@ -72,8 +73,8 @@ def same_log(master: Node, slave: Node) -> bool:
     ours, theirs = master.broker.store, slave.broker.store
     if ours.log_end != theirs.log_end:
         return False
-    files = {file.base: file for file in ours.log.files.files}
-    copies = theirs.log.files.files
+    files = {file.base: file for file in ours.log.files}
+    copies = theirs.log.files
     return all(
         bytes(copy.view[: copy.wrote]) == bytes(files[copy.base].view[: copy.wrote]) for copy in copies
     )

@@ -7,12 +7,12 @@ passes and connections end.
 from typing import cast
 
 import pytest
-from pocketmq.broker.config.broker_config import NameServerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import BrokerError
 from pocketmq.broker.name_server.route_table import RouteTable
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Peer
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
@@ -32,7 +32,7 @@ class Table:
             config,
             self.clock,
             lambda addresses, gone, ha: self.notices.append((dict(addresses), gone, ha)),
-            emulate=line,
+            is_5=line == 5,
         )
 
     def register(

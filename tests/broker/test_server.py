@@ -5,11 +5,11 @@ import contextlib
 import socket
 
 import pytest
-from pocketmq.broker.cluster.registration import socket_address
+from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import Answer, Handlers
-from pocketmq.broker.network.server import Server, host_and_port
+from pocketmq.broker.network.server import Server
 from pocketmq.broker.node import _reachable
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.command import ROCKETMQ, Command
@@ -79,10 +79,8 @@ async def test_answer_without_a_form_on_the_wire_becomes_an_error_instead_of_sil
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"])
-def test_text_that_is_no_address_is_a_peer_that_is_not_there(address: str) -> None:
-    with pytest.raises(PeerError, match="host:port"):
-        host_and_port(address)
-
-
-def test_brackets_of_an_ipv6_address_are_not_part_of_the_host() -> None:
-    assert host_and_port("[::1]:10911") == ("::1", 10911)
+async def test_text_that_is_no_address_is_a_peer_that_cannot_be_reached(address: str) -> None:
+    server = Server("test", version=0)
+    with pytest.raises(PeerError, match=f"the address must have the form host:port, got '{address}'"):
+        await server.connect(address)
+    await server.close()

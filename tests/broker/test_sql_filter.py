@@ -25,8 +25,8 @@ from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
     SubscriptionData,
+    build_subscription,
 )
-from pocketmq.protocol.bodies.subscription import build_subscription
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.properties import encode_properties_text

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
-from pocketmq.broker.storing.stored_properties import java_order, stored_properties
+from pocketmq.broker.storing.stored_properties import stored_properties
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import decode_record
@@ -16,42 +15,7 @@ from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage
 
 from broker_fakes import ask
 
-SENT_BACK_4 = "ORIGIN_MESSAGE_ID RETRY_TOPIC KEYS UNIQ_KEY CLUSTER WAIT DELAY TAGS"
-SENT_BACK_AND_DELAYED_4 = (
-    "REAL_TOPIC ORIGIN_MESSAGE_ID RETRY_TOPIC KEYS UNIQ_KEY CLUSTER WAIT DELAY TAGS REAL_QID"
-)
 JAVA_DELAYED_4 = "REAL_TOPIC KEYS UNIQ_KEY CLUSTER DELAY WAIT REAL_QID"
-DELAYED_4 = "REAL_TOPIC TIMER_DELAY_SEC KEYS CLUSTER DELAY WAIT REAL_QID"
-SENT_BACK_AND_DELAYED_5 = (
-    "ORIGIN_MESSAGE_ID RETRY_TOPIC MSG_REGION UNIQ_KEY CLUSTER DELAY TAGS KEYS WAIT TRACE_ON "
-    "REAL_TOPIC REAL_QID"
-)
-DELAYED_5 = "MSG_REGION UNIQ_KEY CLUSTER DELAY KEYS WAIT TRACE_ON REAL_TOPIC REAL_QID"
-
-
-@pytest.mark.parametrize(
-    ("stored", "emulate", "put"),
-    [
-        (SENT_BACK_4, 4, "KEYS UNIQ_KEY CLUSTER TAGS RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID"),
-        (
-            SENT_BACK_AND_DELAYED_4,
-            4,
-            "KEYS UNIQ_KEY CLUSTER TAGS RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID REAL_TOPIC REAL_QID",
-        ),
-        (DELAYED_4, 4, "KEYS DELAY TIMER_DELAY_SEC CLUSTER WAIT REAL_TOPIC REAL_QID"),
-        (
-            SENT_BACK_AND_DELAYED_5,
-            5,
-            "MSG_REGION UNIQ_KEY CLUSTER TAGS KEYS TRACE_ON RETRY_TOPIC WAIT DELAY ORIGIN_MESSAGE_ID "
-            "REAL_TOPIC REAL_QID",
-        ),
-        (DELAYED_5, 5, "KEYS DELAY WAIT MSG_REGION TRACE_ON UNIQ_KEY CLUSTER REAL_TOPIC REAL_QID"),
-    ],
-)
-def test_names_are_stored_in_the_order_the_official_broker_stores_them(
-    stored: str, emulate: int, put: str
-) -> None:
-    assert java_order(tuple(put.split()), {4: 16, 5: 128}[emulate]) == tuple(stored.split())
 
 
 async def test_line_4_puts_wait_back_after_what_it_added(broker4: Broker) -> None:

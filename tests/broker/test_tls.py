@@ -10,7 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.config.broker_config import BrokerConfig, NameServerConfig, load
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.loading import load_broker
+from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.tls import Tls
 from pocketmq.broker.node import Node
@@ -23,7 +25,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @asynccontextmanager
 async def serving(folder: Path, *sets: str) -> AsyncIterator[Node]:
-    config = load(sets=[f"storePathRootDir={folder}", "listenPort=0", *sets])
+    config = load_broker(sets=[f"storePathRootDir={folder}", "listenPort=0", *sets])
     node = Node(config, NameServerConfig(listen_port=0))
     await node.start()
     try:
@@ -166,7 +168,7 @@ def test_certificates_that_stop_the_start(settings: dict[str, str], words: str) 
 def test_the_file_of_tls_settings_is_read_and_loses_against_others(tmp_path: Path) -> None:
     file = tmp_path / "tls.properties"
     file.write_text("tls.test.mode.enable=false\ntls.server.mode=enforcing\ntls.unknown=1\nbrokerName=no\n")
-    config = load(sets=[f"tls.config.file={file}", "tls.server.mode=disabled"])
+    config = load_broker(sets=[f"tls.config.file={file}", "tls.server.mode=disabled"])
     assert (config.tls_test_mode_enable, config.tls_server_mode) == (False, "disabled")
     assert config.broker_name == "broker-a"
 

@@ -11,7 +11,7 @@ from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.protocol.requests.transaction import CheckTransactionState
+from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.values import AppendResult, PutStatus
 

@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.admin.command import command_rows
 from pocketmq.cli.admin.given import parse_time_ms
-from pocketmq.cli.admin.texts import file_name, hashed, java, perm_text, properties_text
+from pocketmq.cli.admin.texts import file_name, java, perm_text, properties_text
 from pocketmq.cli.main import main
 from pocketmq.client.errors import ClientError
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.testing import EmbeddedServer
 
 IGNORED = {("cloneGroupOffset", "offline")}
@@ -252,7 +253,7 @@ def test_properties_stand_in_the_order_of_their_hashes() -> None:
         "MAX_OFFSET",
     ]
     stored = names[5:] + names[:5]  # those that share a bucket stand as they were stored
-    assert hashed(stored, 128) == names
+    assert hash_map_order(stored, 128) == names
     text = properties_text(dict.fromkeys(stored, "x"))
     assert text == "{" + ", ".join(f"{name}=x" for name in names) + "}"
 

@@ -36,6 +36,7 @@ def test_what_producers_send_a_consumer_reads(server: EmbeddedServer) -> None:
     assert read["messages"] == sum(sent) + len(sent)  # type: ignore[arg-type]  # each run made sure of the topic
 
 
+@pytest.mark.slow
 def test_end_to_end_counts_each_message_once_and_keeps_the_rate(server: EmbeddedServer) -> None:
     words = ("-t", "E", "-d", "0.5", "-r", "100", "-w", "4", "--warm-up", "0.2")
     found = bench(server, "end-to-end", *words)

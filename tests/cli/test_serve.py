@@ -136,11 +136,14 @@ def test_taken_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--set", "listenPort=x"), "--set: listenPort=x is a bad value: it is a whole number"),
-        (("--set", "listenPort"), "--set listenPort: it is key=value"),
+        (("--set", "listenPort=x"), "--set: listenPort must be a whole number, got 'x'"),
+        (("--set", "listenPort"), "--set must have the form KEY=VALUE, got 'listenPort'"),
         (("-c", "nowhere.conf"), "cannot read nowhere.conf: No such file or directory"),
-        (("--host", "no.such.host.invalid"), "--host: bindAddress=no.such.host.invalid is a bad value"),
-        (("--namesrv", "here"), "--namesrv: namesrvAddr=here is a bad value: it is host:port;host:port"),
+        (
+            ("--host", "no.such.host.invalid"),
+            "--host: bindAddress must be an IP address or a host name with one",
+        ),
+        (("--namesrv", "here"), "--namesrv: namesrvAddr must have the form host:port;host:port, got 'here'"),
         (("--ephemeral", "--store", "s"), "--ephemeral and --store exclude each other"),
         (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog=1 is not between"),
     ],

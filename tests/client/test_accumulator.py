@@ -7,9 +7,9 @@ from pocketmq.client.errors import ClientError, ValidationFailed
 from pocketmq.client.hooks.hooks import SendMessageContext, SendMessageHook
 from pocketmq.client.producing.accumulator import ProduceAccumulator, split_result
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.sender import SendResult
-from pocketmq.client.settings.client_settings import ProducerSettings
+from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 

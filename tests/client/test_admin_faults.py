@@ -16,14 +16,14 @@ from pocketmq.cli.main import main
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.security import acl_of
 from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
-from pocketmq.protocol.bodies.broker import UserInfo
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
+from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.requests.name_server import (
     GetAllTopicListFromNameServer,
     GetBrokerClusterInfo,
     GetRouteInfoByTopic,
 )
-from pocketmq.protocol.requests.query import QueryMessage
+from pocketmq.protocol.requests.pull import QueryMessage
 from pocketmq.protocol.requests.security import AuthCreateAcl, AuthCreateUser, AuthGetUser, AuthListAcl
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame

@@ -14,10 +14,9 @@ from pocketmq.client.settings.allocation import (
     AllocateMessageQueueStrategy,
     MachineRoomResolver,
     ring_hash,
-    sort_client_ids,
-    sort_queues,
 )
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.queue_allocation import sort_client_ids, sort_queues
 
 from client_vectors import plain, refusal, vectors
 

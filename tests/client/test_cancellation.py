@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.delivery import listeners
+from pocketmq.client import tasks
 from pocketmq.client.errors import RequestTimeout
 from pocketmq.client.instance.instance import _instances
 from pocketmq.client.producing.producer import Producer
@@ -160,7 +160,7 @@ async def test_two_loops_have_two_clients_even_of_one_instance_name(namesrv_addr
 async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(listeners, "STUBBORN_SECONDS", 0.05)
+    monkeypatch.setattr(tasks, "STUBBORN_SECONDS", 0.05)
     await send(namesrv_addr, "T", 1)
     called, released = asyncio.Event(), asyncio.Event()
 

@@ -226,6 +226,8 @@ class SlowToLoad(OffsetMemory):
 
     async def persist_all(self, queues: object) -> None: ...
 
+    async def persist_last(self, queues: object) -> None: ...
+
 
 async def test_an_instance_does_not_end_under_a_client_that_is_about_to_join_it(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 1)

@@ -14,7 +14,7 @@ from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeConcurrentlyStatus
 from pocketmq.protocol.bodies.client import MessageModel
 
-from client_vectors import FakeClock, PulledMessage, vectors
+from client_vectors import FakeClock, pulled_message, vectors
 
 Status = ConsumeConcurrentlyStatus
 
@@ -22,8 +22,8 @@ Status = ConsumeConcurrentlyStatus
 @pytest.mark.parametrize(("asked", "recorded"), vectors("concurrent-result"))
 def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
     sends_back, model, status, ack_index, gone = asked.split(";")
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    messages = [PulledMessage(offset, b"x") for offset in range(10, 15)]
+    queue = ProcessQueue(FakeClock())
+    messages = [pulled_message(offset, b"x") for offset in range(10, 15)]
     queue.put(messages)
     if gone != "-1":
         queue.remove([messages[int(gone)]])
@@ -50,8 +50,8 @@ def test_a_batch_splits_into_done_and_failed(size: int, ack_index: int, status: 
 
 
 def test_a_finished_batch_of_an_empty_queue_stores_nothing():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    assert settle(queue, [PulledMessage(1)]) == -1
+    queue = ProcessQueue(FakeClock())
+    assert settle(queue, [pulled_message(1)]) == -1
 
 
 def test_tries_are_16_unless_said_otherwise():
@@ -60,7 +60,7 @@ def test_tries_are_16_unless_said_otherwise():
 
 @given(st.lists(st.integers(), max_size=50), st.integers(1, 10))
 def test_batches_are_the_pulled_messages_in_order(offsets: list[int], size: int):
-    messages = [PulledMessage(offset) for offset in offsets]
+    messages = [pulled_message(offset) for offset in offsets]
     cut = batches(messages, size)
     assert [message for batch in cut for message in batch] == messages
     assert all(len(batch) == size for batch in cut[:-1])

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from pocketmq.client.connections import connection as connection_module
 from pocketmq.client.connections.connection import Connection
-from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
@@ -64,7 +64,7 @@ async def test_replies_find_their_calls_in_any_order() -> None:
 
 async def test_silence_ends_the_call_and_the_connection() -> None:
     async with peer(lambda asked, writer: None) as address:
-        connections = Connections()
+        connections = ConnectionPool()
         with pytest.raises(CallTimeout, match=r"did not answer GET_MAX_OFFSET within 0\.15 s"):
             await connections.call(address, QUESTION, timeout_seconds=0.15)
         assert connections.live(address) is None
@@ -109,7 +109,7 @@ async def test_go_away_is_followed_to_a_new_connection_once() -> None:
         reply(asked, writer, ResponseCode.GO_AWAY if writer is seen[0] else 0)
 
     async with peer(leaving) as address:
-        connections = Connections()
+        connections = ConnectionPool()
         assert (await connections.call(address, QUESTION)).offset == 7
         assert len(seen) == 2
         connections.close()
@@ -117,7 +117,7 @@ async def test_go_away_is_followed_to_a_new_connection_once() -> None:
 
 async def test_a_refusal_carries_code_and_remark() -> None:
     async with peer(lambda asked, writer: reply(asked, writer, ResponseCode.TOPIC_NOT_EXIST)) as address:
-        connections = Connections()
+        connections = ConnectionPool()
         with pytest.raises(RequestRefused) as refused:
             await connections.call(address, QUESTION)
         assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST

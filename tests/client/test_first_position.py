@@ -9,19 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import ClientError, FirstPositionUnknown
+from pocketmq.client.offsets.broker_store import stored_offset_of_refusal
+from pocketmq.client.offsets.offset_memory import NO_OFFSET, OFFSET_UNREADABLE
 from pocketmq.client.rebalancing.first_position import (
-    NO_OFFSET,
-    OFFSET_UNREADABLE,
     AskMaxOffset,
     SearchOffset,
     UseOffset,
     checked_position,
     compute_pull_from_where,
-    format_timestamp,
-    parse_timestamp,
     pop_init_mode,
-    stored_offset_of_refusal,
 )
+from pocketmq.client.settings.timestamps import format_timestamp, parse_timestamp
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.wire.response_codes import ResponseCode
 

@@ -3,35 +3,36 @@
 import pytest
 from pocketmq.client.rebalancing.flow_control import Hold, hold_back, share_of_topic
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.values.message import MessageExt
 
-from client_vectors import FakeClock, PulledMessage
+from client_vectors import FakeClock, pulled_message
 
 MIB = 1024 * 1024
 
 
-def hold(messages: list[PulledMessage], *, orderly: bool = False) -> Hold | None:
-    queue = ProcessQueue[PulledMessage](FakeClock())
+def hold(messages: list[MessageExt], *, orderly: bool = False) -> Hold | None:
+    queue = ProcessQueue(FakeClock())
     queue.put(messages)
     return hold_back(queue, max_count=10, max_size_mib=2, max_span=20, orderly=orderly)
 
 
 def test_a_limit_is_exceeded_not_reached():
     assert hold([]) is None
-    assert hold([PulledMessage(offset) for offset in range(10)]) is None
-    assert hold([PulledMessage(offset) for offset in range(11)]) is Hold.COUNT
-    assert hold([PulledMessage(1, b"x" * (3 * MIB - 1))]) is None  # whole MiB count
-    assert hold([PulledMessage(1, b"x" * 3 * MIB)]) is Hold.SIZE
-    assert hold([PulledMessage(1), PulledMessage(21)]) is None
-    assert hold([PulledMessage(1), PulledMessage(22)]) is Hold.SPAN
+    assert hold([pulled_message(offset) for offset in range(10)]) is None
+    assert hold([pulled_message(offset) for offset in range(11)]) is Hold.COUNT
+    assert hold([pulled_message(1, b"x" * (3 * MIB - 1))]) is None  # whole MiB count
+    assert hold([pulled_message(1, b"x" * 3 * MIB)]) is Hold.SIZE
+    assert hold([pulled_message(1), pulled_message(21)]) is None
+    assert hold([pulled_message(1), pulled_message(22)]) is Hold.SPAN
 
 
 def test_a_span_does_not_stop_an_ordered_consumer():
-    assert hold([PulledMessage(1), PulledMessage(9999)], orderly=True) is None
+    assert hold([pulled_message(1), pulled_message(9999)], orderly=True) is None
 
 
 def test_taken_messages_count():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    queue.put([PulledMessage(offset) for offset in range(11)])
+    queue = ProcessQueue(FakeClock())
+    queue.put([pulled_message(offset) for offset in range(11)])
     queue.take(5)
     assert hold_back(queue, max_count=10, max_size_mib=2, max_span=20, orderly=True) is Hold.COUNT
 

@@ -13,10 +13,10 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.sender import SendResult
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push import pull_loop as puller
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
@@ -166,6 +166,7 @@ async def consumes_after(
             await until(lambda: len({message.message_id for message in seen.messages}) == 12, LONG)
 
 
+@pytest.mark.slow
 async def test_a_consumer_goes_on_when_the_garbage_ends(
     node: Node, quick: None, caplog: pytest.LogCaptureFixture, loop_reports: list[dict[str, Any]]
 ) -> None:

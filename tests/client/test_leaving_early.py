@@ -9,7 +9,7 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed
 from pocketmq.client.hooks.trace_records import decode_traces
-from pocketmq.client.instance.client import Facade
+from pocketmq.client.instance.client import Client
 from pocketmq.client.instance.instance import ClientInstance, _instances
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
@@ -116,7 +116,7 @@ async def test_a_group_is_unregistered_after_the_last_heartbeat_that_names_it(
     node: Node, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await send(node.namesrv_address, "T", 1)
-    client: Facade = Producer("p", namesrv_addr=node.namesrv_address, topics=("T",))
+    client: Client = Producer("p", namesrv_addr=node.namesrv_address, topics=("T",))
     if kind == "consumer":
         client = PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription={"T": "*"})
     await client.start()
@@ -149,7 +149,7 @@ async def test_a_group_is_unregistered_after_the_last_heartbeat_that_names_it(
 # -- starts
 
 
-def clients(namesrv_addr: str) -> list[Facade]:
+def clients(namesrv_addr: str) -> list[Client]:
     options = {"namesrv_addr": namesrv_addr, "instance_name": "shared"}
     return [
         Producer("p", enable_trace=True, topics=("T",), **options),

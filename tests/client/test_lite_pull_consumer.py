@@ -122,6 +122,7 @@ async def test_tags_are_filtered_in_both_modes(namesrv_addr: str) -> None:
         assert {message.tags for message in await polled(consumer, 20)} == {"b"}
 
 
+@pytest.mark.slow
 async def test_members_share_the_queues(namesrv_addr: str) -> None:
     await send(namesrv_addr, 1)
     shares: list[tuple[str, int, int]] = []

@@ -14,13 +14,10 @@ from pocketmq.client.producing.transaction import TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.settings.client_settings import (
-    ClientSettings,
-    LitePullConsumerSettings,
-    ProducerSettings,
-    PushConsumerSettings,
-)
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from pocketmq.client.settings.java_setters import INSTEAD, snake_case
+from pocketmq.client.settings.producer_settings import ProducerSettings
 
 ROWS = [
     line.split("\t")

@@ -1,23 +1,17 @@
 """What an answer to a pull does to the position (the push consumer's pull callback)."""
 
 import pytest
-from pocketmq.client.pulling.after_pull import (
-    NextPull,
-    PullStatus,
-    after_pull,
-    commit_with_pull,
-    delay_after_refusal,
-    pull_status,
-)
+from pocketmq.client.pulling.after_pull import NextPull, after_pull, commit_with_pull, delay_after_refusal
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.values.results import PullStatus, pull_status
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_vectors import FakeClock, PulledMessage
+from client_vectors import FakeClock, pulled_message
 
 
 @pytest.fixture
-def queue() -> ProcessQueue[PulledMessage]:
-    return ProcessQueue[PulledMessage](FakeClock())
+def queue() -> ProcessQueue:
+    return ProcessQueue(FakeClock())
 
 
 def test_four_codes_are_answers_and_all_others_refusals():
@@ -29,25 +23,25 @@ def test_four_codes_are_answers_and_all_others_refusals():
     }
 
 
-def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue[PulledMessage]):
+def test_found_messages_are_followed_by_the_pull_interval(queue: ProcessQueue):
     assert after_pull(PullStatus.FOUND, 8, queue, found=3, pull_interval_ms=70) == NextPull(8, 70)
     assert after_pull(PullStatus.FOUND, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0)
 
 
 @pytest.mark.parametrize("status", [PullStatus.NO_NEW_MSG, PullStatus.NO_MATCHED_MSG])
-def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue[PulledMessage]):
+def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue):
     assert after_pull(status, 8, queue, found=0, pull_interval_ms=70) == NextPull(8, 0, raise_to=8)
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_progress_is_not_noted_past_unfinished_messages(taken: int, queue: ProcessQueue[PulledMessage]):
-    queue.put([PulledMessage(5)])
+def test_progress_is_not_noted_past_unfinished_messages(taken: int, queue: ProcessQueue):
+    queue.put([pulled_message(5)])
     queue.take(taken)
     assert after_pull(PullStatus.NO_NEW_MSG, 8, queue, found=0, pull_interval_ms=0) == NextPull(8)
 
 
-def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue[PulledMessage]):
-    queue.put([PulledMessage(5)])
+def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue):
+    queue.put([pulled_message(5)])
     assert after_pull(PullStatus.OFFSET_ILLEGAL, 3, queue, found=0, pull_interval_ms=70) == NextPull(3, None)
 
 

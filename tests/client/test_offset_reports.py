@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.hooks.rpc_hooks import RPCHook
-from pocketmq.client.instance.instance import ClientInstance, InstanceConfig
-from pocketmq.client.offsets.offset_stores import RemoteBrokerOffsetStore, persist_last
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import InstanceConfig
+from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
@@ -186,7 +187,7 @@ async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
     await told(store, broker)
-    leaving = asyncio.create_task(persist_last(store, QUEUES))
+    leaving = asyncio.create_task(store.persist_last(QUEUES))
     await until(lambda: len(broker.waiting) == 4)
     await settled()
     assert not leaving.done()
@@ -198,9 +199,9 @@ async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
 async def test_a_broker_that_never_answers_does_not_keep_who_leaves(
     store: RemoteBrokerOffsetStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pocketmq.client.offsets.offset_stores.CALL_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("pocketmq.client.offsets.broker_store.CALL_TIMEOUT_SECONDS", 0.05)
     async with asyncio.timeout(4):
-        await persist_last(store, QUEUES)
+        await store.persist_last(QUEUES)
     assert "not persisted in time" in caplog.text
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from pocketmq.client.errors import ClientError
-from pocketmq.client.offsets.offset_stores import LocalFileOffsetStore, read_offset
+from pocketmq.client.offsets.file_store import LocalFileOffsetStore
+from pocketmq.client.offsets.offset_store import read_offset
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 QUEUE = MessageQueue("T", "broker-a", 1)

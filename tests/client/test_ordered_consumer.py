@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.delivery.listeners import SuspendQueue
 from pocketmq.client.producing.producer import Producer
@@ -136,6 +137,7 @@ async def test_without_auto_commit_the_offset_moves_with_commit_alone(namesrv_ad
             assert await puller.committed(queue) == 5
 
 
+@pytest.mark.slow
 async def test_queues_pass_between_members_without_gap_and_with_one_owner_at_a_time(
     namesrv_addr: str,
 ) -> None:

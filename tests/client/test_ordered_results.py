@@ -5,7 +5,7 @@ from pocketmq.client.delivery.ordered_results import exhausted, max_reconsume_ti
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus
 
-from client_vectors import FakeClock, PulledMessage, vectors
+from client_vectors import FakeClock, pulled_message, vectors
 
 Status = ConsumeOrderlyStatus
 
@@ -13,8 +13,8 @@ Status = ConsumeOrderlyStatus
 @pytest.mark.parametrize(("asked", "recorded"), vectors("ordered-result"))
 def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
     auto_commit, status, max_times, sends, tries = asked.split(";")
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    messages = [PulledMessage(offset, b"x") for offset in range(10, 14)]
+    queue = ProcessQueue(FakeClock())
+    messages = [pulled_message(offset, b"x") for offset in range(10, 14)]
     queue.put(messages)
     queue.take(1)
     batch = queue.take(2)

@@ -301,6 +301,7 @@ async def test_popping_goes_on_after_any_answer(code: int) -> None:
     assert seen.bodies == [b"x"]
 
 
+@pytest.mark.slow
 async def test_the_mode_may_change_while_the_consumer_runs() -> None:
     async with PopBroker() as broker, consumer(broker, Seen()) as member:
         await until(lambda: [queue.queue_id for queue in member.assignment()] == [-1])

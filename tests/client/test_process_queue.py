@@ -5,23 +5,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
 
-from client_vectors import FakeClock, PulledMessage, scripts
+from client_vectors import FakeClock, pulled_message, scripts
 
 
-def messages_of(text: str) -> list[PulledMessage]:
+def messages_of(text: str) -> list[MessageExt]:
     pairs = [part.split(":") for part in text.split(",") if part]
-    return [PulledMessage(int(offset), b"x" * int(size)) for offset, size in pairs]
+    return [pulled_message(int(offset), b"x" * int(size)) for offset, size in pairs]
 
 
-def state(queue: ProcessQueue[PulledMessage]) -> str:
+def state(queue: ProcessQueue) -> str:
     cached = ",".join(map(str, sorted(queue._cached)))
     taken = ",".join(map(str, sorted(queue._taken)))
     return f"{queue.count} {queue.cached_bytes} {queue.max_span()} [{cached}] [{taken}]"
 
 
-def perform(queue: ProcessQueue[PulledMessage], operation: str) -> str:
+def perform(queue: ProcessQueue, operation: str) -> str:
     name, _, argument = operation.partition(" ")
     match name:
         case "put":
@@ -41,15 +42,15 @@ def perform(queue: ProcessQueue[PulledMessage], operation: str) -> str:
 
 @pytest.mark.parametrize("script", scripts())
 def test_operations_give_what_the_official_class_gave(script: list[tuple[str, str]]):
-    queue = ProcessQueue[PulledMessage](FakeClock())
+    queue = ProcessQueue(FakeClock())
     for operation, recorded in script:
         result = perform(queue, operation)
         assert f"{result}|{state(queue)}" == recorded, operation
 
 
 def test_the_first_message_is_found_at_once_after_many_were_removed():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    messages = [PulledMessage(offset) for offset in range(50_000)]
+    queue = ProcessQueue(FakeClock())
+    messages = [pulled_message(offset) for offset in range(50_000)]
     queue.put(messages)
     for message in messages[:-1]:
         assert queue.remove([message]) == message.queue_offset + 1
@@ -58,44 +59,44 @@ def test_the_first_message_is_found_at_once_after_many_were_removed():
 
 
 def test_a_lower_offset_put_later_comes_first():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    queue.put([PulledMessage(5), PulledMessage(6), PulledMessage(7)])
-    queue.remove([PulledMessage(6)])
-    queue.put([PulledMessage(6), PulledMessage(2)])
+    queue = ProcessQueue(FakeClock())
+    queue.put([pulled_message(5), pulled_message(6), pulled_message(7)])
+    queue.remove([pulled_message(6)])
+    queue.put([pulled_message(6), pulled_message(2)])
     assert (queue.first_offset(), queue.last_offset(), queue.max_span()) == (2, 7, 5)
     assert [message.queue_offset for message in queue.take(9)] == [2, 5, 6, 7]
 
 
 def test_a_consume_task_is_started_once_until_the_queue_ran_empty():
-    queue = ProcessQueue[PulledMessage](FakeClock())
+    queue = ProcessQueue(FakeClock())
     assert not queue.put([])
-    assert queue.put([PulledMessage(1)])
-    assert not queue.put([PulledMessage(2)])
+    assert queue.put([pulled_message(1)])
+    assert not queue.put([pulled_message(2)])
     queue.take(9)
-    assert not queue.put([PulledMessage(3)])
+    assert not queue.put([pulled_message(3)])
     queue.take(9)
     assert queue.take(9) == []
-    assert queue.put([PulledMessage(4)])
+    assert queue.put([pulled_message(4)])
 
 
 def test_messages_behind_the_last_pulled_one_are_counted():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    queue.put([PulledMessage(3), PulledMessage(4)], max_offset=10)
+    queue = ProcessQueue(FakeClock())
+    queue.put([pulled_message(3), pulled_message(4)], max_offset=10)
     assert queue.behind_count == 6
-    queue.put([PulledMessage(9)], max_offset=9)
+    queue.put([pulled_message(9)], max_offset=9)
     queue.put([], max_offset=99)
-    queue.put([PulledMessage(10)])
+    queue.put([pulled_message(10)])
     assert queue.behind_count == 6
 
 
 def test_commit_with_nothing_taken_stores_nothing():
-    assert ProcessQueue[PulledMessage](FakeClock()).commit() == -1
+    assert ProcessQueue(FakeClock()).commit() == -1
 
 
 def test_only_a_first_message_whose_listener_started_long_ago_expires():
     clock = FakeClock()
-    queue = ProcessQueue[PulledMessage](clock)
-    first, second = PulledMessage(1), PulledMessage(2)
+    queue = ProcessQueue(clock)
+    first, second = pulled_message(1), pulled_message(2)
     assert queue.first_expired(15) is None
     queue.put([first, second])
     second.consume_start_ms = clock.now_ms
@@ -113,7 +114,7 @@ def test_only_a_first_message_whose_listener_started_long_ago_expires():
 
 def test_limits_of_time_are_exceeded_not_reached():
     clock = FakeClock()
-    queue = ProcessQueue[PulledMessage](clock)
+    queue = ProcessQueue(clock)
     clock.now_ms += 20_000
     queue.dropped = True
     assert not queue.may_be_forced
@@ -140,11 +141,11 @@ def test_limits_of_time_are_exceeded_not_reached():
 
 def test_running_info_has_the_official_fields():
     clock = FakeClock(5)
-    queue = ProcessQueue[PulledMessage](clock)
+    queue = ProcessQueue(clock)
     assert queue.info() == ProcessQueueInfo(
         last_lock_timestamp=5, last_pull_timestamp=5, last_consume_timestamp=5
     )
-    queue.put([PulledMessage(offset, b"x" * 700_000) for offset in (3, 4, 5, 7)])
+    queue.put([pulled_message(offset, b"x" * 700_000) for offset in (3, 4, 5, 7)])
     clock.now_ms = 6
     queue.take(2)
     queue.note_locked(True)
@@ -169,8 +170,8 @@ def test_running_info_has_the_official_fields():
 
 
 def test_clear_forgets_everything():
-    queue = ProcessQueue[PulledMessage](FakeClock())
-    queue.put([PulledMessage(1, b"x"), PulledMessage(2, b"x")])
+    queue = ProcessQueue(FakeClock())
+    queue.put([pulled_message(1, b"x"), pulled_message(2, b"x")])
     queue.take(1)
     queue.clear()
     assert state(queue) == "0 0 0 [] []"
@@ -183,10 +184,10 @@ class Consumption(RuleBasedStateMachine):
     @initialize(ordered=st.booleans(), start=st.integers(0, 100))
     def begin(self, ordered: bool, start: int) -> None:
         self.ordered = ordered
-        self.queue = ProcessQueue[PulledMessage](FakeClock())
+        self.queue = ProcessQueue(FakeClock())
         self.next = start
-        self.unfinished: dict[int, PulledMessage] = {}
-        self.in_hand: list[PulledMessage] = []
+        self.unfinished: dict[int, MessageExt] = {}
+        self.in_hand: list[MessageExt] = []
         self.stored = -1
 
     def store(self, offset: int) -> None:
@@ -200,7 +201,7 @@ class Consumption(RuleBasedStateMachine):
         pulled = []
         for gap in gaps:
             self.next += gap
-            pulled.append(PulledMessage(self.next - 1, b"x" * size))
+            pulled.append(pulled_message(self.next - 1, b"x" * size))
         self.queue.put(pulled)
         self.unfinished |= {message.queue_offset: message for message in pulled}
 

@@ -17,15 +17,17 @@ from pocketmq.client.errors import (
 )
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION, SendStatus
+from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
 from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.flags import COMPRESSED
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_waits import make_node, open_sockets, port_of, stored
+from client_waits import make_node, open_sockets, stored
+from ports import fixed_port
 
 
 async def test_result_names_the_place_the_message_is_stored_at(namesrv_addr: str) -> None:
@@ -227,9 +229,9 @@ async def test_without_a_route_the_error_carries_the_official_code(node: Node) -
 
 
 async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store")
+    ports = fixed_port(), fixed_port()
+    node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
     await node.start()
-    ports = port_of(node.broker_address), port_of(node.namesrv_address)
     async with Producer("p", namesrv_addr=node.namesrv_address, send_msg_timeout=1000) as producer:
         await producer.send("T", b"before")
         await node.stop()

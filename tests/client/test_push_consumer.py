@@ -70,6 +70,7 @@ async def test_tags_of_one_hash_are_told_apart(namesrv_addr: str) -> None:
     assert seen.bodies == [b"yes"]
 
 
+@pytest.mark.slow
 async def test_two_members_share_the_queues_and_the_rest_takes_over(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 1)
     first, second = Seen(), Seen()

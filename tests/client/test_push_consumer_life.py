@@ -11,13 +11,14 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
-from client_waits import Seen, make_node, open_sockets, port_of, send, until, until_it_says
+from client_waits import Seen, make_node, open_sockets, send, until, until_it_says
+from ports import fixed_port
 
 
 async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
-    node = make_node(tmp_path / "store")
+    ports = fixed_port(), fixed_port()
+    node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
     await node.start()
-    ports = port_of(node.broker_address), port_of(node.namesrv_address)
     namesrv_addr = node.namesrv_address
     await send(namesrv_addr, "T", 4)
     seen = Seen()

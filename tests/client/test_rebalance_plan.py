@@ -27,7 +27,7 @@ from pocketmq.client.settings.allocation import AllocateMessageQueueAveragely
 from pocketmq.protocol.bodies.client import MessageModel, MessageQueueAssignment
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_vectors import FakeClock, PulledMessage
+from client_vectors import FakeClock
 
 CLUSTERING, BROADCASTING = MessageModel.CLUSTERING, MessageModel.BROADCASTING
 RETRY = "%RETRY%g"
@@ -38,7 +38,7 @@ def queues(*ids: int, topic: str = "t") -> list[MessageQueue]:
 
 
 def table(*held: MessageQueue, clock: FakeClock | None = None) -> Table:
-    return {queue: ProcessQueue[PulledMessage](clock or FakeClock()) for queue in held}
+    return {queue: ProcessQueue(clock or FakeClock()) for queue in held}
 
 
 @pytest.mark.parametrize(

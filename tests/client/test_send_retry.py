@@ -4,18 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.producing.send_retry import (
-    RETRY_RESPONSE_CODES,
     Failure,
     FailureVerdict,
-    SendStatus,
     async_verdict,
     attempt_timeout_ms,
     final_code,
     final_text,
     is_result_final,
-    send_status,
     sync_verdict,
 )
+from pocketmq.client.settings.producer_settings import RETRY_RESPONSE_CODES
+from pocketmq.client.values.results import SendStatus, send_status
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import vectors

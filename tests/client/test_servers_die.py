@@ -4,8 +4,6 @@ The broker is a process of its own here, killed as a crash kills it and started 
 """
 
 import asyncio
-import contextlib
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -22,24 +20,17 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_between import Between
 from client_waits import Seen, send, until
+from ports import fixed_port
 
 LONG = 30.0
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Mortal:
     """A server process that can be killed, and comes back with the same store and ports."""
 
     def __init__(self, folder: Path) -> None:
-        ports = free_ports(2)
+        ports = fixed_port(), fixed_port()
         self.namesrv_addr = f"127.0.0.1:{ports[1]}"
         words = ["--port", str(ports[0]), "--namesrv-port", str(ports[1]), "--log-level", "error"]
         self._command = (sys.executable, "-m", "pocketmq.broker", "--store", str(folder / "store"), *words)

@@ -6,23 +6,18 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 from pocketmq.client.errors import InvalidSetting
-from pocketmq.client.rebalancing.first_position import parse_timestamp
 from pocketmq.client.settings.allocation import AllocateMessageQueueByConfig
 from pocketmq.client.settings.checks import official_name
-from pocketmq.client.settings.client_settings import (
-    AccessChannel,
-    ClientSettings,
-    LitePullConsumerSettings,
-    ProducerSettings,
-    PushConsumerSettings,
-    name_servers,
-)
+from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, name_servers
+from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from pocketmq.client.settings.keywords import (
     ClientOptions,
     LitePullConsumerOptions,
     ProducerOptions,
     PushConsumerOptions,
 )
+from pocketmq.client.settings.producer_settings import ProducerSettings
+from pocketmq.client.settings.timestamps import parse_timestamp
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 
 from client_vectors import refusal, vectors

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.connections.pool import Connections
+from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.connections.tls import tls_context
 from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
@@ -64,7 +64,7 @@ async def tls_before(
 
 
 async def ask(address: str, tls: ssl.SSLContext | None) -> bytes:
-    connections = Connections(tls=tls)
+    connections = ConnectionPool(tls=tls)
     try:
         return await connections.call_for_body(address, GetRouteInfoByTopic(topic="TBW102"))
     finally:

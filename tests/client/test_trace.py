@@ -23,7 +23,8 @@ from pocketmq.client.hooks.trace_records import (
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
-from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings, ProducerSettings
+from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
+from pocketmq.client.settings.producer_settings import ProducerSettings
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.properties import decode_properties

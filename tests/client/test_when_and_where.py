@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed
-from pocketmq.client.instance.client import Facade
+from pocketmq.client.instance.client import Client
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
@@ -26,7 +26,7 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 COMMIT = LocalTransactionState.COMMIT_MESSAGE
 Use = Callable[[Any], object]
 
-CLIENTS: dict[str, Callable[..., Facade]] = {
+CLIENTS: dict[str, Callable[..., Client]] = {
     "producer": lambda **options: Producer("p", **options),
     "requester": lambda **options: Requester("q", **options),
     "transactions": lambda **options: TransactionProducer("t", lambda _: COMMIT, **options),
@@ -97,7 +97,7 @@ AFTERWARDS_TOO: dict[str, list[Use]] = {
 LITE_BY_HAND: list[Use] = [lambda one: one.assign([QUEUE])]
 
 
-async def raised(use: Use, client: Facade) -> BaseException | None:
+async def raised(use: Use, client: Client) -> BaseException | None:
     try:
         result = use(client)
         if inspect.isawaitable(result):
@@ -108,7 +108,7 @@ async def raised(use: Use, client: Facade) -> BaseException | None:
     return None
 
 
-async def raised_elsewhere(use: Use, client: Facade) -> BaseException | None:
+async def raised_elsewhere(use: Use, client: Client) -> BaseException | None:
     """What it raises in the loop of another thread."""
     found: list[BaseException | None] = []
 
@@ -145,7 +145,7 @@ async def test_in_another_loop_or_thread_a_client_says_so_and_goes_on_in_its_own
 ) -> None:
     await send(namesrv_addr, "T", 1)
     async with CLIENTS[kind](namesrv_addr=namesrv_addr) as client:
-        uses = [*USES[kind], *BEFORE_TOO.get(kind, ()), Facade.shutdown]
+        uses = [*USES[kind], *BEFORE_TOO.get(kind, ()), Client.shutdown]
         if kind == "iterated":
             uses += AFTERWARDS_TOO[kind]
         if kind == "lite":

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol import requests
 from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.requests.explain import ExplainFirstPosition
+from pocketmq.protocol.requests.offset import ExplainFirstPosition
 from pocketmq.protocol.requests.send import (
     SendBatchMessage,
     SendMessage,

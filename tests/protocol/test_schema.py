@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pocketmq.protocol.errors import FieldError
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.offset import GetMaxOffset, UpdateConsumerOffset
-from pocketmq.protocol.requests.query import QueryConsumeQueue
+from pocketmq.protocol.requests.pull import QueryConsumeQueue
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.schema import (

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ import pyspark
 from pocketmq.pipeline.errors import NoJavaError
 from pocketmq.pipeline.session.java import find_java
 
+from ports import fixed_port
 from spark.installed import WheelUnavailable, make_archive, make_python, make_wheel
 
 DRIVER = Path(__file__).with_name("formats_driver.py")
@@ -101,11 +101,6 @@ def spark_daemon(argv: list[str], env: Mapping[str, str], log: Path, ready: str)
         process.wait()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_an_archive_of_the_wheel_is_imported_where_nothing_is_installed(wheel: Path, tmp_path: Path) -> None:
     """Before 3.13 Python finds a package without an __init__ in an archive only by its folder's own entry."""
     python, archive = make_python(tmp_path / "python"), make_archive(tmp_path, wheel)
@@ -132,7 +127,7 @@ def test_executors_of_a_cluster_take_the_package_from_py_files(
     )
     env = environment(python)
     daemon_env = env | {"SPARK_CONF_DIR": str(tmp_path), "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC"}
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     host, port = address.split(":")
     deploy = "org.apache.spark.deploy"
     master = [f"{deploy}.master.Master", "--host", host, "--port", port, "--webui-port", "0"]

@@ -3,9 +3,8 @@
 import itertools
 
 import pytest
-from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import decode_record
-from pocketmq.protocol.message.tags import tags_code
 from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
 from pocketmq.store.put_statistics import PutStatistics
 
@@ -116,13 +115,13 @@ def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_sto
     put(store, topic="only old")
     for number in range(80):
         put(store, KEYS=f"k{number}")
-    files = len(store.log.files.files)
+    files = len(store.log.files)
     index_files = len(list((tmp_path / "store" / "index").iterdir()))
     while store.delete_oldest_log_file():
         files -= 1
         oldest = store.queue_unit("orders", 0, store.min_offset("orders", 0))[0]
-        assert oldest == store.log_start == store.log.files.files[0].base
-    assert files == len(store.log.files.files) == 1
+        assert oldest == store.log_start == store.log.files[0].base
+    assert files == len(store.log.files) == 1
     assert (store.min_offset("only old", 0), store.max_offset("only old", 0)) == (1, 1)
     assert len(list((tmp_path / "store" / "index").iterdir())) < index_files
     assert store.query("orders", "k0", 9, 0, 1 << 62).views == []

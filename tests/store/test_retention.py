@@ -42,7 +42,7 @@ def store(config: StoreConfig, clock: VirtualClock):
 def age(store: MessageStore, clock: VirtualClock, hours: float, count: int | None = None) -> None:
     """Make the oldest `count` files (all) as old as that."""
     written = (clock.now_ms() - hours * HOUR_MS) / 1000
-    for file in store.log.files.files[:count]:
+    for file in store.log.files[:count]:
         os.utime(file.path, (written, written))
 
 
@@ -55,7 +55,7 @@ def test_nothing_is_deleted_outside_the_hour(config, store, clock):
 def test_expired_files_go_on_request_and_min_offsets_follow(config, store, clock):
     age(store, clock, 72, count=2)
     age_of_rest_hours = 71.9
-    for file in store.log.files.files[2:]:
+    for file in store.log.files[2:]:
         written = (clock.now_ms() - age_of_rest_hours * HOUR_MS) / 1000
         os.utime(file.path, (written, written))
     retention = Retention(config, store, clock)
@@ -73,7 +73,7 @@ def test_the_newest_file_stays_however_old(config, store, clock):
     retention.request_manual()
     while retention.run():
         pass
-    assert len(store.log.files.files) == 1
+    assert len(store.log.files) == 1
     assert store.max_offset("orders", 0) == 30
 
 
@@ -88,7 +88,7 @@ def test_a_round_deletes_at_most_its_batch(config, store, clock):
 def test_a_young_file_protects_those_behind_it(config, store, clock):
     age(store, clock, 100)
     now = clock.now_ms() / 1000
-    os.utime(store.log.files.files[0].path, (now, now))
+    os.utime(store.log.files[0].path, (now, now))
     retention = Retention(config, store, clock)
     retention.request_manual()
     assert retention.run() == 0
@@ -236,8 +236,8 @@ def test_blocks_of_a_deleted_log_file_are_given_up_by_the_flusher(store):
 
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("finds open files through /proc")
-    first, second = (file.path for file in store.log.files.files[:2])
-    maps = [weakref.ref(file.map) for file in store.log.files.files[:2]]
+    first, second = (file.path for file in store.log.files[:2])
+    maps = [weakref.ref(file.map) for file in store.log.files[:2]]
     store.delete_oldest_log_file()
     store.delete_oldest_log_file()
     assert not first.exists()

@@ -130,7 +130,7 @@ class Model:
 
     def damage(self, where: float, change) -> None:
         """Damage a byte of a record in the newest file while the store is down; from that record on all is gone."""
-        newest = self.store.log.files.files[-1:]
+        newest = self.store.log.files[-1:]
         in_newest = [record for record in self.records if newest and record[0] >= newest[0].base]
         if not in_newest:
             return

@@ -138,7 +138,7 @@ def test_settings_come_from_ini_fixture_and_words_in_this_order(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--rocketmq-emulate", "3"), "RocketMQ server: settings: emulate=3 is a bad value: *"),
+        (("--rocketmq-emulate", "3"), "RocketMQ server: settings: emulate must be 4 *"),
         (("--rocketmq-conf", "missing.conf"), "RocketMQ server: cannot read *missing.conf: No such file*"),
         (("--rocketmq-set", "brokerNam=x"), "*unknown key brokerNam, did you mean brokerName?"),
         (("--rocketmq-set", "brokerName"), "*--rocketmq-set: brokerName is not KEY=VALUE"),

@@ -1,0 +1,100 @@
+"""Settings changed over the wire: what 25 (broker) and 318 (name server) have in common.
+
+    body -> read_changes -> refuse_changes (the black list) -> apply_changes -> write_changes (the file)
+
+As in the official servers, unknown keys and bad values are skipped and the answer is SUCCESS all the same; the log
+names them. A key with the trait `restart` is shown by 26 and 319 and kept in the file, but takes effect at the next
+start. Mirrors `Configuration`.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from pocketmq.protocol.text.java_properties import (
+    PropertiesError,
+    decode_text,
+    parse_properties,
+    set_properties,
+)
+from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store.errors import StoreError
+from pocketmq.store.files.json_file import JsonFile
+
+from ..errors import BrokerError
+from . import keys as config_keys
+from .broker_config import BrokerConfig
+from .keys import Config
+
+_log = logging.getLogger("pocketmq.config")
+
+
+def read_changes(body: Body) -> dict[str, str]:
+    """Properties text as keys and values."""
+    try:
+        return {entry.key: entry.value for entry in parse_properties(decode_text(body))}
+    except PropertiesError as error:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from error
+
+
+def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None:
+    """Raise if one of these keys cannot be changed over the wire: a file name from the network is a way to write
+    anywhere. A broker of the 4.9 line refuses none; `apply_changes` skips them there."""
+    if not is_5 and isinstance(config, BrokerConfig):
+        return
+    refusing = {"refused", "refused-by-5"} if is_5 else {"refused"}
+    known = config_keys.keys(config_keys.program_of(config)).values()
+    refused = {key.name for key in known if key.traits & refusing}
+    if is_5:
+        refused |= set(config.config_black_list.split(";"))
+    if refused & given.keys():
+        remark = "Can not update config in black list." if is_5 else "Can not update config path"
+        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+
+
+def apply_changes(config: Config, given: dict[str, str], peer: str) -> dict[str, str]:
+    """Set every key that can be set; returns those."""
+    accepted = {name: text for name, text in given.items() if _apply(config, name, text)}
+    if accepted:
+        keys = config_keys.keys(config_keys.program_of(config))
+        shown = {name: config_keys.without_secret(keys[name], text) for name, text in accepted.items()}
+        _log.info("%s changed %s", peer, shown)
+    return accepted
+
+
+def _apply(config: Config, name: str, text: str) -> bool:
+    key = config_keys.keys(config_keys.program_of(config)).get(name)
+    if key is None or "refused" in key.traits:
+        _log.warning(
+            "key %s cannot be changed: ignored%s", name, "" if key else config_keys.did_you_mean(name)
+        )
+        return False
+    try:
+        value = config_keys.read_value(key, text)
+    except ValueError as error:
+        _log.warning("%s %s, got %r: ignored", name, error, text)
+        return False
+    if key.verdict != "honoured" or "restart" in key.traits:
+        config.others[name] = config_keys.write_value(value) or ""
+    else:
+        config_keys.put(config, name, value)
+    return True
+
+
+def waiting_for_restart(config: Config, names: Iterable[str]) -> list[str]:
+    """Those of the keys that take effect at the next start."""
+    keys = config_keys.keys(config_keys.program_of(config))
+    return sorted(name for name in names if "restart" in keys[name].traits)
+
+
+def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
+    """Write changed keys into the file of settings, if there is one; its comments stay, and its former state becomes
+    `<name>.bak`. The official servers write the whole file anew, without its comments."""
+    if path is None or not accepted:
+        return
+    try:
+        text = decode_text(path.read_bytes()) if path.exists() else ""
+        JsonFile(path).save(set_properties(text, accepted).encode())
+    except (OSError, PropertiesError, StoreError) as error:
+        _log.error("cannot write changed settings to %s: %s", path, error)

@@ -1,0 +1,31 @@
+"""The name server's own settings over the wire: 318 changes them, 319 returns them.
+
+Bodies are Java properties text. `config/changes.py` says which keys can be changed. Mirrors the configuration half of
+`DefaultRequestProcessor`.
+"""
+
+from pathlib import Path
+
+from pocketmq.protocol.requests.name_server import GetNamesrvConfig, UpdateNamesrvConfig
+
+from ..config import changes
+from ..config import keys as config_keys
+from ..network.dispatch import NAME_SERVER, Answer, Call
+from .name_server import NameServer
+
+
+@NAME_SERVER.handles(UpdateNamesrvConfig)
+def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig, call: Call) -> None:
+    if not call.body:
+        return
+    config = name_server.config
+    given = changes.read_changes(call.body)
+    changes.refuse_changes(config, given, is_5=name_server.is_5)
+    accepted = changes.apply_changes(config, given, call.connection.peer)
+    changes.write_changes(Path(config.config_store_path) if config.config_store_path else None, accepted)
+
+
+@NAME_SERVER.handles(GetNamesrvConfig)
+def get_namesrv_config(name_server: NameServer, request: GetNamesrvConfig) -> Answer:
+    emulate = 5 if name_server.is_5 else 4
+    return Answer(body=config_keys.official_text(name_server.config, emulate).encode())

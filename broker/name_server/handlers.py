@@ -1,0 +1,284 @@
+"""What the name server answers: registrations, routes, lists, key-value settings.
+
+One function for each request, named as the request. The state is a `NameServer`; the rules are in `route_table.py`
+and `topic_routes.py`, the JSON in `protocol/bodies_*.py`. Mirrors `DefaultRequestProcessor` and
+`ClientRequestProcessor`. Settings of the name server itself (318, 319) are in `config_handlers.py`.
+"""
+
+import logging
+
+import msgspec
+from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.registration import (
+    RegisterBrokerBody,
+    TopicConfigAndMappingSerializeWrapper,
+    decode_compressed_registration,
+)
+from pocketmq.protocol.bodies.routes import (
+    BrokerMemberGroup,
+    ClusterInfo,
+    GetBrokerMemberGroupResponseBody,
+    KVTable,
+    TopicList,
+    TopicRouteData,
+)
+from pocketmq.protocol.languages import V3_0_11
+from pocketmq.protocol.message.record import body_crc
+from pocketmq.protocol.requests.name_server import (
+    AddWritePermOfBroker,
+    AddWritePermOfBrokerReply,
+    BrokerHeartbeat,
+    DeleteKvConfig,
+    DeleteTopicInNamesrv,
+    GetAllTopicListFromNameServer,
+    GetBrokerClusterInfo,
+    GetBrokerMemberGroup,
+    GetHasUnitSubTopicList,
+    GetHasUnitSubUnunitTopicList,
+    GetKvConfig,
+    GetKvConfigReply,
+    GetKvListByNamespace,
+    GetRouteInfoByTopic,
+    GetSystemTopicListFromNs,
+    GetTopicsByCluster,
+    GetUnitTopicList,
+    PutKvConfig,
+    QueryDataVersion,
+    QueryDataVersionReply,
+    RegisterBroker,
+    RegisterTopicInNamesrv,
+    UnregisterBroker,
+    WipeWritePermOfBroker,
+    WipeWritePermOfBrokerReply,
+)
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..errors import BrokerError
+from ..network.dispatch import NAME_SERVER, Answer, Call
+from . import topic_routes
+from .kv_config import ORDER_TOPIC_CONFIG
+from .name_server import NameServer
+
+_log = logging.getLogger("pocketmq.name_server")
+
+FAQ_4 = "http://rocketmq.apache.org/docs/faq/"
+FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+
+# -- brokers
+
+
+@NAME_SERVER.handles(RegisterBroker)
+def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
+    if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+    wrapper, filter_servers = _registration(request, call)
+    reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
+    ordered = None
+    if not name_server.is_5 or name_server.config.return_order_topic_config_to_broker:
+        ordered = name_server.kv.list(ORDER_TOPIC_CONFIG)
+    return Answer(reply=reply, body=None if ordered is None else KVTable(table=ordered).encode())
+
+
+def _registration(
+    request: RegisterBroker, call: Call
+) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
+    """Topics and filter servers of a 103; a body that is missing stands for no topics."""
+    if call.command.version < V3_0_11:
+        wrapper = TopicConfigAndMappingSerializeWrapper()
+        return (TopicConfigAndMappingSerializeWrapper.decode(call.body) if call.body else wrapper), None
+    if not call.body:
+        body = RegisterBrokerBody()
+    elif request.compressed:
+        body = decode_compressed_registration(bytes(call.body), call.command.version)
+    else:
+        body = RegisterBrokerBody.decode(call.body)
+    return body.topic_config_serialize_wrapper, body.filter_server_list
+
+
+@NAME_SERVER.handles(UnregisterBroker)
+def unregister_broker(name_server: NameServer, request: UnregisterBroker) -> None:
+    name_server.routes.unregister(
+        request.cluster_name, request.broker_addr, request.broker_name, request.broker_id
+    )
+
+
+@NAME_SERVER.handles(QueryDataVersion)
+def query_data_version(name_server: NameServer, request: QueryDataVersion, call: Call) -> Answer:
+    routes = name_server.routes
+    cluster, address = request.cluster_name, request.broker_addr
+    version = fastjson.decode(call.body, DataVersion) if call.body else None
+    if version is None and not name_server.is_5:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
+    changed = routes.is_changed(cluster, address, version)
+    if name_server.is_5 or not changed:
+        routes.touch(cluster, address)
+    known = routes.known_version(cluster, address)
+    body = None if known is None else data_version_json(known, is_5=name_server.is_5)
+    return Answer(reply=QueryDataVersionReply(changed=changed), body=body)
+
+
+def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
+    """4.x knows no state version."""
+    if is_5:
+        return fastjson.dumps(version)
+    return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
+
+
+@NAME_SERVER.handles(BrokerHeartbeat, only_in=5)
+def broker_heartbeat(name_server: NameServer, request: BrokerHeartbeat) -> None:
+    name_server.routes.touch(request.cluster_name, request.broker_addr)
+
+
+@NAME_SERVER.handles(GetBrokerMemberGroup, only_in=5)
+def get_broker_member_group(name_server: NameServer, request: GetBrokerMemberGroup) -> Answer:
+    group = name_server.routes.brokers.get(request.broker_name)
+    members = BrokerMemberGroup(
+        cluster=request.cluster_name,
+        broker_name=request.broker_name,
+        broker_addrs=(group.broker_addrs or {}) if group is not None else {},
+    )
+    body = GetBrokerMemberGroupResponseBody(broker_member_group=members).encode()
+    return Answer(remark="not set any response code", body=body)
+
+
+@NAME_SERVER.handles(WipeWritePermOfBroker)
+def wipe_write_perm_of_broker(
+    name_server: NameServer, request: WipeWritePermOfBroker
+) -> WipeWritePermOfBrokerReply:
+    count = name_server.routes.wipe_write_permission(request.broker_name)
+    _log.info("write permission of %s wiped in %d topics", request.broker_name, count)
+    return WipeWritePermOfBrokerReply(wipe_topic_count=count)
+
+
+@NAME_SERVER.handles(AddWritePermOfBroker)
+def add_write_perm_of_broker(
+    name_server: NameServer, request: AddWritePermOfBroker
+) -> AddWritePermOfBrokerReply:
+    count = name_server.routes.add_write_permission(request.broker_name)
+    _log.info("write permission of %s added in %d topics", request.broker_name, count)
+    return AddWritePermOfBrokerReply(add_topic_count=count)
+
+
+# -- routes
+
+
+@NAME_SERVER.handles(GetRouteInfoByTopic)
+def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopic, call: Call) -> Answer:
+    if not name_server.is_ready:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "name server not ready")
+    config, is_5 = name_server.config, name_server.is_5
+    route = topic_routes.find_route(
+        name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
+    )
+    if route is None:
+        text = f"No topic route info in name server for the topic: {request.topic}"
+        faq = FAQ_5 if is_5 else FAQ_4
+        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
+    if config.order_message_enable:
+        order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
+        route = msgspec.structs.replace(route, order_topic_conf=order)
+    if is_5 and request.zone_mode and request.zone_name and not request.zone_name.isspace():
+        # The official filter reads the answer back and writes it in the old dialect, whoever asked.
+        return Answer(body=topic_routes.in_zone(route, request.zone_name).encode())
+    body = route.encode_for(
+        call.command.version,
+        accept_standard_json_only=bool(request.accept_standard_json_only),
+        emulate=5 if is_5 else 4,
+    )
+    return Answer(body=body)
+
+
+@NAME_SERVER.handles(GetBrokerClusterInfo)
+def get_broker_cluster_info(name_server: NameServer, request: GetBrokerClusterInfo) -> Answer:
+    routes = name_server.routes
+    clusters = {cluster: list(names) for cluster, names in routes.clusters.items()}
+    return Answer(body=ClusterInfo(broker_addr_table=routes.brokers, cluster_addr_table=clusters).encode())
+
+
+# -- topics
+
+
+@NAME_SERVER.handles(RegisterTopicInNamesrv, only_in=5)
+def register_topic_in_namesrv(name_server: NameServer, request: RegisterTopicInNamesrv, call: Call) -> None:
+    if call.body:
+        name_server.routes.register_topic(request.topic, TopicRouteData.decode(call.body).queue_datas)
+
+
+@NAME_SERVER.handles(DeleteTopicInNamesrv)
+def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNamesrv) -> None:
+    name_server.routes.delete_topic(request.topic, request.cluster_name)
+
+
+@NAME_SERVER.handles(GetAllTopicListFromNameServer)
+def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
+    if name_server.is_5 and not name_server.config.enable_all_topic_list:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+    return Answer(body=TopicList(topic_list=list(name_server.routes.topics)).encode())
+
+
+@NAME_SERVER.handles(GetTopicsByCluster)
+def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> Answer:
+    _check_topic_list_enabled(name_server)
+    return Answer(body=topic_routes.topics_of_cluster(name_server.routes, request.cluster).encode())
+
+
+@NAME_SERVER.handles(GetSystemTopicListFromNs)
+def get_system_topic_list(name_server: NameServer, request: GetSystemTopicListFromNs) -> Answer:
+    return Answer(body=topic_routes.system_topics(name_server.routes).encode())
+
+
+@NAME_SERVER.handles(GetUnitTopicList)
+def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> Answer:
+    _check_topic_list_enabled(name_server)
+    return Answer(body=topic_routes.unit_topics(name_server.routes).encode())
+
+
+@NAME_SERVER.handles(GetHasUnitSubTopicList)
+def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> Answer:
+    _check_topic_list_enabled(name_server)
+    return Answer(body=topic_routes.unit_sub_topics(name_server.routes).encode())
+
+
+@NAME_SERVER.handles(GetHasUnitSubUnunitTopicList)
+def get_has_unit_sub_ununit_topic_list(
+    name_server: NameServer, request: GetHasUnitSubUnunitTopicList
+) -> Answer:
+    _check_topic_list_enabled(name_server)
+    return Answer(body=topic_routes.unit_sub_topics_without_unit(name_server.routes).encode())
+
+
+# -- key-value settings
+
+
+@NAME_SERVER.handles(PutKvConfig)
+def put_kv_config(name_server: NameServer, request: PutKvConfig) -> None:
+    name_server.kv.put(request.namespace, request.key, request.value)
+
+
+@NAME_SERVER.handles(GetKvConfig)
+def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigReply:
+    value = name_server.kv.get(request.namespace, request.key)
+    if value is None:
+        text = f"No config item, Namespace: {request.namespace} Key: {request.key}"
+        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+    return GetKvConfigReply(value=value)
+
+
+@NAME_SERVER.handles(DeleteKvConfig)
+def delete_kv_config(name_server: NameServer, request: DeleteKvConfig) -> None:
+    name_server.kv.delete(request.namespace, request.key)
+
+
+@NAME_SERVER.handles(GetKvListByNamespace)
+def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamespace) -> Answer:
+    table = name_server.kv.list(request.namespace)
+    if table is None:
+        text = f"No config item, Namespace: {request.namespace}"
+        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+    return Answer(body=KVTable(table=table).encode())
+
+
+def _check_topic_list_enabled(name_server: NameServer) -> None:
+    if name_server.is_5 and not name_server.config.enable_topic_list:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")

@@ -1,0 +1,181 @@
+"""The settings of push consumers and lite pull consumers, with defaults and limits.
+
+Where the official setter ignores a value (an auto-commit interval below one second) InvalidSetting is raised.
+4.9 clients have no pop. Official classes: DefaultMQPushConsumer, DefaultLitePullConsumer.
+"""
+
+import time
+from typing import Final
+
+from msgspec import field
+from msgspec.structs import force_setattr
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, ExpressionError, MessageModel, tag_subscription
+
+from ..errors import ClientError
+from .allocation import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy
+from .checks import AT_LEAST_0, AT_LEAST_1, LONG_MAX, OFF, check_ranges, check_topic_name, refuse
+from .client_settings import ClientSettings
+from .timestamps import CONSUME_TIMESTAMP_AGE_MS, format_timestamp, parse_timestamp
+
+_PUSH_RANGES: Final = {
+    "consume_thread_min": (1, 1000),
+    "consume_thread_max": (1, 1000),
+    "consume_concurrently_max_span": (1, 65535),
+    "pull_threshold_for_queue": (1, 65535),
+    "pull_threshold_size_for_queue": (1, 1024),
+    "pull_interval": (0, 65535),
+    "consume_message_batch_max_size": (1, 1024),
+    "pull_batch_size": (1, 1024),
+    "pop_invisible_time": (5000, 300000),
+    "pop_batch_nums": (1, 32),
+    "pop_threshold_for_queue": AT_LEAST_1,
+    "pull_batch_size_in_bytes": AT_LEAST_1,
+    "consume_timeout": AT_LEAST_1,
+    "await_termination_millis_when_shutdown": (0, LONG_MAX),
+}
+_PUSH_RANGES_OR_OFF: Final = {
+    "pull_threshold_for_topic": (1, 6553500),
+    "pull_threshold_size_for_topic": (1, 102400),
+    "max_reconsume_times": AT_LEAST_0,
+    "suspend_current_queue_time_millis": AT_LEAST_0,
+}
+_LITE_RANGES: Final = {
+    "broker_suspend_max_time_millis": AT_LEAST_1,
+    "consumer_pull_timeout_millis": AT_LEAST_1,
+    "pull_thread_nums": AT_LEAST_1,
+    "auto_commit_interval_millis": (1000, LONG_MAX),
+    "pull_batch_size": AT_LEAST_1,
+    "pull_threshold_for_all": (1, LONG_MAX),
+    "consume_max_span": AT_LEAST_1,
+    "pull_threshold_for_queue": AT_LEAST_1,
+    "pull_threshold_size_for_queue": AT_LEAST_1,
+    "poll_timeout_millis": (0, LONG_MAX),
+    "topic_metadata_check_interval_millis": AT_LEAST_1,
+}
+_LITE_STARTS: Final = (
+    ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+    ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ConsumeFromWhere.CONSUME_FROM_TIMESTAMP,
+)
+
+
+class PushConsumerSettings(ClientSettings, frozen=True, kw_only=True):
+    """Official DefaultMQPushConsumer."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: str = ""
+    """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
+    allocate_message_queue_strategy: AllocateMessageQueueStrategy = field(
+        default_factory=AllocateMessageQueueAveragely
+    )
+    subscription: dict[str, str] = field(default_factory=dict)
+    """Topic to tag expression."""
+    consume_thread_min: int = 20
+    """Messages in listeners at once; the official pool never grows beyond it either."""
+    consume_thread_max: int = 20
+    adjust_thread_pool_nums_threshold: int = 100_000
+    """Without effect, as in the official client."""
+    consume_concurrently_max_span: int = 2_000
+    pull_threshold_for_queue: int = 1_000
+    pull_threshold_size_for_queue: int = 100
+    pull_threshold_for_topic: int = OFF
+    pull_threshold_size_for_topic: int = OFF
+    pull_interval: int = 0
+    pull_batch_size: int = 32
+    pull_batch_size_in_bytes: int = 256 * 1024
+    consume_message_batch_max_size: int = 1
+    post_subscription_when_pull: bool = False
+    max_reconsume_times: int = OFF
+    """-1: 16 for a concurrent listener, no limit for an ordered one."""
+    suspend_current_queue_time_millis: int = 1_000
+    consume_timeout: int = 15
+    pop_invisible_time: int = 60_000
+    pop_batch_nums: int = 32
+    pop_threshold_for_queue: int = 96
+    await_termination_millis_when_shutdown: int = 0
+    client_rebalance: bool = True
+    """False: the broker assigns, and may choose pop."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_consumer(self)
+        check_ranges(self, _PUSH_RANGES)
+        check_ranges(self, _PUSH_RANGES_OR_OFF, off=True)
+        if self.consume_thread_min > self.consume_thread_max:
+            raise refuse(
+                "consume_thread_min",
+                self.consume_thread_min,
+                f"consumeThreadMin ({self.consume_thread_min}) is larger than consumeThreadMax "
+                f"({self.consume_thread_max})",
+            )
+        for topic, expression in self.subscription.items():
+            check_topic_name("subscription", topic)
+            try:
+                tag_subscription(topic, expression, sub_version=0)
+            except ExpressionError as error:
+                raise refuse("subscription", self.subscription, f"subscription exception: {error}") from error
+
+
+class LitePullConsumerSettings(ClientSettings, frozen=True, kw_only=True):
+    """Official DefaultLitePullConsumer."""
+
+    enable_stream_request_type: bool = True
+    message_model: MessageModel = MessageModel.CLUSTERING
+    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
+    consume_timestamp: str = ""
+    """`yyyyMMddHHmmss`, local time; empty takes 30 minutes before now."""
+    allocate_message_queue_strategy: AllocateMessageQueueStrategy = field(
+        default_factory=AllocateMessageQueueAveragely
+    )
+    broker_suspend_max_time_millis: int = 20_000
+    consumer_timeout_millis_when_suspend: int = 30_000
+    consumer_pull_timeout_millis: int = 10_000
+    """Without effect, as in the official client: pulls wait, so consumer_timeout_millis_when_suspend counts."""
+    auto_commit: bool = True
+    auto_commit_interval_millis: int = 5_000
+    pull_thread_nums: int = 20
+    """Pulls under way at once."""
+    pull_batch_size: int = 10
+    pull_threshold_for_all: int = 10_000
+    pull_threshold_for_queue: int = 1_000
+    pull_threshold_size_for_queue: int = 100
+    consume_max_span: int = 2_000
+    poll_timeout_millis: int = 5_000
+    topic_metadata_check_interval_millis: int = 30_000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_consumer(self)
+        check_ranges(self, _LITE_RANGES)
+        if self.consumer_timeout_millis_when_suspend < self.broker_suspend_max_time_millis:
+            raise refuse(
+                "consumer_timeout_millis_when_suspend",
+                self.consumer_timeout_millis_when_suspend,
+                "Long polling mode, the consumer consumerTimeoutMillisWhenSuspend must greater than "
+                "brokerSuspendMaxTimeMillis",
+            )
+        if self.consume_from_where not in _LITE_STARTS:
+            raise refuse(
+                "consume_from_where", self.consume_from_where.value, "Invalid ConsumeFromWhere Value"
+            )
+
+
+def _check_consumer(settings: PushConsumerSettings | LitePullConsumerSettings) -> None:
+    if settings.message_model is MessageModel.LITE_SELECTIVE:
+        raise refuse("message_model", settings.message_model.value, "expected CLUSTERING or BROADCASTING")
+    strategy = settings.allocate_message_queue_strategy
+    if not callable(getattr(strategy, "allocate", None)) or not isinstance(
+        getattr(strategy, "name", None), str
+    ):
+        raise refuse("allocate_message_queue_strategy", strategy, "needs `name` and `allocate`")
+    if not settings.consume_timestamp:
+        force_setattr(
+            settings,
+            "consume_timestamp",
+            format_timestamp(round(time.time() * 1000) - CONSUME_TIMESTAMP_AGE_MS),
+        )
+    try:
+        parse_timestamp(settings.consume_timestamp)
+    except ClientError as error:
+        raise refuse("consume_timestamp", settings.consume_timestamp, str(error)) from error

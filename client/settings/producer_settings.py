@@ -1,0 +1,118 @@
+"""The settings of a producer, with defaults and limits. Official class: DefaultMQProducer.
+
+4.9 clients have neither back pressure nor auto-batch.
+"""
+
+from typing import Final
+
+from msgspec.structs import force_setattr
+from pocketmq.protocol.message.compression import COMPRESSION_TYPES
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from .checks import AT_LEAST_0, AT_LEAST_1, INT_MAX, MIB, OFF, check_ranges, check_topic_name, refuse
+from .client_settings import ClientSettings
+
+RETRY_RESPONSE_CODES: Final = frozenset(
+    {
+        ResponseCode.TOPIC_NOT_EXIST,
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        ResponseCode.SYSTEM_ERROR,
+        ResponseCode.SYSTEM_BUSY,
+        ResponseCode.NO_PERMISSION,
+        ResponseCode.NO_BUYER_ID,
+        ResponseCode.NOT_IN_CURRENT_UNIT,
+        ResponseCode.GO_AWAY,
+    }
+)
+"""Error responses another broker may not give. 4.9 lacks SYSTEM_BUSY and GO_AWAY."""
+LATENCY_MAX_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
+NOT_AVAILABLE_DURATION_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
+
+_PRODUCER_RANGES: Final = {
+    "default_topic_queue_nums": AT_LEAST_1,
+    "send_msg_timeout": AT_LEAST_1,
+    "compress_msg_body_over_howmuch": AT_LEAST_0,
+    "retry_times_when_send_failed": AT_LEAST_0,
+    "retry_times_when_send_async_failed": AT_LEAST_0,
+    "max_message_size": AT_LEAST_1,
+    "back_pressure_for_async_send_num": (10, INT_MAX),
+    "back_pressure_for_async_send_size": (MIB, INT_MAX),
+}
+
+
+class ProducerSettings(ClientSettings, frozen=True, kw_only=True):
+    """Official DefaultMQProducer."""
+
+    topics: tuple[str, ...] = ()
+    """Routes of these are fetched at start."""
+    create_topic_key: str = AUTO_CREATE_TOPIC
+    default_topic_queue_nums: int = 4
+    send_msg_timeout: int = 3_000
+    """For the whole call, all attempts together."""
+    send_msg_max_timeout_per_request: int = OFF
+    compress_msg_body_over_howmuch: int = 4_096
+    compress_level: int = 5
+    compress_type: str = "ZLIB"
+    retry_times_when_send_failed: int = 2
+    retry_times_when_send_async_failed: int = 2
+    retry_another_broker_when_not_store_ok: bool = False
+    retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
+    max_message_size: int = 4 * MIB
+    enable_backpressure_for_async_mode: bool = False
+    back_pressure_for_async_send_num: int = 1_024
+    back_pressure_for_async_send_size: int = 100 * MIB
+    auto_batch: bool = False
+    batch_max_delay_ms: int = OFF
+    """-1 takes 10."""
+    batch_max_bytes: int = OFF
+    """-1 takes 32 KiB."""
+    total_batch_max_bytes: int = OFF
+    """-1 takes 32 MiB."""
+    send_latency_fault_enable: bool | None = None
+    """Fault tolerance; None takes send_latency_enable, the same switch of ClientConfig."""
+    latency_max: tuple[int, ...] = LATENCY_MAX_MS
+    not_available_duration: tuple[int, ...] = NOT_AVAILABLE_DURATION_MS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, _PRODUCER_RANGES)
+        check_ranges(self, {"send_msg_max_timeout_per_request": AT_LEAST_0}, off=True)
+        _check_auto_batch(self)
+        compress_type = self.compress_type.strip().upper()
+        if compress_type not in COMPRESSION_TYPES:
+            raise refuse("compress_type", self.compress_type, "Unsupported compress type name")
+        force_setattr(self, "compress_type", compress_type)
+        check_ranges(self, {"compress_level": (-1, 9 if compress_type == "ZLIB" else 22)})
+        for topic in self.topics:
+            check_topic_name("topics", topic)
+        check_topic_name("create_topic_key", self.create_topic_key)
+        if len(self.latency_max) != len(self.not_available_duration):
+            raise refuse("latency_max", self.latency_max, "needs as many numbers as not_available_duration")
+        if list(self.latency_max) != sorted(self.latency_max):
+            raise refuse("latency_max", self.latency_max, "must ascend")
+
+    @property
+    def is_fault_tolerant(self) -> bool:
+        if self.send_latency_fault_enable is None:
+            return self.send_latency_enable
+        return self.send_latency_fault_enable
+
+
+def _check_auto_batch(settings: ProducerSettings) -> None:
+    """In the words of the official ProduceAccumulator."""
+    delay_ms, size, total = (
+        settings.batch_max_delay_ms,
+        settings.batch_max_bytes,
+        settings.total_batch_max_bytes,
+    )
+    if delay_ms != OFF and not 0 < delay_ms <= 30_000:
+        reason = f"batchMaxDelayMs expect between 1ms and 30s, but get {delay_ms}!"
+        raise refuse("batch_max_delay_ms", delay_ms, reason)
+    if size != OFF and not 0 < size <= 2 * MIB:
+        reason = f"batchMaxBytes expect between 1B and 2MB, but get {size}!"
+        raise refuse("batch_max_bytes", size, reason)
+    if total != OFF and total <= 0:
+        raise refuse(
+            "total_batch_max_bytes", total, f"totalBatchMaxBytes must bigger then 0, but get {total}!"
+        )

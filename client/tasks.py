@@ -1,0 +1,64 @@
+"""Background tasks: start them with a name, keep them until they end, log what failed, cancel them all.
+
+Whatever starts tasks owns one `Tasks` and ends it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, Final
+
+_log = logging.getLogger(__name__)
+
+STUBBORN_SECONDS: Final = 3.0
+"""How long a cancelled task may take to end."""
+
+
+class Tasks:
+    """The running tasks of one owner. A task that fails is logged with its name.
+
+    `on_failure` is called after a failed task was removed.
+    """
+
+    def __init__(self, on_failure: Callable[[], None] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._running: set[asyncio.Task[None]] = set()
+        self._on_failure = on_failure
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run something until it ends or is cancelled."""
+        task = self._loop.create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def others(self) -> set[asyncio.Task[None]]:
+        """Every running task but the one that calls."""
+        return self._running - {asyncio.current_task()}
+
+    def cancel(self) -> set[asyncio.Task[None]]:
+        """Cancel every running task but the one that calls, and return them."""
+        tasks = self.others()
+        for task in tasks:
+            task.cancel()
+        return tasks
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed", task.get_name(), exc_info=error)
+            if self._on_failure is not None:
+                self._on_failure()
+
+
+async def until_ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Return when these cancelled tasks have ended. A task that ignores its cancellation is left behind after
+    `STUBBORN_SECONDS`: a listener must not keep its consumer from leaving."""
+    if not tasks:
+        return
+    _, stubborn = await asyncio.wait(tasks, timeout=STUBBORN_SECONDS)
+    for task in stubborn:
+        _log.error("%s does not end although it was cancelled", task.get_name())

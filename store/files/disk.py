@@ -1,0 +1,85 @@
+"""What the store asks of the system beyond reading and writing: force to disk, reserve room, give advice.
+
+*Force* means that a power loss cannot take it back: fsync, or fdatasync where the system has it. All forcing in this
+package runs through `force_file` and `force_directory`, so a test replaces the disk in this module alone.
+"""
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from ..errors import DiskFailedError
+
+sync_descriptor = getattr(os, "fdatasync", os.fsync)
+"""fdatasync where the system has it; on Linux it also writes what was changed through a map."""
+
+reserve_blocks = getattr(os, "posix_fallocate", None)
+"""Takes a descriptor, a start and a length. Some microseconds for a step of any size: the blocks are only noted."""
+CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
+"""The file system knows no reservation. Not an error: a full disk then shows at the write."""
+_CANNOT_FORCE_DIRECTORIES: Final = (errno.EINVAL, errno.ENOTSUP)
+
+
+def force_file(descriptor: int, path: Path) -> None:
+    """Force the bytes of an open file to disk.
+
+    Raises DiskFailedError. A second try would succeed and mean nothing: the system has marked the pages as written.
+    """
+    try:
+        sync_descriptor(descriptor)
+    except OSError as error:
+        raise DiskFailedError.of("force", path, error) from error
+
+
+def force_directory(path: Path) -> None:
+    """Force the entries of a directory to disk: files made, renamed and removed.
+
+    Raises DiskFailedError as `force_file` does, and OSError if the directory cannot be opened. Does nothing where the
+    system cannot force directories (Windows, some network file systems) and for a directory that is gone.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (PermissionError, FileNotFoundError):
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_FORCE_DIRECTORIES:
+            raise DiskFailedError.of("force", path, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:
+    """madvise where the system has it.
+
+    A map that is read at random must not fetch megabytes at each access: that costs the reader milliseconds, also
+    where a file grows into the room reserved for it.
+    """
+    option = getattr(mmap, advice, None)
+    if option is None:
+        return
+    try:
+        memory.madvise(option, start, len(memory) - start if length is None else length)
+    except OSError:
+        pass  # it was only advice
+
+
+def written_ranges(descriptor: int, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts between `start` and `end` that hold data, as far as the file system knows; all of it otherwise."""
+    if start >= end:
+        return []
+    if not hasattr(os, "SEEK_DATA"):
+        return [(start, end)]
+    ranges = []
+    try:
+        while start < end:
+            start = os.lseek(descriptor, start, os.SEEK_DATA)
+            hole = os.lseek(descriptor, start, os.SEEK_HOLE)
+            ranges.append((start, hole))
+            start = hole
+    except OSError:
+        pass  # ENXIO: no data behind this point. Any other error would repeat at the first write.
+    return ranges

@@ -1,0 +1,212 @@
+"""One file of the key index: a hash table on disk, with a chain of units for each slot.
+
+    header      0  beginTimestamp 8 | endTimestamp 8 | beginPhyOffset 8 | endPhyOffset 8
+               32  hashSlotCount 4 | indexCount 4, the number of the next free unit
+    slots      40  int32 for each of S slots: number of the newest unit of the chain, 0 = empty
+    units  40+4*S  20 bytes for each of N units, unit 0 unused:
+                   key hash 4 | position 8 | seconds since beginTimestamp 4 | previous unit of the slot 4
+
+The slot of a hash is its remainder by S. Official classes: IndexFile, IndexHeader. Owner: the event-loop thread,
+except `file.sync`, which the flusher calls.
+"""
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..files.mapped_file import MappedFile
+
+HEADER = struct.Struct(">qqqqii")
+_INT = struct.Struct(">i")
+INDEX_UNIT = struct.Struct(">iqii")
+_PACK_HEADER, _PACK_UNIT, _PACK_INT = HEADER.pack_into, INDEX_UNIT.pack_into, _INT.pack_into
+_READ_INT = _INT.unpack_from
+_MAX_INT = 0x7FFFFFFF
+_STEP_BYTES = 1 << 20
+assert (HEADER.size, INDEX_UNIT.size) == (40, 20)
+
+IndexEntry = tuple[list[int], int, int]
+"""What one message brings: (key hashes, position, store timestamp ms)."""
+
+
+class IndexFile:
+    """One file; its header is kept in fields and written through on every message."""
+
+    __slots__ = (
+        "_slots",
+        "_units_at",
+        "begin_position",
+        "begin_timestamp",
+        "capacity",
+        "count",
+        "end_position",
+        "end_timestamp",
+        "file",
+        "room",
+        "slots_used",
+    )
+
+    begin_timestamp: int
+    end_timestamp: int
+    begin_position: int
+    end_position: int
+    slots_used: int
+    count: int
+
+    def __init__(self, path: Path, slots: int, units: int) -> None:
+        self.file = MappedFile(path.parent, path.name, 0, 40 + 4 * slots + 20 * units, _STEP_BYTES)
+        self._slots = slots
+        self._units_at = 40 + 4 * slots
+        self.capacity = units
+        self.room = 0
+        """Units, counted from the first, that have their place on disk, with header and slots; 0 is not known."""
+        (
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_position,
+            self.end_position,
+            self.slots_used,
+            self.count,
+        ) = HEADER.unpack_from(self.file.view, 0)
+        if self.count <= 0:
+            self.count = 1
+
+    @property
+    def full(self) -> bool:
+        return self.count >= self.capacity
+
+    def make_room(self, units: int) -> None:
+        """Take place on disk for header, slots and so many units, as far as the file goes. Raises StoreError."""
+        wanted = min(units, self.capacity)
+        if wanted > self.room:
+            self.file.reserve(self._units_at + 20 * wanted)
+            self.room = (self.file.reserved - self._units_at) // 20
+
+    def continue_after(self, previous: "IndexFile") -> None:
+        """A new file starts with the end of the one before it, so its first unit's time is relative to that."""
+        self.begin_timestamp = self.end_timestamp = previous.end_timestamp
+        self.begin_position = self.end_position = previous.end_position
+
+    def add(self, key_hashes: list[int], position: int, store_timestamp: int) -> int:
+        """Add a unit for each hash (none negative) and write the header; returns how many found room.
+
+        The seconds of a unit are reckoned before its file's first unit moves the beginning, as officially. Raises
+        StoreError when the disk has no room, and then nothing was added.
+        """
+        memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
+        first = count = self.count
+        if count + len(key_hashes) > self.room:
+            self.make_room(count + len(key_hashes))
+        begin_timestamp = self.begin_timestamp
+        seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
+        if not 0 <= seconds <= _MAX_INT:
+            seconds = 0 if seconds < 0 else _MAX_INT
+        for key_hash in key_hashes:
+            if count >= capacity:
+                break
+            slot_at = 40 + 4 * (key_hash % slots)
+            (previous,) = _READ_INT(memory, slot_at)
+            if not 0 < previous <= count:
+                previous = 0
+                self.slots_used += 1
+            _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
+            _PACK_INT(memory, slot_at, count)
+            if count == 1:
+                self.begin_position = position
+                self.begin_timestamp = store_timestamp
+                seconds = 0
+            count += 1
+        if count > first:
+            self.count = count
+            self.end_position = position
+            self.end_timestamp = store_timestamp
+            self.write_header()
+        return count - first
+
+    def add_all(self, entries: Sequence[IndexEntry]) -> int:
+        """Add entries in log order as `add` would one after the other, but write the header once.
+
+        Stops before an entry that does not fit whole; the first of a file, which decides on its beginning, and one
+        that is here already are left to `add`, too. Returns how many it took. Raises StoreError as `add` does.
+        """
+        memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
+        count, begin_timestamp = self.count, self.begin_timestamp
+        if count <= 1 or not entries or entries[0][1] <= self.end_position:
+            return 0
+        self.make_room(count + sum([len(key_hashes) for key_hashes, _, _ in entries]))
+        taken = 0
+        for key_hashes, position, store_timestamp in entries:
+            if count + len(key_hashes) > capacity:
+                break
+            taken += 1
+            if not key_hashes:
+                continue
+            seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
+            if not 0 <= seconds <= _MAX_INT:
+                seconds = 0 if seconds < 0 else _MAX_INT
+            for key_hash in key_hashes:
+                slot_at = 40 + 4 * (key_hash % slots)
+                (previous,) = _READ_INT(memory, slot_at)
+                if not 0 < previous <= count:
+                    previous = 0
+                    self.slots_used += 1
+                # The unit before the slot, so that `drop_uncounted` can take both back.
+                _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
+                _PACK_INT(memory, slot_at, count)
+                count += 1
+            self.end_position, self.end_timestamp = position, store_timestamp
+        self.count = count
+        self.write_header()
+        return taken
+
+    def drop_uncounted(self) -> None:
+        """Take back the units of a message whose process died before the header was written."""
+        number = self.count
+        uncounted = []
+        while number < self.capacity:
+            key_hash, *_, previous = unit = INDEX_UNIT.unpack_from(
+                self.file.view, self._units_at + 20 * number
+            )
+            if not any(unit):
+                break
+            uncounted.append((number, 40 + 4 * (key_hash % self._slots), previous))
+            number += 1
+        for number, slot_at, previous in reversed(uncounted):
+            if _READ_INT(self.file.view, slot_at) == (number,):
+                _PACK_INT(self.file.map, slot_at, previous)
+            _PACK_UNIT(self.file.map, self._units_at + 20 * number, 0, 0, 0, 0)
+
+    def write_header(self) -> None:
+        _PACK_HEADER(
+            self.file.memory,
+            0,
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_position,
+            self.end_position,
+            self.slots_used,
+            self.count,
+        )
+
+    def overlaps(self, begin_ms: int, end_ms: int) -> bool:
+        return begin_ms <= self.end_timestamp and end_ms >= self.begin_timestamp
+
+    def find(self, key_hash: int, begin_ms: int, end_ms: int, limit: int, found: list[int]) -> None:
+        """Add to `found` the positions of units with this hash, newest first, until it holds `limit`.
+
+        Walks at most as many units as the file holds; a damaged chain ends at the first impossible link.
+        """
+        memory = self.file.view
+        (number,) = _INT.unpack_from(memory, 40 + 4 * (key_hash % self._slots))
+        while 0 < number < self.count and len(found) < limit:
+            unit_hash, position, seconds, previous = INDEX_UNIT.unpack_from(
+                memory, self._units_at + 20 * number
+            )
+            time_ms = self.begin_timestamp + seconds * 1000
+            if seconds < 0:
+                return
+            if unit_hash == key_hash and begin_ms <= time_ms <= end_ms:
+                found.append(position)
+            if previous >= number or time_ms < begin_ms:
+                return
+            number = previous

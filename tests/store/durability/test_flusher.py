@@ -1,0 +1,358 @@
+"""What is forced to disk and when, with a clock that stands still and a disk that counts and fails on request."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from pocketmq.store import PutStatus, VirtualClock, WallClock
+from pocketmq.store.admission import RETRY_MS
+from pocketmq.store.durability import flusher
+from pocketmq.store.durability.checkpoint import Checkpoint
+from pocketmq.store.errors import DiskFailedError
+from pocketmq.store.files import disk as disk_module
+from pocketmq.store.files import mapped_file
+
+PAGE = 4096
+
+
+class FakeDisk:
+    """Stands in for fdatasync of mapped files; counts the calls and fails while `broken`."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.broken = False
+
+    def sync(self, descriptor: int) -> None:
+        self.calls += 1
+        if self.broken:
+            raise OSError(5, "Input/output error")
+
+
+@pytest.fixture
+def disk(monkeypatch) -> FakeDisk:
+    fake = FakeDisk()
+    monkeypatch.setattr(disk_module, "sync_descriptor", fake.sync)
+    return fake
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+BIG = {"mapped_file_size_commit_log": 1 << 20, "mapped_file_size_consume_queue": 60_000}
+
+
+def test_log_is_flushed_every_half_second_once_four_pages_wait(open_store, put, clock, disk):
+    store = open_store(**BIG)
+    put(store, body=bytes(3 * PAGE))
+    clock.advance(500)
+    store.flush_pass()
+    assert store.flushed_position == 0
+    put(store, body=bytes(PAGE))
+    store.flush_pass()
+    assert store.flushed_position == 0, "not due yet"
+    clock.advance(500)
+    store.flush_pass()
+    assert store.flushed_position == store.log_end > 4 * PAGE
+
+
+def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk):
+    store = open_store(**BIG)
+    put(store)
+    for _ in range(19):
+        clock.advance(500)
+        store.flush_pass()
+        assert store.flushed_position == 0
+    clock.advance(500)
+    store.flush_pass()
+    assert store.flushed_position == store.log_end
+
+
+def test_nothing_new_means_no_call_to_the_disk(open_store, put, clock, disk):
+    store = open_store(**BIG)
+    put(store)
+    clock.advance(61_000)
+    store.flush_pass()
+    calls = disk.calls
+    clock.advance(61_000)
+    store.flush_pass()
+    # The index has no mark of its own and is forced once more.
+    assert disk.calls <= calls + 1
+
+
+def test_checkpoint_moves_only_after_what_it_vouches_for(open_store, put, clock, disk, tmp_path):
+    path = tmp_path / "store" / "checkpoint"
+    store = open_store(**BIG)
+    clock.advance(1)
+    put(store, KEYS="a")
+    clock.advance(1)
+    last = put(store, KEYS="b")
+    clock.advance(10_000)
+    store.flush_pass()
+    marks = Checkpoint(path)
+    assert marks.physic_msg_timestamp == last.store_timestamp
+    assert (marks.logics_msg_timestamp, marks.logics_physical_offset) == (0, 0)
+    clock.advance(50_000)
+    store.flush_pass()
+    marks = Checkpoint(path)
+    assert marks.logics_msg_timestamp == last.store_timestamp
+    assert marks.logics_physical_offset == last.position
+    assert marks.index_msg_timestamp == last.store_timestamp - 1, "its newest millisecond may still grow"
+    assert path.stat().st_size == 4096
+
+
+def test_failing_disk_does_not_move_any_mark_even_when_it_works_again(open_store, put, clock, disk, tmp_path):
+    """The system counts pages that were refused once as written: a second try would vouch for what is lost."""
+    store = open_store(**BIG)
+    put(store)
+    disk.broken = True
+    clock.advance(61_000)
+    for _ in range(2):
+        with pytest.raises(DiskFailedError, match=r"cannot force .*commitlog.*: Input/output error"):
+            store.flush_pass()
+        disk.broken = False
+        clock.advance(61_000)
+    assert store.flushed_position == 0
+    assert Checkpoint(tmp_path / "store" / "checkpoint").logics_physical_offset == 0
+
+
+@pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_store_takes_nothing_more_once_the_disk_has_failed(open_store, put, clock, disk, bodies, root, mode):
+    store = open_store(flush_disk_type=mode, **BIG)
+    put(store, body=b"before")
+    clock.advance(61_000)
+    store.flush_pass()
+    store.dispatch_flushed()
+    put(store, body=b"lost?")
+    disk.broken = True
+    clock.advance(61_000)
+    with pytest.raises(DiskFailedError):
+        store.flush_pass()
+    disk.broken = False
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert not store.accepting
+    assert "Input/output error" in store.admission.disk_failure
+    clock.advance(RETRY_MS)
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE, "no room on disk may pass, this does not"
+    store.admission.refuse_while(disk_is_used_up=False)
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    shown = [b"before"] if mode == "SYNC_FLUSH" else [b"before", b"lost?"]
+    assert bodies(store) == shown, "what was not forced is not shown under SYNC_FLUSH"
+    late: list[bool] = []
+    store.when_flushed(store.log_end, late.append)
+    with pytest.raises(DiskFailedError):
+        store.flush_pass()
+    assert late == [False]
+    store.close()
+    assert len((root / "abort").read_text().split()) == 1, "nobody may trust the page cache of a failed disk"
+    store = open_store(flush_disk_type=mode, **BIG)
+    assert put(store).status is PutStatus.PUT_OK
+
+
+@pytest.mark.parametrize("name", ["consumequeue", "index", "checkpoint"])
+def test_failure_of_any_file_counts(open_store, put, clock, monkeypatch, name):
+    def sync(descriptor: int) -> None:
+        if name in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(5, "Input/output error")
+
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("finds out which file a descriptor is through /proc")
+    monkeypatch.setattr(disk_module, "sync_descriptor", sync)
+    store = open_store(**BIG)
+    put(store, KEYS="k")
+    clock.advance(61_000)
+    with pytest.raises(DiskFailedError, match=name):
+        store.flush_pass()
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+
+
+def test_no_descriptor_left_is_no_failure_of_the_disk(open_store, put, clock, monkeypatch):
+    store = open_store(**BIG)
+    put(store)
+    clock.advance(61_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            mapped_file.os, "open", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files"))
+        )
+        with pytest.raises(OSError, match="Too many"):
+            store.flush_pass()
+    clock.advance(61_000)
+    store.flush_pass()
+    assert store.flushed_position == store.log_end
+    assert put(store).status is PutStatus.PUT_OK
+
+
+def test_all_that_wait_share_one_pass(open_store, put, disk):
+    store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
+    answers: list[bool] = []
+    for _ in range(10):
+        result = put(store)
+        store.when_flushed(result.position + result.size, answers.append)
+    assert answers == []
+    calls_before = disk.calls
+    store.flush_pass()
+    assert answers == [True] * 10
+    assert disk.calls == calls_before + 1
+    store.when_flushed(store.log_end, answers.append)
+    assert len(answers) == 11, "what is on disk already is answered at once"
+
+
+def test_those_who_wait_are_told_when_the_disk_fails(open_store, put, disk):
+    store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
+    answers: list[bool] = []
+    result = put(store)
+    store.when_flushed(result.position + result.size, answers.append)
+    disk.broken = True
+    with pytest.raises(DiskFailedError):
+        store.flush_pass()
+    assert answers == [False]
+    disk.broken = False
+
+
+def test_one_bad_callback_does_not_keep_the_others_waiting(open_store, put, disk):
+    store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
+    answers: list[bool] = []
+    put(store)
+    store.when_flushed(1, lambda flushed: answers[99])
+    store.when_flushed(1, answers.append)
+    store.flush_pass()
+    assert answers == [True]
+
+
+def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, disk):
+    """5.3 and later; call_soon is what brings the dispatch back to the owner's thread."""
+    arrivals: list[int] = []
+    later: list = []
+    store = open_store(
+        flush_disk_type="SYNC_FLUSH",
+        call_soon=later.append,
+        on_arrival=lambda topic, queue_id, offset, code, properties, stamp: arrivals.append(offset),
+        **BIG,
+    )
+    assert [put(store).queue_offset for _ in range(3)] == [0, 1, 2]
+    assert store.max_offset("orders", 0) == 0
+    assert store.dispatch_behind_bytes == store.log_end
+    store.flush_pass()
+    assert (store.max_offset("orders", 0), arrivals) == (0, [])
+    for function in later:
+        function()
+    assert (store.max_offset("orders", 0), arrivals) == (3, [0, 1, 2])
+    assert store.dispatch_behind_bytes == 0
+    assert put(store).queue_offset == 3
+
+
+@pytest.mark.parametrize("settings", [{"emulate": 4}, {"read_uncommitted": True}])
+def test_other_lines_show_messages_at_once_under_sync_flush(open_store, put, disk, settings):
+    store = open_store(flush_disk_type="SYNC_FLUSH", **settings, **BIG)
+    put(store)
+    assert store.max_offset("orders", 0) == 1
+
+
+def test_close_answers_and_shows_what_was_waiting(open_store, put, disk):
+    answers: list[bool] = []
+    arrivals: list[int] = []
+    store = open_store(
+        flush_disk_type="SYNC_FLUSH", on_arrival=lambda *arrival: arrivals.append(arrival[2]), **BIG
+    )
+    put(store)
+    store.when_flushed(store.log_end, answers.append)
+    store.close()
+    assert (answers, arrivals) == ([True], [0])
+    assert open_store(**BIG).max_offset("orders", 0) == 1
+
+
+def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, put):
+    """Real thread, real disk; the event is set by the flusher itself, so nothing sleeps here."""
+    store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
+    result = put(store)
+    done = threading.Event()
+    answers: list[tuple[bool, str]] = []
+
+    def answered(flushed: bool) -> None:
+        answers.append((flushed, threading.current_thread().name))
+        done.set()
+
+    store.when_flushed(result.position + result.size, answered)
+    assert done.wait(10)
+    assert answers[0][0] is True
+    store.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "pocketmq-flusher"]
+
+
+def test_background_thread_answers_everybody_behind_a_failed_disk(open_store, put, disk):
+    store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
+    disk.broken = True
+    assert put(store).status is PutStatus.PUT_OK
+    for _ in range(2):
+        done = threading.Event()
+        answers: list[bool] = []
+
+        def answered(flushed: bool, answers: list[bool] = answers, done: threading.Event = done) -> None:
+            answers.append(flushed)
+            done.set()
+
+        store.when_flushed(store.log_end, answered)
+        assert done.wait(10)
+        assert answers == [False]
+        disk.broken = False
+
+
+def test_store_that_cannot_be_forced_at_close_counts_as_crashed(open_store, put, disk, tmp_path):
+    store = open_store(**BIG)
+    put(store)
+    disk.broken = True
+    store.close()
+    assert (tmp_path / "store" / "abort").exists()
+    disk.broken = False
+    store = open_store(**BIG)
+    assert not store.recovery_report.clean
+    assert store.max_offset("orders", 0) == 1
+
+
+def test_checkpoint_keeps_fields_it_does_not_use(tmp_path: Path):
+    path = tmp_path / "checkpoint"
+    path.write_bytes(bytes(24) + (777).to_bytes(8, "big") + bytes(16) + b"tail".ljust(4048, b"\0"))
+    checkpoint = Checkpoint(path)
+    assert checkpoint.master_flushed_offset == 777
+    checkpoint.physic_msg_timestamp = 5000
+    checkpoint.flush()
+    assert path.read_bytes()[24:32] == (777).to_bytes(8, "big")
+    assert path.read_bytes()[48:52] == b"tail"
+    checkpoint.logics_msg_timestamp = 4000
+    assert checkpoint.min_timestamp == 1000
+    checkpoint.logics_msg_timestamp = 100
+    assert checkpoint.min_timestamp == 0
+
+
+def test_short_checkpoint_is_extended(tmp_path: Path):
+    path = tmp_path / "checkpoint"
+    path.write_bytes((9).to_bytes(8, "big"))
+    checkpoint = Checkpoint(path)
+    assert (checkpoint.physic_msg_timestamp, checkpoint.logics_physical_offset) == (9, 0)
+    assert path.stat().st_size == 4096
+
+
+def test_virtual_clock_moves_only_when_told():
+    clock = VirtualClock(1000)
+    assert (clock.now_ms(), clock.monotonic_ms()) == (1000, 0)
+    clock.advance(5)
+    clock.set_now_ms(50)
+    assert (clock.now_ms(), clock.monotonic_ms()) == (50, 5)
+    with pytest.raises(ValueError, match="backwards"):
+        clock.advance(-1)
+    assert WallClock().now_ms() > 1_700_000_000_000
+
+
+def test_many_queues_do_not_keep_the_loop_from_its_turn(open_store, put, clock, disk, monkeypatch):
+    """The thread that goes through them holds the interpreter's lock: it has to let go of it now and then."""
+    monkeypatch.setattr(flusher, "_QUEUES_IN_A_TURN", 10)
+    turns: list[float] = []
+    monkeypatch.setattr(flusher.time, "sleep", turns.append)
+    store = open_store(**BIG)
+    for number in range(35):
+        put(store, f"t{number}")
+    clock.advance(1000)
+    store.flush_pass()
+    assert turns == [flusher._TURN_SECONDS] * 3

@@ -1,0 +1,256 @@
+"""A full disk refuses messages; it neither ends the process nor leaves a message half stored.
+
+The disk is a counter in front of the system call that reserves room; the last test fills a real one, a small tmpfs,
+in a process of its own, because a mistake there is a SIGBUS.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.store import MessageStore, PutStatus, StoreError, VirtualClock
+from pocketmq.store.admission import RETRY_MS
+from pocketmq.store.files import disk as disk_module
+
+OpenStore = Callable[..., MessageStore]
+Put = Callable[..., Any]
+
+
+class FakeDisk:
+    """Hands out its blocks until none are left."""
+
+    def __init__(self) -> None:
+        self.free_bytes = 1 << 40
+        self.error = errno.ENOSPC
+        self.refusals = 0
+        self.full_for = ""
+        """Part of the path of the files that get nothing, whatever is free."""
+
+    def reserve(self, descriptor: int, start: int, length: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if length > self.free_bytes or (self.full_for and self.full_for in path):
+            self.refusals += 1
+            raise OSError(self.error, os.strerror(self.error))
+        self.free_bytes -= length
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> FakeDisk:
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("finds out which file a descriptor is through /proc")
+    disk = FakeDisk()
+    monkeypatch.setattr(disk_module, "reserve_blocks", disk.reserve)
+    return disk
+
+
+LARGE: dict[str, Any] = {"mapped_file_size_commit_log": 64 << 20, "mapped_file_size_consume_queue": 200_000}
+
+
+def fill(store: MessageStore, put: Put, *, body: bytes = b"x" * 100_000) -> int:
+    """Messages taken until one is refused; what refused it is a full disk."""
+    taken = 0
+    while (result := put(store, body=body)).status is PutStatus.PUT_OK:
+        taken += 1
+        assert taken < 10_000
+    assert result.status is PutStatus.SERVICE_NOT_AVAILABLE
+    return taken
+
+
+def test_message_beyond_the_room_in_the_log_is_refused_and_nothing_of_it_is_stored(
+    disk: FakeDisk, open_store: OpenStore, put: Put, bodies: Any
+) -> None:
+    store = open_store(**LARGE)
+    put(store)
+    disk.free_bytes = 0
+    taken = fill(store, put)
+    end = store.log_end
+    assert taken > 0
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert (store.log_end, store.max_offset("orders", 0)) == (end, taken + 1)
+    assert len(bodies(store)) == taken + 1
+
+
+def test_store_takes_messages_again_once_there_is_room(
+    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock
+) -> None:
+    store = open_store(**LARGE)
+    put(store)
+    disk.free_bytes = 0
+    taken = fill(store, put)
+    disk.free_bytes = 1 << 30
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE, "it does not look every time"
+    assert not store.accepting
+    clock.advance(RETRY_MS)
+    result = put(store, body=b"y" * 100_000)
+    assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, taken + 1)
+    assert store.accepting
+
+
+def test_full_disk_is_asked_once_a_second_however_many_messages_come(
+    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock
+) -> None:
+    disk.free_bytes = 0
+    store = open_store(**LARGE)
+    at_start = disk.refusals
+    for _ in range(1000):
+        assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert disk.refusals == at_start + 1
+    clock.advance(RETRY_MS)
+    put(store)
+    assert disk.refusals == at_start + 2
+
+
+def test_no_log_file_is_opened_that_has_no_room(
+    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
+) -> None:
+    store = open_store()
+    while store.log_end < 3800:
+        put(store, body=b"a" * 100)
+    disk.full_for = "commitlog"
+    count = store.max_offset("orders", 0)
+    assert put(store, body=b"b" * 1000).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert len(list((store.config.root / "commitlog").iterdir())) == 1
+    disk.full_for = ""
+    clock.advance(RETRY_MS)
+    assert put(store, body=b"b" * 1000).status is PutStatus.PUT_OK
+    assert bodies(store) == [b"a" * 100] * count + [b"b" * 1000]
+
+
+@pytest.mark.parametrize("what", ["consumequeue", "index"])
+def test_message_in_the_log_without_room_in_queue_or_index_appears_when_there_is_some(
+    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any, what: str
+) -> None:
+    arrived: list[int] = []
+    store = open_store(on_arrival=lambda topic, queue, offset, *_: arrived.append(offset))
+    disk.full_for = what
+    assert put(store, body=b"first", KEYS="k").status is PutStatus.PUT_OK, "it is in the log"
+    assert put(store, body=b"second", KEYS="k").status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert arrived == []
+    store.dispatch_flushed()
+    assert arrived == []
+    disk.full_for = ""
+    store.dispatch_flushed()  # what the flusher asks for after each of its passes
+    assert arrived == [0]
+    clock.advance(RETRY_MS)
+    assert put(store, body=b"third", KEYS="k").status is PutStatus.PUT_OK
+    assert arrived == [0, 1]
+    assert bodies(store) == [b"first", b"third"]
+    assert len(store.query("orders", "k", 10, 0, 1 << 60).views) == 2
+
+
+def test_sync_flush_store_dispatches_when_there_is_room_again(
+    disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
+) -> None:
+    store = open_store(flush_disk_type="SYNC_FLUSH")
+    put(store, body=b"first")
+    disk.full_for = "consumequeue"
+    store.flush_pass()
+    store.dispatch_flushed()
+    assert bodies(store) == []
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    disk.full_for = ""
+    clock.advance(RETRY_MS)
+    assert put(store, body=b"second").status is PutStatus.PUT_OK
+    store.flush_pass()
+    store.dispatch_flushed()
+    assert bodies(store) == [b"first", b"second"]
+
+
+def test_batch_is_stored_whole_or_not_at_all(
+    disk: FakeDisk, open_store: OpenStore, put: Put, new_message: Any, clock: VirtualClock, bodies: Any
+) -> None:
+    store = open_store(**LARGE)
+    put(store)
+    batch = [new_message(body=b"x" * 1_000_000) for _ in range(5)]
+    disk.full_for = "commitlog"
+    assert {result.status for result in store.append_batch(batch)} == {PutStatus.SERVICE_NOT_AVAILABLE}
+    assert store.max_offset("orders", 0) == 1
+    disk.full_for = "consumequeue"
+    clock.advance(RETRY_MS)
+    batch = [new_message(queue_id=1, body=b"%d" % number) for number in range(5)]
+    assert {result.status for result in store.append_batch(batch)} == {PutStatus.PUT_OK}
+    disk.full_for = ""
+    store.dispatch_flushed()
+    assert bodies(store, queue_id=1) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_restart_finds_what_was_taken_before_the_disk_was_full(
+    disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any, bodies: Any
+) -> None:
+    store = open_store(**LARGE)
+    put(store)
+    disk.free_bytes = 0
+    taken = fill(store, put)
+    crash(store)
+    disk.free_bytes = 1 << 30
+    store = open_store(**LARGE)
+    assert len(bodies(store)) == taken + 1
+    assert put(store).queue_offset == taken + 1
+
+
+def test_a_queue_that_recovery_cannot_write_is_one_clear_line(
+    disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any
+) -> None:
+    store = open_store()
+    disk.full_for = "consumequeue"
+    put(store)
+    crash(store)
+    with pytest.raises(StoreError, match=r"cannot make room in .*consumequeue.*: No space left on device"):
+        open_store()
+
+
+def test_disk_that_cannot_reserve_is_written_as_it_is(
+    disk: FakeDisk, open_store: OpenStore, put: Put, bodies: Any
+) -> None:
+    disk.error, disk.free_bytes = errno.EOPNOTSUPP, 0
+    store = open_store(**LARGE)
+    for _ in range(10):
+        assert put(store, KEYS="k").status is PutStatus.PUT_OK
+    assert len(bodies(store)) == 10
+    assert disk.refusals == 3, "once for each file: log, queue, index"
+
+
+FILL = """
+import sys
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock, PutStatus
+from pocketmq.protocol.message.properties import encode_properties
+clock = VirtualClock()
+config = StoreConfig(
+    store_path_root_dir=sys.argv[1], mapped_file_size_commit_log=64 << 20, max_hash_slot_num=1000, max_index_num=4000
+)
+store = MessageStore(config, clock)
+store.open()
+taken = 0
+properties = {"UNIQ_KEY": "u", "KEYS": "a b c"}
+for number in range(14_000):
+    message = NewMessage(f"t{number % 50}", 0, bytes(1000), encode_properties(properties), properties)
+    taken += store.append(message).status is PutStatus.PUT_OK
+    clock.advance(100)
+visible = sum(store.max_offset(f"t{number}", 0) for number in range(50))
+store.close()
+print(taken, visible)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small disk"
+)
+def test_a_small_real_disk_is_filled_to_the_brim_without_ending_the_process(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        run = subprocess.run([sys.executable, "-c", FILL, folder / "store"], capture_output=True, text=True)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert run.returncode == 0, run.stderr
+    taken, visible = map(int, run.stdout.split())
+    assert taken > 5000
+    assert visible >= taken - 1, "one message may have found room in the log but none in its queue"

@@ -1,0 +1,194 @@
+"""Power goes at random moments of a store's life; what was forced is there afterwards, and the rest fits together.
+
+Each life is a seed: appends, batches, passes of the flusher, deletions, refusals of the disk, then the power goes and
+the store is opened on what the disk kept (`losing_disk.py`), several times over. POCKETMQ_TORTURE_RUNS asks for more
+lives than the default suite has time for.
+"""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.store import MessageStore, NewMessage, PutStatus, StoreConfig, VirtualClock
+from pocketmq.store.at_rest.check import check_store
+from pocketmq.store.errors import DiskFailedError
+
+from losing_disk import LosingDisk
+
+LIVES = int(os.environ.get("POCKETMQ_TORTURE_RUNS", "24"))
+LOSSES_IN_A_LIFE = 4
+QUEUES = 3
+OTHER_BOOT = "1 another-boot 1"
+
+pytestmark = [
+    pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="finds files by descriptor through /proc"),
+]
+
+
+class Life:
+    """The store, and every message it ever took: (position, size, queue, queue offset, body, key)."""
+
+    def __init__(self, root: Path, mode: str, chance: random.Random, disk: LosingDisk) -> None:
+        self.root, self.mode, self.chance, self.disk = root, mode, chance, disk
+        self.clock = VirtualClock()
+        self.records: list[tuple[int, int, int, int, bytes, str]] = []
+        self.acknowledged = 0
+        """Log position up to which senders were told that their messages are on disk."""
+        self.made = 0
+        self.store = self.open()
+
+    def open(self) -> MessageStore:
+        config: dict[str, Any] = {
+            "flush_disk_type": self.mode,
+            "mapped_file_size_commit_log": 16384,
+            "mapped_file_size_consume_queue": 400,
+            "max_hash_slot_num": 16,
+            "max_index_num": 40,
+            # bodyCRC alone says nothing about a sector lost from the properties.
+            "enabled_append_prop_crc": True,
+            "force_verify_prop_crc": True,
+        }
+        store = MessageStore(
+            StoreConfig(store_path_root_dir=str(self.root), **config), self.clock, flush_in_background=False
+        )
+        store.open()
+        return store
+
+    def live(self) -> None:
+        """Some dozen steps, of which the last may have been anything."""
+        for _ in range(self.chance.randint(5, 60)):
+            step = self.chance.random()
+            if step < 0.6:
+                self.append([self.message()])
+            elif step < 0.75:
+                self.append([self.message(1, 900) for _ in range(self.chance.randint(1, 6))])
+            elif step < 0.97:
+                self.flush()
+            else:
+                self.delete()
+
+    def message(self, queue_id: int | None = None, most_bytes: int = 5000) -> NewMessage:
+        self.made += 1
+        properties = {"KEYS": f"key{self.made}", "TAGS": f"t{self.made % 3}"}
+        body = (b"%d:" % self.made).ljust(min(self.chance.choice((10, 300, 900, 5000)), most_bytes), b".")
+        place = self.chance.randrange(QUEUES) if queue_id is None else queue_id
+        return NewMessage("orders", place, body, encode_properties(properties), properties)
+
+    def append(self, messages: list[NewMessage]) -> None:
+        results = self.store.append_batch(messages) if len(messages) > 1 else [self.store.append(messages[0])]
+        for message, result in zip(messages, results, strict=True):
+            assert result.status is PutStatus.PUT_OK
+            key = message.property_map["KEYS"]
+            self.records.append(
+                (
+                    result.position,
+                    result.size,
+                    message.queue_id,
+                    result.queue_offset,
+                    bytes(message.body),
+                    key,
+                )
+            )
+        self.clock.advance(self.chance.randint(0, 20))
+        if self.mode == "SYNC_FLUSH" and self.chance.random() < 0.7:
+            end = results[-1].position + results[-1].size
+            self.store.when_flushed(end, lambda is_safe: self.answered(end, is_safe=is_safe))
+
+    def answered(self, end: int, *, is_safe: bool) -> None:
+        if is_safe:
+            self.acknowledged = max(self.acknowledged, end)
+
+    def flush(self) -> None:
+        self.clock.advance(self.chance.choice((1, 600, 1_100, 10_000, 61_000)))
+        self.store.flush_pass()
+        self.store.dispatch_flushed()
+
+    def delete(self) -> None:
+        """Files that go are days old: what is left was forced long ago."""
+        files = self.store.log.files
+        if len(files) < 2 or self.store.flushed_position <= files[1].base:
+            return
+        self.store.delete_oldest_log_file()
+        self.records = [record for record in self.records if record[0] >= self.store.log_start]
+
+    def lose_power(self) -> None:
+        flushed = self.store.flushed_position
+        assert self.acknowledged <= flushed
+        if self.chance.random() < 0.3:
+            self.refuse()
+        self.store._flusher = None
+        self.store._lock.release()
+        self.disk.broken = False
+        self.disk.lose_power()
+        if (self.root / "abort").exists():
+            (self.root / "abort").write_text(OTHER_BOOT)
+        self.store = self.open()
+        assert self.store.log_end >= flushed, "what was forced is there"
+        end = self.store.log_end
+        self.records = [record for record in self.records if record[0] + record[1] <= end]
+        self.clock.advance(1000)
+
+    def refuse(self) -> None:
+        """The disk fails first: from then on nobody is told that anything is safe."""
+        self.append([self.message()])
+        self.disk.broken = True
+        self.clock.advance(61_000)
+        with pytest.raises(DiskFailedError):
+            self.store.flush_pass()
+        self.disk.broken = False
+        assert self.store.append(self.message()).status is PutStatus.SERVICE_NOT_AVAILABLE
+        with pytest.raises(DiskFailedError):
+            self.store.flush_pass()
+
+    def check(self) -> None:
+        self.store.dispatch_flushed()
+        visible = self.store.flushed_position if self.mode == "SYNC_FLUSH" else self.store.log_end
+        shown = [record for record in self.records if record[0] + record[1] <= visible]
+        for queue_id in range(QUEUES):
+            here = [record for record in shown if record[2] == queue_id]
+            numbers, bodies = self.read(queue_id)
+            first = len(numbers) - len(here)
+            assert first >= 0, f"queue {queue_id} lost {-first} messages"
+            assert numbers[first:] == [record[3] for record in here]
+            assert bodies[first:] == [record[4] for record in here]
+            assert numbers == list(range(numbers[0], numbers[0] + len(numbers)) if numbers else ())
+        for position, _, _, _, body, key in shown:
+            found = self.store.query("orders", key, 64, 0, 1 << 62).views
+            assert body in [bytes(one.body) for view in found for one in decode_records(view)], (
+                key,
+                position,
+            )
+
+    def read(self, queue_id: int) -> tuple[list[int], list[bytes]]:
+        numbers: list[int] = []
+        bodies: list[bytes] = []
+        offset = self.store.min_offset("orders", queue_id)
+        while offset < self.store.max_offset("orders", queue_id):
+            result = self.store.get_message("orders", queue_id, offset, 32)
+            for view in result.views:
+                for record in decode_records(view):
+                    numbers.append(record.queue_offset)
+                    bodies.append(bytes(record.body))
+            assert result.next_offset > offset
+            offset = result.next_offset
+        return numbers, bodies
+
+
+@pytest.mark.parametrize("mode", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+@pytest.mark.parametrize("seed", range(LIVES // 2))
+def test_power_loss_takes_nothing_that_was_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, seed: int
+) -> None:
+    chance = random.Random(f"{mode}{seed}")
+    root = tmp_path / "store"
+    life = Life(root, mode, chance, LosingDisk(root, chance, monkeypatch))
+    for _ in range(LOSSES_IN_A_LIFE):
+        life.live()
+        life.lose_power()
+        life.check()
+    life.store.close()
+    assert not check_store(root).damaged

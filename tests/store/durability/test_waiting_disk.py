@@ -1,0 +1,132 @@
+"""A disk that takes its time holds up the flusher's thread and nobody else.
+
+The disk here does not answer until the test lets it: whoever needed it would wait for good, so no clock is read.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pocketmq.store import PutStatus
+from pocketmq.store.files import disk as disk_module
+from pocketmq.store.files.mapped_file import MappedFile
+
+FILE_BYTES = 1 << 16
+WAIT_SECONDS = 30
+
+
+class HeldDisk:
+    """Forces nothing until `release`."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self._released = threading.Event()
+
+    def force(self, descriptor: int, path: Path) -> None:
+        if path.name == "abort":
+            return  # the store is about to open
+        self.asked.set()
+        assert self._released.wait(WAIT_SECONDS)
+
+    def release(self) -> None:
+        self._released.set()
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldDisk]:
+    disk = HeldDisk()
+    monkeypatch.setattr(disk_module, "force_file", disk.force)
+    yield disk
+    disk.release()
+
+
+@pytest.fixture
+def makers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Which thread made each log file."""
+    made: dict[str, str] = {}
+    make = MappedFile.__init__
+
+    def making(self, directory, name, *arguments, **options):
+        if directory.name == "commitlog":
+            made.setdefault(name, threading.current_thread().name)
+        make(self, directory, name, *arguments, **options)
+
+    monkeypatch.setattr(MappedFile, "__init__", making)
+    return made
+
+
+@pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_messages_are_taken_and_read_while_the_disk_is_busy(open_store, put, clock, disk, bodies, mode):
+    store = open_store(
+        flush_disk_type=mode,
+        flush_in_background=True,
+        read_uncommitted=True,
+        mapped_file_size_commit_log=FILE_BYTES,
+        flush_interval_commit_log=1,
+        flush_commit_log_thorough_interval=1,
+    )
+    put(store)
+    clock.advance(61_000)
+    store._flusher.wake()
+    assert disk.asked.wait(WAIT_SECONDS)
+    for number in range(300):
+        assert put(store, body=b"x" * 900 + b"%d" % number).status is PutStatus.PUT_OK
+    assert len(store.log.files) > 3
+    assert len(bodies(store)) == 301
+    assert store.flushed_position == 0
+    answers: list[bool] = []
+    done = threading.Event()
+    store.when_flushed(store.log_end, lambda is_safe: (answers.append(is_safe), done.set()))
+    disk.release()
+    assert done.wait(WAIT_SECONDS)
+    assert answers == [True]
+
+
+def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_store, put, makers):
+    store = open_store(mapped_file_size_commit_log=FILE_BYTES)
+    put(store)
+    store.flush_pass()
+    assert len(makers) == 1, "not needed yet"
+    while store.log_end < FILE_BYTES // 2:
+        put(store, body=b"x" * 900)
+    flusher = threading.Thread(target=store.flush_pass, name="flusher")
+    flusher.start()
+    flusher.join()
+    assert makers == {f"{0:020d}": "MainThread", f"{FILE_BYTES:020d}": "flusher"}
+    while store.log_end < FILE_BYTES + 2000:
+        put(store, body=b"x" * 900)
+    assert len(makers) == 2
+    assert store.log.files[1].path.name == f"{FILE_BYTES:020d}"
+
+
+def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tmp_path, crash, bodies):
+    store = open_store(mapped_file_size_commit_log=FILE_BYTES)
+    while store.log_end < FILE_BYTES // 2:
+        put(store, body=b"x" * 900)
+    count = len(bodies(store))
+    store.flush_pass()
+    log = tmp_path / "store" / "commitlog"
+    assert len(list(log.iterdir())) == 2
+    crash(store)
+    store = open_store(mapped_file_size_commit_log=FILE_BYTES)
+    assert store.recovery_report.cut_bytes == 0, "an empty file is no damage"
+    assert len(bodies(store)) == count
+    store.flush_pass()
+    store.close()
+    assert len(list(log.iterdir())) == 1
+
+
+def test_owner_makes_the_file_where_the_flusher_could_not(open_store, put, monkeypatch):
+    store = open_store(mapped_file_size_commit_log=FILE_BYTES)
+    while store.log_end < FILE_BYTES // 2:
+        put(store, body=b"x" * 900)
+    with monkeypatch.context() as patch:
+        patch.setattr(disk_module, "reserve_blocks", full)
+        store.flush_pass()
+    while store.log_end < FILE_BYTES + 2000:
+        assert put(store, body=b"x" * 900).status is PutStatus.PUT_OK
+
+
+def full(descriptor: int, start: int, length: int) -> None:
+    raise OSError(28, "No space left on device")

@@ -1,0 +1,140 @@
+"""A batch is written and dispatched at once: the same files as one message at a time, and none of it where half was."""
+
+import mmap
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pocketmq.store import MessageStore, StoreConfig, VirtualClock
+from pocketmq.store.errors import DiskFullError
+
+MESSAGES = st.fixed_dictionaries(
+    {"body": st.binary(max_size=40)},
+    optional={
+        "TAGS": st.sampled_from(["red", "blue"]),
+        "KEYS": st.sampled_from(["a", "b c", "  "]),
+        "UNIQ_KEY": st.text("0123456789ABCDEF", min_size=32, max_size=32),
+        "DELAY": st.sampled_from(["1", "x"]),
+    },
+)
+BATCHES = st.lists(st.tuples(st.integers(0, 1), st.lists(MESSAGES, min_size=1, max_size=9)), max_size=12)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for part in ("commitlog", "consumequeue", "index")
+        for path in sorted((directory / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    batches=BATCHES,
+    emulate=st.sampled_from([4, 5]),
+    topic=st.sampled_from(["orders", "SCHEDULE_TOPIC_XXXX"]),
+    crc=st.booleans(),
+    host=st.sampled_from([bytes(8), bytes(20)]),
+)
+def test_files_are_those_of_one_message_at_a_time(
+    tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, topic, crc, host
+) -> None:
+    folder = tmp_path_factory.mktemp("batches")
+    arrivals: dict[str, list[object]] = {"together": [], "single": []}
+    files = {}
+    for way, seen in arrivals.items():
+        config = StoreConfig(
+            store_path_root_dir=str(folder / way),
+            emulate=emulate,
+            mapped_file_size_commit_log=4096,
+            mapped_file_size_consume_queue=200,
+            max_hash_slot_num=8,
+            max_index_num=20,
+            enabled_append_prop_crc=crc,
+        )
+        clock = VirtualClock(1_700_000_000_000)
+        store = MessageStore(
+            config, clock, on_arrival=lambda *it, to=seen: to.append(it), flush_in_background=False
+        )
+        store.open()
+        for queue_id, batch in batches:
+            messages = [new_message(topic, queue_id, **each) for each in batch]
+            for message in messages:
+                message.born_host = host
+            if way == "together":
+                seen.append(store.append_batch(messages))
+            else:
+                store.log.make_room(messages)
+                seen.append([store.append(message) for message in messages])
+            clock.advance(700)
+        store.close()
+        files[way] = files_of(folder / way)
+    assert arrivals["together"] == arrivals["single"]
+    assert files["together"] == files["single"]
+
+
+class DiesAtWrite:
+    """A file's memory whose process ends at the write of that number."""
+
+    def __init__(self, memory: mmap.mmap, number: int) -> None:
+        self._memory = memory
+        self._left = number
+
+    def __setitem__(self, place: slice, data: bytes) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            raise KeyboardInterrupt
+        self._memory[place] = data
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
+    open_store, put, new_message, crash, number
+) -> None:
+    store = open_store()
+    first = put(store)
+    file = store.log.files[-1]
+    memory = file.memory
+    file.memory = DiesAtWrite(memory, number)
+    with pytest.raises(KeyboardInterrupt):
+        store.append_batch([new_message(body=b"%d" % count) for count in range(5)])
+    file.memory = memory
+    crash(store)
+    store = open_store()
+    assert store.log_end == first.size
+    assert store.max_offset("orders", 0) == 1
+
+
+def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, put, new_message, monkeypatch):
+    store = open_store()
+    put(store, KEYS="first")
+    monkeypatch.setattr(store._index, "put_all", _no_room)
+    results = store.append_batch([new_message(KEYS=f"k{number}") for number in range(3)])
+    assert [result.queue_offset for result in results] == [1, 2, 3]
+    assert not store.query("orders", "k1", 9, 0, 1 << 62).views
+    store.dispatch_flushed()
+    assert len(store.query("orders", "k1", 9, 0, 1 << 62).views) == 1
+    assert store.max_offset("orders", 0) == 4
+
+
+def test_one_question_decides_whether_arrivals_of_a_batch_are_told(open_store, put, new_message):
+    asked, told = [], []
+
+    def is_awaited(topic, queue_id):
+        asked.append((topic, queue_id))
+        return len(asked) > 1
+
+    store = open_store(is_awaited=is_awaited, on_arrival=lambda *arrival: told.append(arrival[2]))
+    put(store)
+    for _ in range(2):
+        store.append_batch([new_message() for _ in range(3)])
+    assert asked == [("orders", 0)] * 2
+    assert told == [0, 4, 5, 6]
+    position, size = store.newest_dispatched
+    assert position + size == store.log_end
+
+
+def _no_room(*_: object) -> None:
+    raise DiskFullError("no room")

@@ -1,0 +1,169 @@
+"""A slave's store fed with a master's log: the same bytes, the same queues, however the log is cut into parts."""
+
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pocketmq.store import MessageStore
+from pocketmq.store.errors import DiskFailedError
+from pocketmq.store.log.replicated_log import DISPATCH_AT_ONCE, DivergedError
+
+from ..conftest import OpenStore, new_message
+
+LOG_FILE_BYTES = 4096
+
+
+def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> None:
+    """All there is, in parts of at most so many bytes."""
+    position = slave.replication.end or master.replication.first_position(0)
+    while (part := master.replication.read(position, part_bytes)) is not None:
+        slave.replication.append(position, part)
+        position += len(part)
+    while slave.replication.dispatch():
+        pass
+
+
+def log_bytes(store: MessageStore) -> dict[str, bytes]:
+    return {file.path.name: bytes(file.view[: file.wrote]) for file in store.log.files}
+
+
+def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0) -> list[bytes]:
+    found = store.get_message(topic, queue_id, store.min_offset(topic, queue_id), 1000)
+    return [bytes(view) for view in found.views]
+
+
+@pytest.fixture
+def master(open_store: OpenStore, tmp_path: Path) -> MessageStore:
+    return open_store(tmp_path / "master")
+
+
+@pytest.fixture
+def slave(open_store: OpenStore, tmp_path: Path) -> MessageStore:
+    return open_store(tmp_path / "slave", broker_role="SLAVE")
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(1, 1500), min_size=1, max_size=30),
+    part_bytes=st.integers(1, 3000),
+)
+def test_any_cut_gives_the_same_bytes_and_queues(
+    open_store: OpenStore, tmp_path: Path, sizes: list[int], part_bytes: int
+) -> None:
+    folder = Path(mkdtemp(dir=tmp_path))  # each example its own: some are tried twice
+    master = open_store(folder / "master")
+    slave = open_store(folder / "slave", broker_role="SLAVE")
+    master.append(new_message(body=b"first"))
+    copy(
+        master, slave, part_bytes
+    )  # before the log has a second file: later ones are copied from their start
+    for size in sizes:
+        master.append(new_message(body=b"x" * size, KEYS="k"))
+    copy(master, slave, part_bytes)
+    assert log_bytes(slave) == log_bytes(master)
+    assert slave.max_offset("orders", 0) == master.max_offset("orders", 0) == len(sizes) + 1
+    assert bodies(slave) == bodies(master)
+    master.close()
+    slave.close()
+
+
+def test_part_of_a_record_waits_for_its_rest(master: MessageStore, slave: MessageStore) -> None:
+    master.append(new_message(body=b"a"))
+    end = master.replication.end
+    part = master.replication.read(0, end)
+    assert part is not None
+    slave.replication.append(0, part[:50])
+    slave.replication.dispatch()
+    assert slave.max_offset("orders", 0) == 0
+    slave.replication.append(50, part[50:])
+    slave.replication.dispatch()
+    assert slave.max_offset("orders", 0) == 1
+
+
+def test_a_slave_stopped_within_a_record_goes_on_at_its_start(
+    master: MessageStore, open_store: OpenStore, tmp_path: Path
+) -> None:
+    for number in range(3):
+        master.append(new_message(body=b"%d" % number * 100))
+    part = master.replication.read(0, 10_000)
+    assert part is not None
+    slave = open_store(tmp_path / "slave", broker_role="SLAVE")
+    slave.replication.append(0, part[: len(part) - 10])
+    slave.replication.dispatch()
+    slave.close()
+    reopened = open_store(tmp_path / "slave", broker_role="SLAVE")
+    assert reopened.replication.end == len(part) // 3 * 2
+    copy(master, reopened)
+    assert log_bytes(reopened) == log_bytes(master)
+    assert bodies(reopened) == bodies(master)
+
+
+def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: MessageStore) -> None:
+    for _ in range(10):
+        master.append(new_message(body=b"x" * 1000))
+    newest = master.log.files[-1]
+    assert newest.base > 0
+    assert master.replication.first_position(0) == newest.base
+    copy(master, slave)
+    assert list(log_bytes(slave)) == [newest.path.name]
+    assert slave.min_offset("orders", 0) > 0
+    assert slave.max_offset("orders", 0) == master.max_offset("orders", 0) == 10
+
+
+def test_a_sign_of_life_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
+    slave.replication.append(3 * LOG_FILE_BYTES + 100, memoryview(b""))
+    assert slave.replication.end == 3 * LOG_FILE_BYTES + 100
+    assert slave.log.files[0].base == 3 * LOG_FILE_BYTES
+
+
+def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: MessageStore) -> None:
+    master.append(new_message())
+    copy(master, slave)
+    before = log_bytes(slave)
+    for position in (0, slave.replication.end + 1):
+        with pytest.raises(DivergedError):
+            slave.replication.append(position, memoryview(b"other"))
+    assert log_bytes(slave) == before
+
+
+def test_part_over_the_end_of_a_file_names_the_file_size(slave: MessageStore) -> None:
+    with pytest.raises(DivergedError, match="mappedFileSizeCommitLog=4096"):
+        slave.replication.append(LOG_FILE_BYTES - 4, memoryview(b"12345"))
+
+
+def test_much_at_once_becomes_visible_in_slices(open_store: OpenStore, tmp_path: Path) -> None:
+    big = open_store(tmp_path / "big", mapped_file_size_commit_log=1 << 20)
+    slave = open_store(tmp_path / "big-slave", mapped_file_size_commit_log=1 << 20, broker_role="SLAVE")
+    for _ in range(DISPATCH_AT_ONCE + 1):
+        big.append(new_message(body=b""))
+    part = big.replication.read(0, 1 << 20)
+    assert part is not None
+    slave.replication.append(0, part)
+    assert slave.replication.dispatch()
+    assert slave.max_offset("orders", 0) == DISPATCH_AT_ONCE
+    assert not slave.replication.dispatch()
+    assert slave.max_offset("orders", 0) == DISPATCH_AT_ONCE + 1
+
+
+def test_a_promoted_slave_numbers_on(open_store: OpenStore, tmp_path: Path, master: MessageStore) -> None:
+    slave = open_store(tmp_path / "slave", broker_role="SLAVE")
+    for _ in range(4):
+        master.append(new_message())
+    copy(master, slave)
+    slave.close()
+    promoted = open_store(tmp_path / "slave")
+    assert promoted.append(new_message()).queue_offset == 4
+
+
+def test_a_disk_that_failed_takes_nothing_more_from_the_master(
+    master: MessageStore, slave: MessageStore
+) -> None:
+    master.append(new_message())
+    part = master.replication.read(0, 1000)
+    assert part is not None
+    slave.admission.disk_failed(DiskFailedError("EIO"))
+    with pytest.raises(DiskFailedError):
+        slave.replication.append(0, part)
+    assert slave.replication.end == 0

@@ -1,0 +1,255 @@
+"""Wheel, timer log and checkpoint: the official layout, and what opening finds after any stop."""
+
+import random
+import struct
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store.clock import VirtualClock
+from pocketmq.store.config import StoreConfig
+from pocketmq.store.message_store import MessageStore
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
+from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
+from pocketmq.store.timer.timer_store import TimerStore
+from pocketmq.store.timer.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
+from pocketmq.store.values import NewMessage
+
+NOW_MS = 1_700_000_000_000
+OFFICIAL_UNITS = (
+    (52, 0, 1, 1795246617000, 2000, 312, 316, 84, 0),
+    (52, 104, 1, 1795246617000, 2000, 2340, 313, 84, 0),
+)
+"""As 5.5.0 wrote them for topic T."""
+OFFICIAL_SLOT = (200219, (1795246619, 0, 260, 4, 0))
+
+
+class Timers:
+    """A store with one timed message for each note, and its timer."""
+
+    def __init__(self, folder: Path, file_bytes: int = 52 * 20 + 16) -> None:
+        self.folder = folder
+        self.file_bytes = file_bytes
+        self.messages = 0
+        self.open()
+
+    def open(self, now_ms: int = NOW_MS) -> None:
+        config = StoreConfig(
+            store_path_root_dir=str(self.folder),
+            mapped_file_size_commit_log=1 << 20,
+            mapped_file_size_consume_queue=20_000,
+            max_hash_slot_num=100,
+            max_index_num=400,
+            mapped_file_size_timer_log=self.file_bytes,
+        )
+        self.store = MessageStore(config, VirtualClock(), flush_in_background=False)
+        self.store.open()
+        self.timers = TimerStore(self.store, now_ms)
+
+    def note(self, due_ms: int, *, topic: str = "T", deletes: bool = False, now_ms: int = NOW_MS) -> int:
+        """Store and note a message; its queue offset."""
+        properties = {"TIMER_OUT_MS": str(due_ms)}
+        message = NewMessage(TIMER_TOPIC, 0, b"x", encode_properties(properties), properties)
+        result = self.store.append(message)
+        self.timers.note(due_ms, result.position, result.size, topic, now_ms, deletes=deletes)
+        self.timers.queue_offset = result.queue_offset + 1
+        self.messages += 1
+        return result.queue_offset
+
+    def save(self, now_ms: int = NOW_MS) -> None:
+        self.timers.flush(self.timers.checkpoint(now_ms))
+
+    def close(self) -> None:
+        self.timers.close()
+        self.store.close()
+
+    def pending(self, until_ms: int) -> dict[int, list[int]]:
+        """What each moment from `read_ms` on holds: queue offsets in the order they were noted. Moves on to there."""
+        found = {}
+        while self.timers.read_ms <= until_ms:
+            position = self.timers.chain_end()
+            if position is not None:
+                found[self.timers.read_ms] = self._offsets(position)
+            self.timers.move_on()
+        return found
+
+    def _offsets(self, position: int) -> list[int]:
+        positions = array("q")
+        while position != NO_POSITION:
+            position = self.timers.collect(position, positions, 7)
+        offsets = []
+        for place in reversed(positions):
+            unit = self.timers.log.read(place)
+            assert unit is not None
+            data = self.store.read_record(unit.position, unit.size)
+            assert data is not None
+            offsets.append(int.from_bytes(data[20:28], "big"))
+        return offsets
+
+
+@pytest.fixture
+def timers(tmp_path: Path) -> Timers:
+    return Timers(tmp_path)
+
+
+def test_units_and_slots_have_the_official_layout(tmp_path: Path) -> None:
+    """Positions, sizes and times are those of an official 5.5.0 broker that was sent the same four messages."""
+    timers = Timers(tmp_path, 1 << 20)
+    store, now_ms = timers.timers, 1795246617139
+    store.read_ms = 1795246617000
+    for place, size, between in ((0, 312, 0), (312, 316, 0), (628, 327, 2), (2340, 313, 0)):
+        store.note(1795246619000, place, size, "T", now_ms, deletes=False)
+        for _ in range(between):
+            store.note(1795246620000, 955, 329, "T", now_ms, deletes=False)
+    timers.save()
+    log = (tmp_path / "timerlog" / f"{0:020d}").read_bytes()
+    assert struct.unpack_from(">iqiqiqiiq", log, 52) == OFFICIAL_UNITS[0]
+    assert struct.unpack_from(">iqiqiqiiq", log, 260) == OFFICIAL_UNITS[1]
+    wheel = (tmp_path / "timerwheel").read_bytes()
+    assert len(wheel) == WHEEL_BYTES == 38_707_200
+    number, slot = OFFICIAL_SLOT
+    assert struct.unpack_from(">qqqii", wheel, number * SLOT_BYTES) == slot
+    timers.close()
+
+
+def test_checkpoint_counts_its_editions(timers: Timers) -> None:
+    path = timers.folder / "config" / "timercheck"
+    timers.note(NOW_MS + 5000)
+    timers.save()
+    assert path.stat().st_size == 4096
+    first = read_timer_checkpoint(path)
+    assert first is not None
+    assert (first.last_timer_log_flush_position, first.last_timer_queue_offset) == (UNIT_BYTES, 1)
+    timers.save()
+    assert read_timer_checkpoint(path) == first, "nothing has moved"
+    timers.note(NOW_MS + 5000)
+    timers.save(NOW_MS + 1)
+    second = read_timer_checkpoint(path)
+    assert second is not None
+    assert (second.version_counter, second.version_timestamp) == (first.version_counter + 1, NOW_MS + 1)
+    timers.close()
+
+
+def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
+    timers.note(NOW_MS + 1000)
+    timers.save()
+    timers.note(NOW_MS + 1000)
+    timers.note(NOW_MS + 2000)
+    file = timers.timers.log.files[0]
+    file.map[2 * UNIT_BYTES : 2 * UNIT_BYTES + 4] = bytes(4)
+    timers.close()
+    timers.open()
+    assert timers.timers.log.end == 2 * UNIT_BYTES
+    assert timers.pending(NOW_MS + 5000) == {NOW_MS + 1000: [0, 1]}
+    timers.close()
+
+
+def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketmq.store.timer.timer_store.SLOTS_AT_HAND", 3)
+    read, asked = TimerWheel.slot, []
+
+    def slot(wheel: TimerWheel, time_ms: int) -> Slot | None:
+        asked.append(time_ms)
+        return read(wheel, time_ms)
+
+    monkeypatch.setattr(TimerWheel, "slot", slot)
+    moments = [NOW_MS + 1000, NOW_MS + 2000, NOW_MS + 3000]
+    for due_ms in (*moments, *moments):
+        timers.note(due_ms)
+    assert asked == moments
+    timers.note(NOW_MS + 4000)  # more than are kept at hand: all are read again
+    timers.note(moments[0])
+    assert asked == [*moments, NOW_MS + 4000, moments[0]]
+    assert timers.pending(moments[-1]) == {
+        moments[0]: [0, 3, 7],
+        moments[1]: [1, 4],
+        moments[2]: [2, 5],
+    }
+    timers.close()
+
+
+def test_chain_that_leads_forward_ends(timers: Timers) -> None:
+    for _ in range(3):
+        timers.note(NOW_MS + 1000)
+    file = timers.timers.log.files[0]
+    struct.pack_into(">q", file.map, UNIT_BYTES + 4, 2 * UNIT_BYTES)
+    assert timers.pending(NOW_MS + 1000) == {NOW_MS + 1000: [1, 2]}
+    timers.close()
+
+
+def test_files_go_when_their_messages_are_gone(timers: Timers) -> None:
+    for number in range(50):
+        timers.note(NOW_MS + 1000 * number)
+    files = timers.timers.log.files
+    assert len(files) == 3
+    last = timers.timers.log.read(files[0].base + 19 * UNIT_BYTES)
+    assert last is not None
+    assert timers.timers.log.delete_before(last.position) == 0
+    assert timers.timers.log.delete_before(last.position + 1) == 1
+    assert timers.timers.log.delete_before(1 << 40) == 1, "the newest stays"
+    timers.close()
+
+
+def test_snapshots_of_an_official_wheel_make_ours_begin_anew(timers: Timers) -> None:
+    timers.note(NOW_MS + 1000)
+    timers.save()
+    timers.close()
+    (timers.folder / "timerwheel").write_bytes(bytes(WHEEL_BYTES))
+    (timers.folder / "timerwheel.52").write_bytes(bytes(WHEEL_BYTES))
+    timers.open()
+    assert timers.pending(NOW_MS + 2000) == {NOW_MS + 1000: [0]}
+    timers.close()
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 1 << 30))
+def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Whatever was saved last, and whether the wheel, the checkpoint or both were lost."""
+    chance = random.Random(seed)
+    timers = Timers(tmp_path_factory.mktemp("timers"))
+    noted: dict[int, list[int]] = {}
+    for _ in range(chance.randrange(1, 5)):
+        for _ in range(chance.randrange(30)):
+            due_ms = NOW_MS + 1000 * chance.randrange(12)
+            noted.setdefault(due_ms, []).append(timers.note(due_ms))
+            if chance.random() < 0.1:
+                timers.save()
+        if chance.random() < 0.5:
+            timers.save()
+        queue_offset = timers.timers.queue_offset
+        timers.close()
+        if chance.random() < 0.3:
+            (timers.folder / "timerwheel").unlink()
+        if chance.random() < 0.3:
+            (timers.folder / "config" / "timercheck").unlink(missing_ok=True)
+        timers.open()
+        assert timers.timers.queue_offset == queue_offset
+        assert timers.timers.waiting == sum(map(len, noted.values()))
+    assert timers.pending(NOW_MS + 20_000) == noted
+    timers.close()
+
+
+def test_counts_by_topic_are_one_line_of_json(tmp_path: Path) -> None:
+    """As 5.5.0 writes it; both makes read it back."""
+    clock = VirtualClock()
+    table = MetricTable(tmp_path, clock.now_ms, "timingCount")
+    table.add("orders", 2)
+    table.add("orders", 1)
+    table.persist()
+    text = (tmp_path / "timermetrics").read_text()
+    assert text == (
+        '{"dataVersion":{"counter":2,"stateVersion":0,"timestamp":1700000000000},'
+        '"timingCount":{"orders":{"count":3,"timeStamp":1700000000000}}}'
+    )
+    again = MetricTable(tmp_path, clock.now_ms, "timingCount")
+    assert again.load()
+    assert (again.count("orders"), again.count("others")) == (3, 0)
+    again.remove("orders")
+    assert again.count("orders") == 0
