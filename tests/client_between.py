@@ -104,7 +104,7 @@ class Between:
 
 def leading_to(broker: Between, node: Node) -> Change:
     """For a name server's replies: routes lead to the proxy instead of to the broker."""
-    own, proxy = node.broker_address.encode(), broker.identity.address.encode()
+    own, proxy = node.broker_address.encode(), broker.address.encode()
 
     def change(reply: Command) -> bytes:
         if reply.body is not None:

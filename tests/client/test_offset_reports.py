@@ -86,7 +86,7 @@ async def broker() -> AsyncIterator[OffsetBroker]:
 async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
     """With an offset in each of QUEUES."""
     instance = ClientInstance.get(InstanceConfig(client_id="c", namesrv_addr="127.0.0.1:1"))
-    instance.brokers.keep({"b": {0: broker.identity.address}})
+    instance.brokers.keep({"b": {0: broker.address}})
     found = RemoteBrokerOffsetStore(instance, "g")
     for queue in QUEUES:
         found.update(queue, 10 + queue.queue_id)
