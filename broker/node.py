@@ -198,6 +198,7 @@ class Node:
         server = Server(
             name,
             version=V5_5_0 if config.is_5 else V4_9_7,
+            json_replies=config.is_5,
             limits=Limits(
                 idle_seconds=config.server_channel_max_idle_time_seconds,
                 unread_bytes=config.write_buffer_high_water_mark,

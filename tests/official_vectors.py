@@ -27,6 +27,7 @@ CLIENT_SIDE_ONLY = {
     "RoleChangeNotifyEntry",
     "ClusterAclVersionInfo",
     "MessageQueue",
+    "TopicQueueMappingSerializeWrapper",
 }
 """Recorded classes that never are a body between the programs this project talks to."""
 

@@ -20,9 +20,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from pocketmq.protocol.bodies.body import DataVersion
-from pocketmq.protocol.bodies.client import MessageRequestModeSerializeWrapper
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
-from pocketmq.protocol.bodies.offsets import ConsumerOffsetSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
@@ -36,7 +34,7 @@ from pocketmq.protocol.requests.replication import (
 from pocketmq.protocol.requests.topic import GetAllTopicConfig
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import Request
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
@@ -56,7 +54,7 @@ CALL_TIMEOUT_SECONDS: Final = 3.0
 PAGE_SIZE: Final = 2000
 MAX_PAGES: Final = 1000
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+ReplyT = TypeVar("ReplyT")
 
 
 class MetadataSync:
@@ -161,8 +159,7 @@ class MetadataSync:
             _log.info("%d groups taken over from %s", len(groups), address)
 
     async def _consumer_offsets(self, address: str) -> None:
-        command, _ = await self._call(address, GetAllConsumerOffset())
-        taken = fastjson.decode(_body(command), ConsumerOffsetSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+        _, taken = await self._call(address, GetAllConsumerOffset())
         offsets = self._state.offsets
         offsets.merge(taken.offset_table, taken.data_version or offsets.data_version)
 
@@ -172,8 +169,8 @@ class MetadataSync:
 
     async def _timer(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
-            command, _ = await self._call(address, GetTimerCheckPoint())
-            self._timer_messages.follow(decode_timer_checkpoint(_body(command)))
+            _, checkpoint = await self._call(address, GetTimerCheckPoint())
+            self._timer_messages.follow(decode_timer_checkpoint(checkpoint))
 
     async def _timer_counts(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
@@ -184,10 +181,7 @@ class MetadataSync:
 
     async def _request_modes(self, address: str) -> None:
         if self._state.config.is_5:
-            command, _ = await self._call(address, GetAllMessageRequestMode())
-            body = fastjson.decode(
-                _body(command), MessageRequestModeSerializeWrapper, max_bytes=MAX_FILE_BYTES
-            )
+            _, body = await self._call(address, GetAllMessageRequestMode())
             if self._modes.replace_all(body.message_request_mode_map):
                 self._state.tables.save_soon(self._modes)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.wire.command import Body, Command
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import Request
 
 from ..errors import PeerError
 from ..network.connection import Connection
@@ -21,7 +21,7 @@ _log = logging.getLogger("pocketmq.registration")
 FIRST_RETRY_SECONDS: Final = 1.0
 MAX_RETRY_SECONDS: Final = 10.0
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+ReplyT = TypeVar("ReplyT")
 Connect = Callable[[str], Awaitable[Connection]]
 """Opens a connection to `host:port`; `PeerError` where that fails."""
 

@@ -14,7 +14,7 @@ belongs to the event loop's thread.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -36,13 +36,15 @@ from pocketmq.protocol.requests.name_server import (
     UnregisterBroker,
 )
 from pocketmq.protocol.text import fastjson
-from pocketmq.protocol.wire.schema import NoReply, Request
+from pocketmq.protocol.wire.schema import Request
 
 from ..errors import BrokerError, PeerError
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect, NameServerLink
 
 _log = logging.getLogger("pocketmq.registration")
+
+ReplyT = TypeVar("ReplyT")
 
 FIRST_PERIOD_SECONDS: Final = 10.0
 MIN_PERIOD_SECONDS: Final = 10.0
@@ -107,17 +109,17 @@ class Registration:
                 return
         await asyncio.gather(*(self._register_at(link) for link in links))
 
-    async def ask(self, request: Request[NoReply]) -> bytes:
-        """The body of a name server's answer, the first that gives one. Raises `BrokerError` where one refuses, and
-        `PeerError` where none answers."""
+    async def ask(self, request: Request[ReplyT]) -> ReplyT:
+        """The reply of the first name server that answers. Raises `BrokerError` if it refuses or `ProtocolError` if its
+        reply cannot be read, and `PeerError` if none answers."""
         failure = PeerError("there is no name server")
         for link in self._links.values():
             try:
-                command, _ = await link.call(request, timeout_seconds=self._timeout_seconds)
+                _, reply = await link.call(request, timeout_seconds=self._timeout_seconds)
             except PeerError as error:
                 failure = error
             else:
-                return bytes(command.body or b"")
+                return reply
         raise failure
 
     async def permission_changed(self) -> None:

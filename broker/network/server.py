@@ -41,6 +41,7 @@ class Server:
         name: str,
         *,
         version: int,
+        json_replies: bool = True,
         limits: Limits | None = None,
         connection: Callable[[Role], Connection] = Connection,
         tls: Tls | None = None,
@@ -49,6 +50,7 @@ class Server:
         self.handlers = Handlers(name)
         """What is answered, on connections opened to peers as well; empty until `serve`."""
         self.version = version
+        self.json_replies = json_replies
         self.limits = limits or Limits()
         self.guard: Guard | None = None
         """Asked about each request before its handler sees it; `None` where everybody may do everything."""

@@ -16,7 +16,6 @@ from pocketmq.protocol.bodies.client import (
     QueryAssignmentResponseBody,
     SetMessageRequestModeRequestBody,
 )
-from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.queue_allocation import (
@@ -120,10 +119,9 @@ async def _queues_for(
 async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | None:
     """The readable queues of a topic on all brokers; None where no name server knows it."""
     try:
-        body = await popping.registration.ask(
+        route = await popping.registration.ask(
             GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True)
         )
-        route = TopicRouteData.decode(body)
     except (BrokerError, PeerError, BodyError) as error:
         _log.debug("no route of %s: %s", topic, error)
         return None

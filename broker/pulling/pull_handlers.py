@@ -13,6 +13,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
+from pocketmq.protocol.wire.command import JSON
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.values import GetResult, GetStatus
 
@@ -140,7 +141,9 @@ class _Pull:
 
     def _hold(self) -> None:
         pulling, request = self._pulling, self._request
-        self._call.command.body = None  # nobody reads it, and it may be as large as a frame
+        command = self._call.command
+        command.body = None  # it is not used again, and it may be as large as a frame
+        command.header_type = JSON  # 4.9.7 answers a suspended pull in JSON, whatever the request had
         config = pulling.config
         wait_ms = (
             request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills

@@ -228,7 +228,7 @@ class AdminBrokers(AdminOffsets):
 
     async def kv_configs(self, namespace: str) -> dict[str, str]:
         """All keys of a namespace (getKVListByNamespace); `RequestRefused` 22 where there is none."""
-        body = await self._running.name_servers.ask(GetKvListByNamespace(namespace=namespace))
+        body = await self._running.routes.name_servers.ask(GetKvListByNamespace(namespace=namespace))
         return dict(sorted(KVTable.decode(body).table.items()))
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
 from ..errors import CallTimeout, NotReachable, RequestRefused, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 CALL_TIMEOUT_SECONDS: Final = 3.0

@@ -4,6 +4,7 @@ accumulator.py      Single sends put together into batches behind the user's bac
 async_sends.py      Sends whose results come as futures
 batch_split.py      A list of messages as one batch
 fault_tolerance.py  Which brokers a producer leaves alone for a while, by how slowly they answered
+detector.py        Asks brokers that failed whether they answer again
 outgoing.py         A message ready to leave, and the header of the request that carries it
 producer.py         Sending messages
 queue_choice.py     Which queue a message goes to

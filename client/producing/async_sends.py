@@ -66,8 +66,8 @@ class AsyncSends:
         """The quick way: the connection is there, one write and a callback. None where it is not."""
         instance, sender = self._instance, self.sender
         chosen = queue or sender.choose(route, None)
-        address = instance.brokers.master(chosen.broker_name)
-        connection = None if address is None else instance.connections.live(instance.vip(address))
+        address = instance.routes.master(chosen.broker_name)
+        connection = None if address is None else instance.connections.live(address)
         if connection is None:
             return None
         posted = _Posted(self, outgoing, queue, chosen, connection, limit_ms)

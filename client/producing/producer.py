@@ -8,6 +8,7 @@ half messages `transaction.py`. Mirrors `DefaultMQProducer`.
 """
 
 import asyncio
+import functools
 import itertools
 import random
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,6 @@ from pocketmq.protocol.message.batch import BatchElement
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic
-from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.send import RecallMessage
 
 from ..clock import steady_ms
@@ -26,6 +26,7 @@ from ..connections.connection import Connection
 from ..connections.route import Route
 from ..errors import CallTimeout, ClientError, RouteNotFound
 from ..hooks.hooks import Hook
+from ..hooks.trace_dispatcher import AsyncTraceDispatcher
 from ..instance.client import Client
 from ..instance.groups import TransactionQuestion
 from ..instance.instance import ClientInstance
@@ -38,7 +39,7 @@ from ..values.validators import broker_of_recall_handle, check_message, check_pr
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
-from .fault_tolerance import DETECTOR_PERIOD_MS
+from .detector import detect_brokers
 from .outgoing import Outgoing
 from .queue_choice import MessageQueueSelector, invoke_selector
 from .sender import Sender
@@ -67,7 +68,7 @@ class Producer(Client):
         **options: Unpack[ProducerOptions],
     ) -> None:
         check_producer_group(group)
-        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks)
+        super().__init__(group, settings_of(ProducerSettings, settings, options), hooks, trace_of)
         self._sender: Sender | None = None
         self._accumulator: ProduceAccumulator | None = None
         self._turn = itertools.count(random.randrange(1 << 16))
@@ -81,14 +82,14 @@ class Producer(Client):
             self._accumulator = ProduceAccumulator(self.settings, self._send_together)
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.register_producer(self)
+        instance.groups.add_producer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
         assert self._sender is not None
         for topic in self.settings.topics:
             await self._sender.find_route(self.namespace.wrap(topic))
         if self.settings.start_detector_enable:
-            instance.spawn(self._detect(self._sender, instance), "detector")
+            instance.spawn(detect_brokers(self._sender, instance), "detector")
         await instance.heartbeats.send()
 
     async def _leave(self, instance: ClientInstance) -> None:
@@ -99,7 +100,7 @@ class Producer(Client):
         await instance.unregister_producer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.producers.pop(self._group, None)
+        instance.groups.remove_producer(self._group)
 
     # -- sending
 
@@ -254,7 +255,9 @@ class Producer(Client):
         broker_name = broker_of_recall_handle(recall_handle)
         if sender.known_route(topic) is None:
             await sender.find_route(topic)
-        address = instance.brokers.master(broker_name) or await instance.any_broker(topic)
+        address = instance.routes.master(
+            broker_name, main_port=True
+        ) or await instance.routes.find_any_broker(topic, main_port=True)
         request = RecallMessage(
             producer_group=self._group, topic=topic, recall_handle=recall_handle, broker_name=broker_name
         )
@@ -265,7 +268,7 @@ class Producer(Client):
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues to send to (official fetchPublishMessageQueues); `RouteNotFound` where there is no such topic."""
-        route = await self._usable.find_route(self.namespace.wrap(topic))
+        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.write_queues()]
 
     def add_retry_response_code(self, code: int) -> None:
@@ -394,23 +397,9 @@ class Producer(Client):
         attempts = 1 + self.settings.retry_times_when_send_failed
         return await self._sender.send(outgoing, limit_ms, attempts=attempts)
 
-    async def _detect(self, sender: Sender, instance: ClientInstance) -> None:
-        """Ask brokers that failed whether they are back (official LatencyFaultToleranceImpl.detectByOneRound)."""
-        while True:
-            await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
-            topic = next(iter(sender.published), None)
-            for broker_name in sender.faults.due_for_detection() if topic else ():
-                address = instance.brokers.master(broker_name)
-                if address is None:
-                    sender.faults.remove(broker_name)
-                    continue
-                request = GetMaxOffset(topic=topic or "", queue_id=0, broker_name=broker_name)
-                try:
-                    timeout_seconds = self.settings.detect_timeout / 1000
-                    await instance.connections.call(address, request, timeout_seconds=timeout_seconds)
-                except ClientError:
-                    continue
-                sender.faults.note_detected(broker_name)
+
+trace_of = functools.partial(AsyncTraceDispatcher, make_sender=Producer)
+"""The message trace of a client, sent by a producer of its own."""
 
 
 class _ForCheck(msgspec.Struct, frozen=True):

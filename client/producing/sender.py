@@ -218,7 +218,7 @@ class Sender:
 
     async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
         """Write it and do not wait for an answer; waits only while the connection takes no more bytes."""
-        address = self._instance.vip(await self._master_of(queue))
+        address = await self._master_of(queue)
         seen = None
         if self.hooks is not None:
             seen = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
@@ -240,7 +240,7 @@ class Sender:
         """Send once, note in the fault table how it went, and let hooks look on. `AttemptFailed`."""
         began, instance = steady_ms(), self._instance
         try:
-            address = instance.vip(instance.brokers.master(queue.broker_name) or await self._master_of(queue))
+            address = instance.routes.master(queue.broker_name) or await self._master_of(queue)
             if self.hooks is None:
                 return await self._exchange(outgoing, queue, address, timeout_ms, began)
             seen = self.hooks.before(outgoing, queue, address, mode)
@@ -310,24 +310,24 @@ class Sender:
 
     def known_route(self, topic: str) -> Route | None:
         """The route of a topic that was found before and has queues."""
-        route = self._instance.routes.get(topic) or self._instance.templates.get(topic)
+        route = self._instance.routes.publish_route(topic)
         return route if route is not None and route.queues else None
 
     async def _master_of(self, queue: MessageQueue) -> str:
         """The address of a queue's master, asking once where it is unknown: also for the template of a new topic."""
-        if self._instance.brokers.master(queue.broker_name) is None:
+        if self._instance.routes.master(queue.broker_name) is None:
             try:
                 await self.find_route(queue.topic)
             except SendFailed:
                 pass  # `known_master` says it in the official words
-        return self._instance.known_master(queue)
+        return self._instance.routes.known_master(queue)
 
     async def find_route(self, topic: str) -> Route:
         """Ask a name server; `SendFailed` 10005 where neither the topic nor its template has a route."""
         self.published[topic] = None
         settings = self.settings
         try:
-            route = await self._instance.find_publish_route(
+            route = await self._instance.routes.find_publish_route(
                 topic, settings.create_topic_key, settings.default_topic_queue_nums
             )
         except RouteNotFound as error:

@@ -182,7 +182,7 @@ class TransactionProducer(Producer):
             broker_name=queue.broker_name,
         )
         try:
-            address = await instance.master_or_find(queue)
+            address = await instance.routes.find_master(queue, main_port=True)
             if self._hooks.end_transaction:
                 self._tell_end(
                     EndTransactionContext(

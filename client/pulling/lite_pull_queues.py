@@ -34,7 +34,7 @@ from ..values.message import MessageExt
 from ..values.results import PullResult, PullStatus
 from ..values.validators import check_topic
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 FIRST_OFFSET_RETRY_MS: Final = 3_000
 NO_POSITION: Final = -1

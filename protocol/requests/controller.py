@@ -4,6 +4,8 @@ A name server or broker without one answers them REQUEST_CODE_NOT_SUPPORTED; the
 recorded exchange can be named and read.
 """
 
+from ..bodies.body import PropertiesText
+from ..bodies.replication import BrokerReplicasInfo, ElectMasterResponseBody, EpochEntryCache, SyncStateSet
 from ..wire.schema import Int, Long, NoReply, Reply, Request, request
 
 
@@ -13,7 +15,7 @@ class ControllerAlterSyncStateSetReply(Reply, frozen=True, kw_only=True):
     new_sync_state_set_epoch: Int = 0
 
 
-@request(1001)
+@request(1001, only_in=5, body=SyncStateSet, reply_body=SyncStateSet)
 class ControllerAlterSyncStateSet(Request[ControllerAlterSyncStateSetReply], frozen=True, kw_only=True):
     """A master reports which slaves are in step. `AlterSyncStateSetRequestHeader`; body SyncStateSet.
 
@@ -35,7 +37,7 @@ class ControllerElectMasterReply(Reply, frozen=True, kw_only=True):
     sync_state_set_epoch: Int | None = None
 
 
-@request(1002)
+@request(1002, only_in=5, reply_body=ElectMasterResponseBody)
 class ControllerElectMaster(Request[ControllerElectMasterReply], frozen=True, kw_only=True):
     """Choose a master, the named broker if `designate_elect`. `ElectMasterRequestHeader`."""
 
@@ -60,7 +62,7 @@ class ControllerRegisterBrokerReply(Reply, frozen=True, kw_only=True):
     sync_state_set_epoch: Int | None = None
 
 
-@request(1003)
+@request(1003, only_in=5, reply_body=SyncStateSet)
 class ControllerRegisterBroker(Request[ControllerRegisterBrokerReply], frozen=True, kw_only=True):
     """A broker with its id takes part. `RegisterBrokerToControllerRequestHeader`."""
 
@@ -79,7 +81,7 @@ class ControllerGetReplicaInfoReply(Reply, frozen=True, kw_only=True):
     master_epoch: Int | None = None
 
 
-@request(1004)
+@request(1004, only_in=5, reply_body=SyncStateSet)
 class ControllerGetReplicaInfo(Request[ControllerGetReplicaInfoReply], frozen=True, kw_only=True):
     """Master and slaves of a broker name. `GetReplicaInfoRequestHeader`."""
 
@@ -96,22 +98,22 @@ class ControllerGetMetadataInfoReply(Reply, frozen=True, kw_only=True):
     peers: str | None = None
 
 
-@request(1005)
+@request(1005, only_in=5)
 class ControllerGetMetadataInfo(Request[ControllerGetMetadataInfoReply], frozen=True, kw_only=True):
     """Which controller leads."""
 
 
-@request(1006)
-class ControllerGetSyncStateData(Request[NoReply], frozen=True, kw_only=True):
+@request(1006, only_in=5, body=list[str])
+class ControllerGetSyncStateData(Request[BrokerReplicasInfo], frozen=True, kw_only=True):
     """State of several broker names, a JSON list in the body; the reply's body is BrokerReplicasInfo."""
 
 
-@request(1007)
-class GetBrokerEpochCache(Request[NoReply], frozen=True, kw_only=True):
+@request(1007, only_in=5)
+class GetBrokerEpochCache(Request[EpochEntryCache], frozen=True, kw_only=True):
     """To a broker: its list of masterships; the reply's body is EpochEntryCache."""
 
 
-@request(1008)
+@request(1008, only_in=5, body=SyncStateSet)
 class NotifyBrokerRoleChanged(Request[NoReply], frozen=True, kw_only=True):
     """Controller to broker, one-way: a master was chosen. `NotifyBrokerRoleChangedRequestHeader`.
 
@@ -124,17 +126,17 @@ class NotifyBrokerRoleChanged(Request[NoReply], frozen=True, kw_only=True):
     master_broker_id: Long | None = None
 
 
-@request(1009)
+@request(1009, only_in=5, body=PropertiesText)
 class UpdateControllerConfig(Request[NoReply], frozen=True, kw_only=True):
     """Change settings. Body: properties text, a `key=value` a line."""
 
 
-@request(1010)
-class GetControllerConfig(Request[NoReply], frozen=True, kw_only=True):
+@request(1010, only_in=5)
+class GetControllerConfig(Request[PropertiesText], frozen=True, kw_only=True):
     """The settings; the reply's body is properties text."""
 
 
-@request(1011)
+@request(1011, only_in=5)
 class CleanBrokerData(Request[NoReply], frozen=True, kw_only=True):
     """Forget brokers, those with the ids listed (joined by `;`). `CleanControllerBrokerDataRequestHeader`."""
 
@@ -153,7 +155,7 @@ class ControllerGetNextBrokerIdReply(Reply, frozen=True, kw_only=True):
     next_broker_id: Long | None = None
 
 
-@request(1012)
+@request(1012, only_in=5)
 class ControllerGetNextBrokerId(Request[ControllerGetNextBrokerIdReply], frozen=True, kw_only=True):
     """A broker without an id asks for one. `GetNextBrokerIdRequestHeader`."""
 
@@ -168,7 +170,7 @@ class ControllerApplyBrokerIdReply(Reply, frozen=True, kw_only=True):
     broker_name: str | None = None
 
 
-@request(1013)
+@request(1013, only_in=5)
 class ControllerApplyBrokerId(Request[ControllerApplyBrokerIdReply], frozen=True, kw_only=True):
     """Take an id for good, proven later by the check code. `ApplyBrokerIdRequestHeader`."""
 
@@ -178,7 +180,7 @@ class ControllerApplyBrokerId(Request[ControllerApplyBrokerIdReply], frozen=True
     register_check_code: str | None = None
 
 
-@request(1014)
+@request(1014, only_in=5)
 class BrokerCloseChannelRequest(Request[NoReply], frozen=True, kw_only=True):
     """Between controllers on JRaft: a broker's connection closed. The official class has the same name."""
 
@@ -187,14 +189,14 @@ class BrokerCloseChannelRequest(Request[NoReply], frozen=True, kw_only=True):
     broker_id: Long | None = None
 
 
-@request(1015)
+@request(1015, only_in=5)
 class CheckNotActiveBrokerRequest(Request[NoReply], frozen=True, kw_only=True):
     """Between controllers on JRaft: who was silent at this time (ms)? Official class has the same name."""
 
     check_time_millis: Long | None = None
 
 
-@request(1016)
+@request(1016, only_in=5)
 class GetBrokerLiveInfoRequest(Request[NoReply], frozen=True, kw_only=True):
     """Between controllers on JRaft: when was a broker last heard? The official class has the same name."""
 
@@ -203,14 +205,14 @@ class GetBrokerLiveInfoRequest(Request[NoReply], frozen=True, kw_only=True):
     broker_id: Long | None = None
 
 
-@request(1017)
+@request(1017, only_in=5)
 class GetSyncStateDataRequest(Request[NoReply], frozen=True, kw_only=True):
     """Between controllers on JRaft: brokers without a live master. The official class has the same name."""
 
     invoke_time: Long | None = None
 
 
-@request(1018)
+@request(1018, only_in=5)
 class RaftBrokerHeartBeatEventRequest(Request[NoReply], frozen=True, kw_only=True):
     """Between controllers on JRaft: a broker's sign of life. The official class has the same name."""
 

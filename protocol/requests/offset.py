@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from ..bodies.client_state import GetConsumerStatusBody
+from ..bodies.offsets import QueryCorrectionOffsetBody, ResetOffsetBody, ResetOffsetBodyForC
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -110,8 +112,8 @@ class ResetConsumerOffsetInBroker(Request[NoReply], frozen=True, kw_only=True):
     """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
-@request(222)
-class InvokeBrokerToResetOffset(Request[NoReply], frozen=True, kw_only=True):
+@request(222, reply_body_variants={"to C++ clients": ResetOffsetBodyForC})
+class InvokeBrokerToResetOffset(Request[ResetOffsetBody | None], frozen=True, kw_only=True):
     """Move a group to a time or an offset. `ResetOffsetRequestHeader`; the reply's body is ResetOffsetBody.
 
     `timestamp` -1 means the end. `queue_id` -1 means every queue; `offset`, given and not -1, wins over the
@@ -127,7 +129,7 @@ class InvokeBrokerToResetOffset(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(223)
-class InvokeBrokerToGetConsumerStatus(Request[NoReply], frozen=True, kw_only=True):
+class InvokeBrokerToGetConsumerStatus(Request[GetConsumerStatusBody], frozen=True, kw_only=True):
     """The offsets the members of a group hold, asked from them. `GetConsumerStatusRequestHeader`.
 
     `client_addr` is a client id, absent for all. The reply's body is GetConsumerStatusBody.
@@ -139,7 +141,7 @@ class InvokeBrokerToGetConsumerStatus(Request[NoReply], frozen=True, kw_only=Tru
 
 
 @request(308)
-class QueryCorrectionOffset(Request[NoReply], frozen=True, kw_only=True):
+class QueryCorrectionOffset(Request[QueryCorrectionOffsetBody], frozen=True, kw_only=True):
     """Offsets of a group corrected by those of others. `QueryCorrectionOffsetHeader`.
 
     `filter_groups` is a comma list. The reply's body is QueryCorrectionOffsetBody.
@@ -158,14 +160,6 @@ class CloneGroupOffset(Request[NoReply], frozen=True, kw_only=True):
     dest_group: str
     topic: str | None = None
     offline: bool = False
-
-
-@request(30001)
-class ExplainFirstPosition(Request[NoReply], frozen=True, kw_only=True):
-    """The reply body is JSON: a list of `Verdict`, one for each queue of the topic."""
-
-    consumer_group: str
-    topic: str
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -196,6 +190,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Commit-log position of the queue's first message."""
     log_end_bytes: int = 0
     memory_budget_bytes: int = 0
+
+
+@request(30001)
+class ExplainFirstPosition(Request[list[Verdict]], frozen=True, kw_only=True):
+    """The reply body is JSON: a list of `Verdict`, one for each queue of the topic."""
+
+    consumer_group: str
+    topic: str
 
 
 def encode_verdicts(verdicts: list[Verdict]) -> bytes:

@@ -4,7 +4,9 @@ The reply to a pull holds messages as stored, back to back. The status of a pull
 repeats it by name. POP is in `pop.py`.
 """
 
-from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
+from ..bodies.body import Records
+from ..bodies.offsets import QueryConsumeQueueResponseBody
+from ..wire.schema import Int, Long, Reply, Request, field, request
 
 
 class PullMessageReply(Reply, frozen=True, kw_only=True):
@@ -24,7 +26,7 @@ class PullMessageReply(Reply, frozen=True, kw_only=True):
     forbidden_type: Int | None = None
 
 
-@request(11)
+@request(11, reply_body=Records)
 class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
     """Messages of one queue from `queue_offset` on, waiting for them if asked. `PullMessageRequestHeader`.
 
@@ -52,7 +54,7 @@ class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="bname", default=None)
 
 
-@request(361)
+@request(361, only_in=5, reply_body=Records)
 class LitePullMessage(PullMessage, frozen=True, kw_only=True):
     """The same pull from a lite pull consumer, so that a broker can give it its own threads."""
 
@@ -64,7 +66,7 @@ class QueryMessageReply(Reply, frozen=True, kw_only=True):
     index_last_update_position: Long = field(name="indexLastUpdatePhyoffset")
 
 
-@request(12)
+@request(12, reply_body=Records)
 class QueryMessage(Request[QueryMessageReply], frozen=True, kw_only=True):
     """Messages of a topic by key, stored between two times (ms). `QueryMessageRequestHeader`.
 
@@ -83,7 +85,7 @@ class QueryMessage(Request[QueryMessageReply], frozen=True, kw_only=True):
 
 
 @request(33)
-class ViewMessageById(Request[NoReply], frozen=True, kw_only=True):
+class ViewMessageById(Request[Records], frozen=True, kw_only=True):
     """The message at a commit-log position; the reply's body is the record. `ViewMessageRequestHeader`."""
 
     offset: Long
@@ -91,7 +93,7 @@ class ViewMessageById(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(321)
-class QueryConsumeQueue(Request[NoReply], frozen=True, kw_only=True):
+class QueryConsumeQueue(Request[QueryConsumeQueueResponseBody], frozen=True, kw_only=True):
     """`count` entries of a consume queue from `index` on. `QueryConsumeQueueRequestHeader`.
 
     With a group each entry says whether its subscription lets it pass. The reply's body is

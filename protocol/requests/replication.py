@@ -4,26 +4,30 @@ Not here: the log's own protocol on the HA port; the topic and group tables (21,
 tools' requests.
 """
 
+from ..bodies.body import OtherBytes, Text
+from ..bodies.broker import TimerMetricsSerializeWrapper
+from ..bodies.offsets import ConsumerOffsetSerializeWrapper
+from ..bodies.replication import HARuntimeInfo
 from ..wire.schema import Long, NoReply, Reply, Request, request
 
 
 @request(43)
-class GetAllConsumerOffset(Request[NoReply], frozen=True, kw_only=True):
+class GetAllConsumerOffset(Request[ConsumerOffsetSerializeWrapper], frozen=True, kw_only=True):
     """All committed offsets; the reply's body is ConsumerOffsetSerializeWrapper."""
 
 
 @request(45)
-class GetAllDelayOffset(Request[NoReply], frozen=True, kw_only=True):
+class GetAllDelayOffset(Request[Text], frozen=True, kw_only=True):
     """Offsets of the delay levels; the reply's body is the text of the file."""
 
 
-@request(60)
-class GetTimerCheckPoint(Request[NoReply], frozen=True, kw_only=True):
+@request(60, only_in=5)
+class GetTimerCheckPoint(Request[OtherBytes], frozen=True, kw_only=True):
     """Where the timer stands; the reply's body is the 56 bytes of TimerCheckpoint."""
 
 
-@request(61)
-class GetTimerMetrics(Request[NoReply], frozen=True, kw_only=True):
+@request(61, only_in=5)
+class GetTimerMetrics(Request[TimerMetricsSerializeWrapper], frozen=True, kw_only=True):
     """Timed messages waiting for each topic; the reply's body is TimerMetricsSerializeWrapper."""
 
 
@@ -35,7 +39,7 @@ class ExchangeBrokerHaInfoReply(Reply, frozen=True, kw_only=True):
     master_address: str | None = None
 
 
-@request(906)
+@request(906, only_in=5)
 class ExchangeBrokerHaInfo(Request[ExchangeBrokerHaInfoReply], frozen=True, kw_only=True):
     """Without an address: where is the master's log? With one: here it is. `ExchangeHAInfoRequestHeader`."""
 
@@ -44,12 +48,12 @@ class ExchangeBrokerHaInfo(Request[ExchangeBrokerHaInfoReply], frozen=True, kw_o
     master_address: str | None = None
 
 
-@request(907)
-class GetBrokerHaStatus(Request[NoReply], frozen=True, kw_only=True):
+@request(907, only_in=5)
+class GetBrokerHaStatus(Request[HARuntimeInfo], frozen=True, kw_only=True):
     """State of replication; the reply's body is HARuntimeInfo."""
 
 
-@request(908)
+@request(908, only_in=5)
 class ResetMasterFlushOffset(Request[NoReply], frozen=True, kw_only=True):
     """Tool to slave: take this as the master's flushed offset. `ResetMasterFlushOffsetHeader`."""
 

@@ -6,6 +6,7 @@ transactional send is an ordinary send with the property TRAN_MSG. The property 
 `message/properties.py`, the body of a batch in `message/batch.py`.
 """
 
+from ..bodies.body import MessageBatch, MessageContent, Records
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -27,7 +28,7 @@ class SendMessageReply(Reply, frozen=True, kw_only=True):
     trace_on: bool | None = field(name="TRACE_ON", default=None)
 
 
-@request(10)
+@request(10, body=MessageContent)
 class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
     """Store the body as one message. `SendMessageRequestHeader`.
 
@@ -51,7 +52,7 @@ class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="bname", default=None)
 
 
-@request(310)
+@request(310, body=MessageContent)
 class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
     """`SendMessage` in letters, what clients send by default. `SendMessageRequestHeaderV2`."""
 
@@ -71,17 +72,17 @@ class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="n", default=None)
 
 
-@request(320)
+@request(320, body=MessageBatch)
 class SendBatchMessage(SendMessageV2, frozen=True, kw_only=True):
     """Several messages for one queue, back to back in the body; `batch` is true."""
 
 
-@request(324)
+@request(324, body=MessageContent)
 class SendReplyMessage(SendMessage, frozen=True, kw_only=True):
     """A consumer's answer to a requester, pushed on as `PushReplyMessageToClient`. Stored only if so configured."""
 
 
-@request(325)
+@request(325, body=MessageContent)
 class SendReplyMessageV2(SendMessageV2, frozen=True, kw_only=True):
     """`SendReplyMessage` in letters, what clients send by default."""
 
@@ -113,7 +114,7 @@ class RecallMessageReply(Reply, frozen=True, kw_only=True):
     msg_id: str
 
 
-@request(370)
+@request(370, only_in=5)
 class RecallMessage(Request[RecallMessageReply], frozen=True, kw_only=True):
     """Take back a timed message before its time, by the handle its send gave. `RecallMessageRequestHeader`."""
 
@@ -142,7 +143,7 @@ class EndTransaction(Request[NoReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="bname", default=None)
 
 
-@request(39)
+@request(39, body=Records)
 class CheckTransactionState(Request[NoReply], frozen=True, kw_only=True):
     """Broker to producer, one-way: what became of this? `CheckTransactionStateRequestHeader`.
 

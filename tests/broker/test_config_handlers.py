@@ -1,4 +1,4 @@
-"""25 and 26, as official brokers 4.9.7 and 5.5.0 answered the same frames; `official_settings/` are bodies of 26."""
+"""25 and 26, as official brokers 4.9.7 and 5.5.0 answered them; bodies are in `config/official_settings/`."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask
 
-OFFICIAL = Path(__file__).with_name("official_settings")
+OFFICIAL = Path(__file__).with_name("config") / "official_settings"
 
 
 async def update(broker: Broker, text: str) -> Asked:

@@ -145,9 +145,7 @@ def test_after_the_last_try_the_age_decides() -> None:
 
 def consumer(broker: PopBroker, listener: Any = None, **options: Any) -> PushConsumer:
     options = {"subscription": {"T": "*"}, **options}
-    return PushConsumer(
-        "g", listener, namesrv_addr=broker.address, client_rebalance=False, **options
-    )
+    return PushConsumer("g", listener, namesrv_addr=broker.address, client_rebalance=False, **options)
 
 
 async def test_messages_are_popped_and_acknowledged_one_by_one() -> None:

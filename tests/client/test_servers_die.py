@@ -154,7 +154,7 @@ async def test_without_name_servers_traffic_goes_on(node: Node) -> None:
         await producer.send("T", b"before")
         await until(lambda: len(seen.messages) == 5, LONG)
         await name_server.down()
-        refused = producer._running.name_servers
+        refused = producer._running.routes.name_servers
         for number in range(30):
             await producer.send("T", b"during %d" % number)
             await asyncio.sleep(0.01)

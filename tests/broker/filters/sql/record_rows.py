@@ -1,6 +1,6 @@
 """Make `rows.tsv`: what official filter modules say about expressions, written by hand and by dice.
 
-    python tests/broker/sql/record_rows.py ~/.cache/pocketmq-peers/55/lib ~/.cache/pocketmq-peers/49/lib
+    python tests/broker/filters/sql/record_rows.py ~/.cache/pocketmq-peers/55/lib ~/.cache/pocketmq-peers/49/lib
 
 The program that asks them is `FilterRows.java` (one file, run by `java` itself). The last two cells are what
 5.5 and 4.9 say; 4.9 knows neither STARTSWITH nor ENDSWITH. `test_sql_filter.py` reads the table.

@@ -63,7 +63,7 @@ async def test_answer_without_a_form_on_the_wire_becomes_an_error_instead_of_sil
     async def passed_on(state: None, request: GetMaxOffset) -> Answer:
         return Answer(code=40_000)
 
-    server = Server("test", version=0)
+    server = Server("test", version=0, json_replies=False)
     port = await server.bind("127.0.0.1", 0)
     await server.serve(table.bind(None))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
