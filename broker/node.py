@@ -124,7 +124,7 @@ class Node:
     def _new_connection(self, role: Role) -> Connection:
         if self._journal is None:
             return Connection(role)
-        from .network.journal import JournaledConnection
+        from .network.journaled_connection import JournaledConnection
 
         return JournaledConnection(role, self._journal)
 

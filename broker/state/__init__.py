@@ -1,11 +1,11 @@
 """What a broker is before it does anything: settings, clock, store, tables, statistics, addresses.
 
-    broker_state.py  `BrokerState` and the `Identity` of a running broker
-    store_owner.py   refuses the store of another broker
-    table_saver.py   writes JSON tables that changed, in one thread
-    periodic.py      actions that are repeated
-    call_later.py    the timers: the event loop's, or those of a test
-    statistics.py    messages and bytes by topic, by group and in all
-    put_times.py     how long appends took
-    refusals.py      refusals several rooms answer with
+broker_state.py  `BrokerState` and the `Identity` of a running broker
+store_owner.py   refuses the store of another broker
+table_saver.py   writes JSON tables that changed, in one thread
+periodic.py      actions that are repeated
+call_later.py    the timers: the event loop's, or those of a test
+statistics.py    messages and bytes by topic, by group and in all
+put_times.py     how long appends took
+refusals.py      refusals several rooms answer with
 """
