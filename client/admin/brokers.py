@@ -22,7 +22,6 @@ from pocketmq.protocol.requests.admin import (
     UpdateColdDataFlowCtrConfig,
     ViewBrokerStatsData,
 )
-from pocketmq.protocol.requests.controller import GetBrokerEpochCache
 from pocketmq.protocol.requests.name_server import (
     AddWritePermOfBroker,
     DeleteKvConfig,
@@ -33,7 +32,11 @@ from pocketmq.protocol.requests.name_server import (
     UpdateNamesrvConfig,
     WipeWritePermOfBroker,
 )
-from pocketmq.protocol.requests.replication import GetBrokerHaStatus, ResetMasterFlushOffset
+from pocketmq.protocol.requests.replication import (
+    GetBrokerEpochCache,
+    GetBrokerHaStatus,
+    ResetMasterFlushOffset,
+)
 from pocketmq.protocol.requests.topic import (
     CleanExpiredConsumeQueue,
     CleanUnusedTopic,
