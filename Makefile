@@ -140,9 +140,10 @@ torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a sto
 soak: $(STAMP) ## mixed traffic for MINUTES=30: memory, handles, latency, losses
 	$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),30)
 
-golden: $(STAMP) ## record tests/golden again from official programs
+golden: $(STAMP) ## record tests/golden and conformance/requests/recorded again from official programs
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
+	$(BIN)/python -m conformance.recorders.record_transcripts
 
 pictures: $(STAMP) ## the pictures of the documents, from what the program prints
 	$(BIN)/python docs/pictures/draw.py

@@ -26,8 +26,7 @@ from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
-from pocketmq.protocol.requests.send import SendBatchMessage, SendMessage, SendMessageV2
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
@@ -142,7 +141,7 @@ class Bench:
 
     def __init__(self, node: Node) -> None:
         self._socket = Socket()
-        self._connection = Connection(node.broker.server)
+        self._connection = Connection(node.server)
         self._connection.connection_made(self._socket)
         self.frames = Frames()
 

@@ -37,7 +37,7 @@ _KEYS: Final = {
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
 
-@click.command()
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
 @click.option("--namesrv-conf", metavar="FILE", help="A namesrv.conf, for the name server in this process.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")

@@ -15,7 +15,7 @@ from pocketmq.client import ClientError, MessageQueue, Producer, PullConsumer
 from pocketmq.client.connections.connection import Connection
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
-from pocketmq.protocol.requests.explain import Verdict
+from pocketmq.protocol.requests.offset import Verdict
 from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog, UpdateAndCreateTopic
 from rich.console import Console
 from rich.table import Table
@@ -113,7 +113,7 @@ class _Acts:
                 read = await regular.pull(queue, await regular.min_offset(queue), max_count=2)
                 await regular.commit(queue, read.next_offset)
             await self._show(
-                regular, "Another group has read two messages of each queue and stored its offsets"
+                regular, "Another group has read two messages of each queue and committed its offsets"
             )
             broker.close()
 

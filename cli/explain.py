@@ -1,28 +1,30 @@
 """`pocketmq explain`: where a group starts reading a topic, and which rule decides."""
 
+from typing import Any
+
 import click
 from pocketmq.client import ClientError, PullConsumer, RequestRefused
-from pocketmq.protocol.requests.explain import Verdict, encode_verdicts
+from pocketmq.protocol.requests.offset import Verdict, encode_verdicts
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from .options import namesrv_option, run_command
+from .options import client_options, run_command
 
 
 @click.command()
 @click.option("-g", "--group", required=True, help="The consumer group.")
 @click.option("-t", "--topic", required=True)
 @click.option("--json", "as_json", is_flag=True, help="The verdicts as JSON, with every number.")
-@namesrv_option
-def explain(*, group: str, topic: str, as_json: bool, namesrv_addr: str) -> None:
+@client_options
+def explain(*, group: str, topic: str, as_json: bool, client: dict[str, Any]) -> None:
     """Say where GROUP starts reading TOPIC, queue by queue, and why.
 
-    Asking changes nothing. The broker must be a PocketMQ; others do not explain themselves.
+    Asking changes nothing. The broker must be a PocketMQ; official brokers do not explain their answers.
     """
-    run_command(_explain(group, topic, namesrv_addr, as_json=as_json))
+    run_command(_explain(group, topic, client, as_json=as_json))
 
 
-async def _explain(group: str, topic: str, namesrv_addr: str, *, as_json: bool) -> None:
-    async with PullConsumer(group, namesrv_addr=namesrv_addr) as puller:
+async def _explain(group: str, topic: str, client: dict[str, Any], *, as_json: bool) -> None:
+    async with PullConsumer(group, **client) as puller:
         try:
             verdicts = await puller.explain(topic)
         except RequestRefused as refusal:

@@ -1,6 +1,7 @@
 """Options, the way to run, and error lines that several commands share."""
 
 import asyncio
+import functools
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -8,6 +9,8 @@ from typing import Any, Final
 
 import click
 from pocketmq.client import ClientError
+from pocketmq.pipeline.jobs.access_options import access_options
+from pocketmq.pipeline.planning.access import Access
 
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
@@ -24,12 +27,27 @@ namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.optio
 )
 
 
+def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Name servers, keys and TLS. They arrive as one argument, `client`: keywords of any class of `pocketmq.client`."""
+
+    @functools.wraps(command)
+    def gathered(*, namesrv_addr: str, access: Access, **values: Any) -> Any:
+        return command(**values, client=client_keywords(namesrv_addr, access))
+
+    return namesrv_option(access_options(gathered))
+
+
+def client_keywords(namesrv_addr: str, access: Access) -> dict[str, Any]:
+    """What a client needs to reach and enter a cluster, as its keyword arguments."""
+    return {"namesrv_addr": namesrv_addr, "hooks": access.hooks(), **access.tls_settings()}
+
+
 def run_command(
     work: Coroutine[Any, Any, None], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> None:
-    """Run a command's coroutine; what the client refuses becomes one line and exit code 2.
+    """Run a command's coroutine. An error of the client becomes one line and exit code 2.
 
-    A reader of our output that has seen enough (`| head`) ends the command in silence.
+    If the reader of our output closes it (`| head`), the command ends without a message.
     """
     failure: BaseException | None = None
     try:
@@ -47,14 +65,16 @@ def run_command(
         return
     first = _first(failure)
     if isinstance(first, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to say at exit
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # so that the flush at exit cannot fail again
         return
     click.echo(f"pocketmq: {first}", err=True)
     sys.exit(USER_ERROR)
 
 
 def _first(error: BaseException) -> BaseException:
-    """One error of a group; of several at once the first tells enough."""
+    """One error of a group. If several happened at once, the first says enough."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -2,6 +2,7 @@
 theirs.
 
     side             runs the test three times: on ours, on official 4.9.7 and on official 5.5.0
+    asked_side       the same for tests by raw frames alone: on ours they are part of `make test`
     chosen_side      ours; with POCKETMQ_INTEROP_ALL=1 all three
     ours             our server alone; official: make an OfficialServer of a version
     fresh_server     make a server of a side with settings of its own; closed after the test
@@ -17,10 +18,12 @@ from typing import Any
 
 import pytest
 
+from conformance.daily import DAILY, is_daily, with_java
 from conformance.official import jars
 from conformance.official.servers import OfficialServer
 from conformance.on_demand import ON_DEMAND, leave_out
 from conformance.servers import namespaces
+from conformance.servers.local_server import LocalServer
 from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server
 
@@ -32,7 +35,7 @@ TEST_TIMEOUT_S = 180
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and not is_daily(item):
             item.add_marker("interop")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_TIMEOUT_S))
@@ -42,6 +45,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """One worker plays a file, and one all examples: what shares servers that are dear to open stays together."""
+    if config.option.markexpr != "interop":
+        return None  # the daily tests are shared one by one
     from xdist.scheduler import LoadScopeScheduling
 
     class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
@@ -71,16 +76,24 @@ def make_server(side: str, home: Path, **options: Any) -> Server:
     return OfficialServer(side.removeprefix("official-"), home, **options)
 
 
+def open_server(request: pytest.FixtureRequest, side: str, home: Path, **options: Any) -> Server:
+    """Ours on this machine's network where the run plays no official programs; else a namespace for each."""
+    if side == "ours" and not with_java(request):
+        return LocalServer(home, **options)
+    request.getfixturevalue("peers")
+    return make_server(side, home, **options)
+
+
 @pytest.fixture(scope="session")
 def session_server(
-    peers: None, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Server]]:
     """The one server of a side that the session shares, started at its first use."""
     servers: dict[str, Server] = {}
 
     def get(side: str) -> Server:
         if side not in servers:
-            server = make_server(side, tmp_path_factory.mktemp(side))
+            server = open_server(request, side, tmp_path_factory.mktemp(side))
             server.__enter__()
             servers[side] = server
         return servers[side]
@@ -92,6 +105,11 @@ def session_server(
 
 @pytest.fixture(params=SIDES)
 def side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
+    return session_server(request.param)
+
+
+@pytest.fixture(params=(pytest.param("ours", marks=DAILY), *SIDES[1:]))
+def asked_side(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
     return session_server(request.param)
 
 
@@ -112,12 +130,12 @@ def official(session_server: Callable[[str], Server]) -> Callable[[str], Server]
 
 
 @pytest.fixture
-def fresh_server(peers: None, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def fresh_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """fresh_server(side, **options of OurServer or OfficialServer): started, closed after the test."""
     made: list[Server] = []
 
     def make(side: str, **options: Any) -> Server:
-        server = make_server(side, tmp_path / f"{len(made)}-{side}", **options)
+        server = open_server(request, side, tmp_path / f"{len(made)}-{side}", **options)
         made.append(server)
         server.start()
         return server

@@ -23,8 +23,6 @@ FILES = frozenset(
         "test_mqadmin_access",
         "test_pop_hand_over",
         "test_python_faults",
-        "test_query_rows",
-        "test_refused_requests",
         "test_replication",
         "test_waiting_examples",
         "test_waiting_hand_over",
@@ -32,7 +30,6 @@ FILES = frozenset(
 )
 OURS_ALONE = frozenset(
     {
-        "test_group_rules",
         "test_pop",
         "test_python_features",
         "test_sql",

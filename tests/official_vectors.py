@@ -16,7 +16,10 @@ _MODULES = (
     "routes",
     "topic_config",
     "group_config",
-    "data_version",
+    "body",
+    "replication",
+    "revive",
+    "security",
 )
 CLIENT_SIDE_ONLY = {
     "ConsumeByWho",
@@ -24,6 +27,7 @@ CLIENT_SIDE_ONLY = {
     "RoleChangeNotifyEntry",
     "ClusterAclVersionInfo",
     "MessageQueue",
+    "TopicQueueMappingSerializeWrapper",
 }
 """Recorded classes that never are a body between the programs this project talks to."""
 

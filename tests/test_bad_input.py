@@ -2,7 +2,7 @@
 
 Nothing of this kills the server, fills its memory, or keeps it from serving others; what cannot be understood ends its
 own connection, unanswered, as with the official servers. Requests that can be understood, but not granted, are in
-`test_bad_requests.py`; the turns of one connection in `tests/broker/test_connection.py`.
+`test_bad_requests.py`; the turns of one connection in `tests/broker/network/test_connection.py`.
 """
 
 import contextlib

@@ -8,8 +8,7 @@ import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import Record, decode_record
-from pocketmq.protocol.requests.send import SendMessage
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction, SendMessage
 
 from broker_fakes import Asked, ask
 

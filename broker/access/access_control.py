@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.broker import UserInfo
+from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.wire.command import Body as Content
 from pocketmq.protocol.wire.command import Command

@@ -14,7 +14,7 @@ from ipaddress import ip_address, ip_network
 from typing import Final, Literal
 
 import msgspec
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 
 from .user_table import CUSTOM, DEFAULT

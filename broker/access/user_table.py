@@ -14,9 +14,8 @@ from pathlib import Path
 
 from msgspec import field
 from msgspec.structs import replace
-from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.files.json_file import JsonFile
 from pocketmq.store.tables.json_table import JsonTable

@@ -53,6 +53,8 @@ class Role(Protocol):
     """Sees each request before its handler does; `None` without access control."""
     version: int
     """Version number in our command headers."""
+    json_replies: bool
+    """Whether replies have JSON headers always (5.5.0), or the header form of their request (4.9.7)."""
     limits: Limits
 
     def next_opaque(self) -> int:

@@ -1,29 +1,26 @@
 """`pocketmq admin COMMAND`: the commands of mqadmin 5.5.0, with its names, options and columns.
 
-`admin_commands.tsv` is what mqadmin itself says of its options, and where each command is: a coroutine function of
-`(admin: AdminClient, given: Given)` in one of the files `admin_*.py`. A command of this group is one such line more and
-that function. What mqadmin shows as a stack trace is one line on standard error here, with exit code 2. Next:
-`given.py`, `topics.py`.
+`admin_commands.tsv` has mqadmin's own words for each command and option, and where the command is: a coroutine function
+of `(admin: AdminClient, given: Given)` in one of the files of this folder. To add a command, add such a line and that
+function. Where mqadmin shows a stack trace, this program prints one line on standard error and exits with 2.
+Keys and TLS are options of the group: `pocketmq admin --tls clusterList`.
 """
 
 import csv
-import os
 from collections.abc import Awaitable, Callable
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from pocketmq.client import ClientError
+from pocketmq.pipeline.jobs.access_options import access_options
+from pocketmq.pipeline.planning.access import Access
 from pocketmq.protocol.errors import BodyError
 
-from ..options import USER_ERROR, run_command
+from ..options import USER_ERROR, client_keywords, run_command
 from .given import Given, OptionRow
-
-if TYPE_CHECKING:
-    from pocketmq.client import AclClientRPCHook
 
 ACTION: Final = "command"
 NAMESRV: Final = "n"
@@ -41,7 +38,7 @@ def command_rows() -> dict[str, list[OptionRow]]:
 
 
 class OneLineCommand(click.Command):
-    """A command whose mistakes are one line, as everywhere where scripts read standard error."""
+    """A command that prints a mistake of the user as one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -52,7 +49,7 @@ class OneLineCommand(click.Command):
 
 
 class AdminGroup(click.Group):
-    """The commands of the table; names are found in any case, as mqadmin finds them."""
+    """The commands of the table. As in mqadmin, names may be written in any case."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(command_rows())
@@ -74,16 +71,19 @@ class AdminGroup(click.Group):
 
 
 @click.command(cls=AdminGroup, context_settings=CONTEXT)
-def admin() -> None:
+@access_options
+@click.pass_context
+def admin(ctx: click.Context, *, access: Access) -> None:
     """Look into a cluster and change it: the commands of mqadmin."""
+    ctx.obj = access
 
 
 def _command(name: str) -> click.Command:
     about, *options = command_rows()[name]
 
-    def act(**values: Any) -> None:
-        namesrv_addr = values.pop("namesrv_addr")
-        given = Given(name, options, values, namesrv_addr)
+    @click.pass_obj
+    def act(access: Access, /, **values: Any) -> None:
+        given = Given(name, options, values, client_keywords(values.pop("namesrv_addr"), access))
         given.check_choices()
         run_command(_run(_function(about.need), given))
 
@@ -124,19 +124,8 @@ def _function(place: str) -> Action:
 async def _run(action: Action, given: Given) -> None:
     from pocketmq.client.admin.client import AdminClient  # not for `--help`
 
-    async with AdminClient(namesrv_addr=given.namesrv_addr, hooks=_signature()) as admin:
+    async with AdminClient(**given.client) as admin:
         try:
             await action(admin, given)
         except BodyError as error:
             raise ClientError(f"an answer cannot be read: {error}") from error
-
-
-def _signature() -> "list[AclClientRPCHook]":
-    """Signs requests with the keys of `$ROCKETMQ_HOME/conf/tools.yml`, where mqadmin keeps them; without it nothing
-    is signed."""
-    file = Path(os.environ.get("ROCKETMQ_HOME") or ".", "conf", "tools.yml")
-    if "ROCKETMQ_HOME" not in os.environ or not file.is_file():
-        return []
-    from pocketmq.client import AclClientRPCHook
-
-    return [AclClientRPCHook.from_yaml(file)]

@@ -1,6 +1,6 @@
-"""`pocketmq admin`: messages sent to see how long that takes, to a broker, a topic, or every broker of the clusters.
+"""`pocketmq admin`: round trips of sends to a broker, a topic, or every broker of the clusters.
 
-Brokers have a topic of their own name for that.
+Each broker has a topic of its own name for this.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ BODY_BYTES: Final = 128
 INTERVAL_SECONDS: Final = 10
 MAX_BODY_BYTES: Final = 4 << 20
 TLOG_ZONE: Final = timedelta(hours=8)
-"""The log form of the round trips is in the time of its first users, GMT+8."""
+"""The log form of the round trips uses GMT+8, as in mqadmin."""
 
 
 async def send_msg_status(admin: AdminClient, given: Given) -> None:
     topic, size = given.needed("brokerName"), _size(given, "messageSize")
-    async with _producer(admin, "PID_SMSC") as producer:
+    async with _producer(given, "PID_SMSC") as producer:
         await producer.send(topic, _body(WARM_BYTES))
         for _ in range(given.number("count", 50)):
             began = time.perf_counter()
@@ -40,7 +40,7 @@ async def check_msg_send_rt(admin: AdminClient, given: Given) -> None:
     topic, amount, size = given.needed("topic"), given.number("amount", AMOUNT), _size(given, "size")
     echo(row("%-32s  %-4s  %-20s    %s", "#Broker Name", "#QID", "#Send Result", "#RT"))
     elapsed = 0
-    async with _producer(admin, str(wall_ms())) as producer:
+    async with _producer(given, str(wall_ms())) as producer:
         queues = [queue for queue in await admin.queues(topic) if queue.broker_name]
         for number in range(amount):
             queue = queues[number % len(queues)]
@@ -57,10 +57,10 @@ async def check_msg_send_rt(admin: AdminClient, given: Given) -> None:
 
 
 async def cluster_rt(admin: AdminClient, given: Given) -> None:
-    """Again and again, until interrupted."""
+    """Repeats until interrupted."""
     amount, size = given.number("amount", AMOUNT), _size(given, "size")
     as_log, room = given.truth("print log"), given.text("machine room") or "noname"
-    async with _producer(admin, str(wall_ms())) as producer:
+    async with _producer(given, str(wall_ms())) as producer:
         while True:
             info = await admin.cluster_info()
             table = info.cluster_addr_table or {}
@@ -85,12 +85,12 @@ async def cluster_rt(admin: AdminClient, given: Given) -> None:
 # -- parts
 
 
-def _producer(admin: AdminClient, group: str) -> Producer:
-    return Producer(group, namesrv_addr=admin.settings.namesrv_addr, hooks=admin.hooks)
+def _producer(given: Given, group: str) -> Producer:
+    return Producer(group, **given.client)
 
 
 async def _round_trips(producer: Producer, topic: str, amount: int, size: int) -> tuple[float, int, int]:
-    """Average in ms without the first, how many were stored, how many failed."""
+    """The average in ms without the first, how many were stored, how many failed."""
     elapsed, sent = 0, 0
     for number in range(amount):
         began = time.perf_counter()
@@ -104,7 +104,7 @@ async def _round_trips(producer: Producer, topic: str, amount: int, size: int) -
 
 
 def _body(size: int) -> bytes:
-    """The words official programs send, at least so many bytes."""
+    """The text that official programs send, repeated to at least this many bytes."""
     return BODY_PART * -(-size // len(BODY_PART))
 
 

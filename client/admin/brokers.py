@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from pocketmq.protocol.bodies.broker import BrokerStatsData, EpochEntryCache, HARuntimeInfo
+from pocketmq.protocol.bodies.broker import BrokerStatsData
+from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import (
@@ -21,7 +22,6 @@ from pocketmq.protocol.requests.admin import (
     UpdateColdDataFlowCtrConfig,
     ViewBrokerStatsData,
 )
-from pocketmq.protocol.requests.controller import GetBrokerEpochCache
 from pocketmq.protocol.requests.name_server import (
     AddWritePermOfBroker,
     DeleteKvConfig,
@@ -32,7 +32,11 @@ from pocketmq.protocol.requests.name_server import (
     UpdateNamesrvConfig,
     WipeWritePermOfBroker,
 )
-from pocketmq.protocol.requests.replication import GetBrokerHaStatus, ResetMasterFlushOffset
+from pocketmq.protocol.requests.replication import (
+    GetBrokerEpochCache,
+    GetBrokerHaStatus,
+    ResetMasterFlushOffset,
+)
 from pocketmq.protocol.requests.topic import (
     CleanExpiredConsumeQueue,
     CleanUnusedTopic,
@@ -227,7 +231,7 @@ class AdminBrokers(AdminOffsets):
 
     async def kv_configs(self, namespace: str) -> dict[str, str]:
         """All keys of a namespace (getKVListByNamespace); `RequestRefused` 22 where there is none."""
-        body = await self._running.name_servers.ask(GetKvListByNamespace(namespace=namespace))
+        body = await self._running.routes.name_servers.ask(GetKvListByNamespace(namespace=namespace))
         return dict(sorted(KVTable.decode(body).table.items()))
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:

@@ -122,7 +122,7 @@ class AdminCalls:
     async def _ask(self, request: Request[ReplyT]) -> ReplyT:
         """The header of a name server's reply; the next one is asked where one does not answer."""
         failure: NotReachable | None = None
-        for server in list(self._running.name_servers.servers):
+        for server in list(self._running.routes.name_servers.servers):
             try:
                 return await self._call(server, request)
             except NotReachable as error:
@@ -145,11 +145,11 @@ class AdminCalls:
     @property
     def name_servers(self) -> list[str]:
         """Addresses of the name servers in use, sorted (official getNameServerAddressList)."""
-        return sorted(self._running.name_servers.servers)
+        return sorted(self._running.routes.name_servers.servers)
 
     async def cluster_info(self) -> ClusterInfo:
         """Every broker group with its addresses, and the groups of each cluster (examineBrokerClusterInfo)."""
-        return ClusterInfo.decode(await self._running.name_servers.ask(GetBrokerClusterInfo()))
+        return ClusterInfo.decode(await self._running.routes.name_servers.ask(GetBrokerClusterInfo()))
 
     async def cluster_brokers(self, cluster: str) -> list[BrokerData]:
         """The broker groups of a cluster by name; `ClientError` where no cluster has that name."""
@@ -180,8 +180,8 @@ class AdminCalls:
 
     async def topic_route(self, topic: str) -> TopicRouteData:
         """Brokers and queues of a topic (examineTopicRouteInfo); `RouteNotFound` where it has none."""
-        route = await self._running.name_servers.find(topic)
-        self._running.brokers.keep(route.addresses)
+        route = await self._running.routes.name_servers.find(topic)
+        self._running.routes.keep_addresses(route.addresses)
         return route.data
 
     async def _targets(self, address: str | None, cluster: str | None) -> list[str]:
@@ -208,7 +208,7 @@ class AdminCalls:
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic, sorted (fetchSubscribeMessageQueues)."""
-        return (await self._running.find_route(topic)).read_queues()
+        return (await self._running.routes.find_route(topic)).read_queues()
 
 
 def one_address(broker: BrokerData) -> str | None:

@@ -10,19 +10,18 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import ConsumeType
+from pocketmq.protocol.bodies.client import ConsumeType, tag_subscription
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerConnection
 from pocketmq.protocol.bodies.offsets import QueryConsumeQueueResponseBody
-from pocketmq.protocol.bodies.subscription import tag_subscription
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import decode_message_id, unpack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import decode_unique_id
-from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
-from pocketmq.protocol.requests.transaction import ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import wall_ms
@@ -33,7 +32,7 @@ from ..producing.producer import Producer
 from ..pulling.pull_api import PullApi
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
-from ..values.message import Message, MessageExt, decode_messages
+from ..values.message import MessageExt, decode_messages
 from ..values.results import PullResult, PullStatus, SendResult
 from .brokers import AdminBrokers
 from .calls import TOOLS_GROUP, one_address
@@ -215,10 +214,7 @@ class AdminMessages(AdminBrokers):
         own = {"instance_name": str(wall_ms()), "unit_name": unit_name or self.settings.unit_name}
         settings = ProducerSettings(**shared | own)
         async with Producer(RESEND_GROUP, settings=settings, hooks=self.hooks) as producer:
-            sender = producer._ready
-            again = Message(message.topic, message.body, flag=message.flag)
-            outgoing = sender.prepare(again, dict(message.properties))
-            return await sender.send(outgoing, settings.send_msg_timeout, attempts=1)
+            return await producer.resend(message)
 
     async def trace(
         self,

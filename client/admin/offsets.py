@@ -163,7 +163,9 @@ class AdminOffsets(AdminGroups):
 
     async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's offset in a queue; online members overwrite it (updateConsumeOffset)."""
-        await self._commit(await self._running.master_or_find(queue), group, queue, offset)
+        await self._commit(
+            await self._running.routes.find_master(queue, main_port=True), group, queue, offset
+        )
 
     async def clone_offsets(self, src_group: str, dest_group: str, topic: str) -> dict[MessageQueue, int]:
         """Let one group stand where another stands (official CloneGroupOffsetCommand); the offsets set.

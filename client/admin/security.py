@@ -6,7 +6,7 @@ slaves alike. Each docstring names the official method.
 
 from collections.abc import Sequence
 
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.security import (
     AuthCreateAcl,
     AuthCreateUser,

@@ -122,12 +122,12 @@ class AdminTopics(AdminCalls):
 
     async def topics(self) -> list[str]:
         """Every topic with a route, sorted (fetchAllTopicList)."""
-        body = await self._running.name_servers.ask(GetAllTopicListFromNameServer())
+        body = await self._running.routes.name_servers.ask(GetAllTopicListFromNameServer())
         return sorted(TopicList.decode(body).topic_list)
 
     async def topics_of_cluster(self, cluster: str) -> list[str]:
         """Topics of one cluster, sorted (fetchTopicsByCLuster)."""
-        body = await self._running.name_servers.ask(GetTopicsByCluster(cluster=cluster))
+        body = await self._running.routes.name_servers.ask(GetTopicsByCluster(cluster=cluster))
         return sorted(TopicList.decode(body).topic_list)
 
     async def clusters_of_topic(self, topic: str) -> list[str]:

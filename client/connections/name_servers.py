@@ -1,9 +1,11 @@
-"""Which broker has which queues of a topic, as a name server tells. Mirrors the route part of `MQClientInstance`.
+"""Asks the name servers for the route of a topic, and for anything else they know. Mirrors the route part of
+`MQClientAPIImpl`.
 
 `namesrv_addr` may name several servers (`;` between them): one, chosen at random, is asked until it does not answer,
 then the next. Logical queues of static topics (5.x) are not followed.
 """
 
+import logging
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -23,19 +25,22 @@ from ..errors import (
     UnreadableReply,
 )
 from ..settings.client_settings import name_servers
+from .address_server import fetch_name_servers
 from .pool import ConnectionPool
 from .route import Route
+
+_log = logging.getLogger(__name__)
 
 API_TIMEOUT_SECONDS: Final = 3.0
 NO_NAME_SERVER: Final = "no name server: give namesrv_addr or set NAMESRV_ADDR"
 MAX_QUEUES: Final = 65536
-"""Of one topic at one broker, beyond which a route is taken for garbage."""
+"""Of one topic at one broker; a route with more is refused as damaged."""
 
 ReadT = TypeVar("ReadT")
 
 
 class NameServers:
-    """Asks the name servers. Keeps nothing but which of them answers."""
+    """Asks the name servers. Remembers only which of them answers."""
 
     def __init__(
         self,
@@ -43,16 +48,31 @@ class NameServers:
         namesrv_addr: str | None = None,
         *,
         timeout_seconds: float = API_TIMEOUT_SECONDS,
-        finds_servers: bool = False,
+        address_server: str | None = None,
     ) -> None:
-        """`finds_servers`: `use` will be called before the first question, so that none need be known yet."""
+        """ClientError if neither the setting nor NAMESRV_ADDR names a server and there is no `address_server`, the
+        page that `find_servers` reads them from."""
         self._connections = connections
         self._timeout_seconds = timeout_seconds
         self.servers = name_servers(namesrv_addr, os.environ)
-        if not self.servers and not finds_servers:
+        if not self.servers and address_server is None:
             raise ClientError(NO_NAME_SERVER)
         random.shuffle(self.servers)
         """In the order in which they are asked."""
+        self._address_server = None if self.servers else address_server
+
+    @property
+    def asks_address_server(self) -> bool:
+        return self._address_server is not None
+
+    async def find_servers(self) -> None:
+        """Read the address server's page, if the servers come from one. A failure is logged: it is read again later."""
+        if self._address_server is None:
+            return
+        try:
+            self.use(await fetch_name_servers(self._address_server))
+        except ClientError as error:
+            _log.warning("%s", error)
 
     def use(self, servers: Sequence[str]) -> None:
         """Ask these name servers from now on; the one in use stays first while it is among them."""
@@ -62,7 +82,7 @@ class NameServers:
         self.servers = sorted(fresh, key=lambda server: server != current)
 
     async def find(self, topic: str) -> Route:
-        """The route of a topic. `RouteNotFound` where it has none, `NotReachable` where no name server answers."""
+        """The route of a topic. `RouteNotFound` if it has none, `NotReachable` if no name server answers."""
         try:
             data = await self._ask(GetRouteInfoByTopic(topic=topic), _read_route)
         except RequestRefused as refusal:
@@ -72,11 +92,11 @@ class NameServers:
         return Route(topic, data)
 
     async def ask(self, request: Request[Any]) -> bytes:
-        """The body a name server answers; the next one is asked where one does not answer."""
+        """The body of a name server's reply; the next server is asked if one does not answer."""
         return await self._ask(request, bytes)
 
     async def _ask(self, request: Request[Any], read: Callable[[bytes], ReadT]) -> ReadT:
-        """What `read` makes of the answer; one that cannot be read counts as none."""
+        """What `read` makes of the answer. An answer that cannot be read counts as no answer."""
         failure: NotReachable | None = None
         for server in list(self.servers):
             try:
@@ -97,7 +117,7 @@ class NameServers:
 
 
 def _read_route(body: bytes) -> TopicRouteData:
-    """Raises ProtocolError for what is no route, or one with more queues than can be meant."""
+    """Raises ProtocolError for a body that is not a route, or has more than MAX_QUEUES."""
     data = TopicRouteData.decode(body)
     for queues in data.queue_datas:
         if max(queues.read_queue_nums, queues.write_queue_nums) > MAX_QUEUES:

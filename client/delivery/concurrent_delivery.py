@@ -37,7 +37,7 @@ from .listeners import ListenerCall, RetryLater, failure_of
 if TYPE_CHECKING:
     from .statistics import ConsumerStatistics
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE: Final = 256
 """A worker whose listener never waits lets others run after so many batches."""

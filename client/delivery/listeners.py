@@ -23,7 +23,7 @@ from ..hooks.callbacks import is_coroutine_function
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from ..values.message import MessageExt
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 Listener = Callable[..., Any]
 """Takes a MessageExt (batch_listener: a list of them) and, if it wants, the context as second argument."""

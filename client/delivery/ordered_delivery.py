@@ -44,7 +44,7 @@ from .ordered_results import (
 if TYPE_CHECKING:
     from .statistics import ConsumerStatistics
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class OrderedOwner(Protocol):

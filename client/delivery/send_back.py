@@ -21,7 +21,7 @@ from .retry_message import retry_properties
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 INNER_SEND_ATTEMPTS: Final = 3
 
@@ -47,15 +47,13 @@ class SendBack:
             broker_name=message.broker_name or None,
         )
         try:
-            address = (
-                self._instance.brokers.master(message.broker_name)
-                if message.broker_name
-                else message.store_host
-            )
+            routes = self._instance.routes
+            name = message.broker_name
+            address = routes.master(name) if name else routes.vip(message.store_host)
             if address is None:
-                raise RouteNotFound(f"Broker[{message.broker_name}] master node does not exist")
+                raise RouteNotFound(f"Broker[{name}] master node does not exist")
             await self._instance.connections.call(
-                self._instance.vip(address), request, timeout_seconds=SEND_BACK_TIMEOUT_MS / 1000
+                address, request, timeout_seconds=SEND_BACK_TIMEOUT_MS / 1000
             )
         except ClientError as error:
             _log.warning("%s could not send %r back: %s", self._group, message, error)

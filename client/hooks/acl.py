@@ -40,6 +40,16 @@ class AclClientRPCHook(RPCHook):
         """From a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot be read or names no keys."""
         return cls(*keys_from_yaml(path))
 
+    def __eq__(self, other: object) -> bool:
+        """Hooks with the same keys are equal: their clients may share an instance."""
+        return isinstance(other, AclClientRPCHook) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self.access_key)
+
+    def _identity(self) -> tuple[str, str | None, str]:
+        return self.access_key, self._security_token, self._secret_key
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(access_key={self.access_key!r})"
 

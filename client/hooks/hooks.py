@@ -28,7 +28,7 @@ from .rpc_hooks import RPCHook
 if TYPE_CHECKING:
     from ..values.results import SendResult
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class CommunicationMode(StrEnum):

@@ -2,8 +2,7 @@
 
 `Connection` calls them: `before_request` with the fields of each request before it leaves, `after_response` with each
 answer that came in time. They run in the official order: the namespace, the stream mark, then the user's own, so that a
-signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`. Next:
-`acl.py`.
+signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`.
 """
 
 from typing import Any, Final
@@ -33,6 +32,12 @@ class NamespaceRpcHook(RPCHook):
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamespaceRpcHook) and self._namespace == other._namespace
+
+    def __hash__(self) -> int:
+        return hash(self._namespace)
+
     def before_request(
         self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
     ) -> None:
@@ -42,6 +47,12 @@ class NamespaceRpcHook(RPCHook):
 
 class StreamTypeRPCHook(RPCHook):
     """Marks requests as those of a stream (`enable_stream_request_type`), which lite pull consumers do by default."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamTypeRPCHook)
+
+    def __hash__(self) -> int:
+        return hash(STREAM)
 
     def before_request(
         self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None

@@ -2,9 +2,9 @@
 
     async with Producer("orders", enable_trace=True) as producer: ...        trace_topic="..." for a topic of one's own
 
-Up to `MAX_WAITING` records wait; more are dropped and counted, for a trace must not hold up what it tells of. A batch
-leaves when `trace_msg_batch_num` (at most 20) records wait or 5 s have passed, and at shutdown. Failures are logged.
-Mirrors `AsyncTraceDispatcher`.
+Up to `MAX_WAITING` records wait; more are dropped and counted, because tracing must never slow down the traffic it
+records. A batch is sent when `trace_msg_batch_num` (at most 20) records wait or 5 s have passed, and at shutdown.
+Failures are logged. Mirrors `AsyncTraceDispatcher`.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ import logging
 import os
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 
 from ..clock import wall_ms
-from ..errors import ClientError
+from ..errors import ClientError, InvalidSetting
 from ..settings.client_settings import AccessChannel, ClientSettings
 from ..settings.local_address import local_ip
 from ..settings.producer_settings import ProducerSettings
@@ -30,7 +30,7 @@ from .rpc_hooks import RPCHook
 from .trace_hooks import RecallTraceHook, TraceHook
 from .trace_records import TraceContext, encode_trace, trace_keys
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 2048
 MAX_BATCH: Final = 20
@@ -46,6 +46,22 @@ _numbers = itertools.count(1)
 Batch = list[TraceContext]
 
 
+class TraceSender(Protocol):
+    """The producer that a dispatcher sends with; a producer of its own, so that traces are not traced."""
+
+    async def start(self) -> None: ...
+    async def send(self, message: Message, *, timeout_ms: int) -> object: ...
+    async def shutdown(self) -> None: ...
+
+
+class MakeSender(Protocol):
+    """Makes a producer; its class will do."""
+
+    def __call__(
+        self, group: str, *, settings: ProducerSettings, hooks: Sequence[RPCHook]
+    ) -> TraceSender: ...
+
+
 class AsyncTraceDispatcher:
     """Of one producer or consumer; `attach` its hook, `start` and `shutdown` with it. Owned by the event loop.
 
@@ -53,14 +69,24 @@ class AsyncTraceDispatcher:
     """
 
     def __init__(
-        self, group: str, kind: str, settings: ClientSettings, rpc_hooks: Sequence[RPCHook] = ()
+        self,
+        group: str,
+        kind: str,
+        settings: ClientSettings,
+        rpc_hooks: Sequence[RPCHook] = (),
+        *,
+        make_sender: MakeSender,
     ) -> None:
         self.trace_topic = settings.trace_topic or TRACE_TOPIC
         self.dropped = 0
-        """Records that found no room."""
+        """Records dropped because too many waited."""
         self._settings = settings
-        self._group = f"{GROUP_PREFIX}-{group}-{kind}-{next(_numbers)}"
+        self._number = next(_numbers)
+        self._group = f"{GROUP_PREFIX}-{group}-{kind}-{self._number}"
+        self._make_sender = make_sender
         self._rpc_hooks = tuple(rpc_hooks)
+        self._sender: TraceSender | None = None
+        self._region_topics = settings.access_channel is AccessChannel.CLOUD
         self._batch_num = min(settings.trace_msg_batch_num, MAX_BATCH)
         self._waiting: deque[TraceContext] = deque()
         self._enough: asyncio.Event | None = None
@@ -69,13 +95,13 @@ class AsyncTraceDispatcher:
         self._ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self), wall_ms)
 
     def attach(self, hooks: Hooks) -> None:
-        """Let the hooks of a client tell this trace, behind those of its user."""
+        """Add the hooks that fill this trace, behind those of the user."""
         hooks.add(TraceHook(self.append, self.trace_topic, self._ids.next))
         if self._settings.recall_trace_enable:
             hooks.add(RecallTraceHook(self.append))
 
     def append(self, context: TraceContext) -> bool:
-        """Take a record; False where there is no room."""
+        """Add a record; False if too many wait already."""
         if len(self._waiting) >= MAX_WAITING:
             self.dropped += 1
             _log.info("buffer full %d, dropping the trace %r", self.dropped, context)
@@ -86,19 +112,20 @@ class AsyncTraceDispatcher:
         return True
 
     async def start(self) -> None:
-        """Start the trace's own producer, and send from now on, unless it was shut down meanwhile. ClientError where
-        that cannot start."""
-        from ..producing.producer import Producer
-
-        settings = self._settings
-        self._producer = Producer(self._group, settings=self._producer_settings(), hooks=self._rpc_hooks)
-        await self._producer.start()
+        """Start the trace's own producer and send from now on, unless it was shut down meanwhile. ClientError if the
+        producer cannot start."""
+        try:
+            sender = await self._start_sender(self._sender_settings())
+        except InvalidSetting:  # the traces of clients with other settings use the shared instance
+            sender = await self._start_sender(self._sender_settings(f"_{self._number}"))
         if self._stopping:
-            await self._producer.shutdown()
+            await sender.shutdown()
             return
-        self._region_topics = settings.access_channel is AccessChannel.CLOUD
+        self._sender = sender
         self._enough = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._send_forever(), name=f"{self._group} trace")
+        self._task = asyncio.get_running_loop().create_task(
+            self._send_forever(sender), name=f"{self._group} trace"
+        )
 
     async def shutdown(self) -> None:
         """Send what waits and what is under way, at most for 5 s, and stop."""
@@ -107,6 +134,7 @@ class AsyncTraceDispatcher:
         if task is None:
             return
         assert self._enough is not None
+        assert self._sender is not None
         self._enough.set()
         try:
             await asyncio.wait({task}, timeout=FLUSH_SECONDS)
@@ -117,15 +145,20 @@ class AsyncTraceDispatcher:
             try:
                 await asyncio.gather(task, return_exceptions=True)
             finally:
-                await self._producer.shutdown()
+                await self._sender.shutdown()
 
-    def _producer_settings(self) -> ProducerSettings:
-        """The client's own connection settings, and the trace's name, limits and timeout."""
-        given = self._settings
-        shared = {name: getattr(given, name) for name in ClientSettings.__struct_fields__}
-        addresses = given.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
+    async def _start_sender(self, settings: ProducerSettings) -> TraceSender:
+        sender = self._make_sender(self._group, settings=settings, hooks=self._rpc_hooks)
+        await sender.start()
+        return sender
+
+    def _sender_settings(self, suffix: str = "") -> ProducerSettings:
+        """The client's connection settings, with the name, limits and timeout of the trace."""
+        settings = self._settings
+        shared = {name: getattr(settings, name) for name in ClientSettings.__struct_fields__}
+        addresses = settings.namesrv_addr or os.environ.get("NAMESRV_ADDR", "")
         shared |= {
-            "instance_name": f"{INSTANCE_NAME}_{addresses}",
+            "instance_name": f"{INSTANCE_NAME}_{addresses}{suffix}",
             "namespace": "",
             "enable_trace": False,
             "vip_channel_enabled": False,
@@ -133,7 +166,7 @@ class AsyncTraceDispatcher:
         }
         return ProducerSettings(**shared, send_msg_timeout=SEND_TIMEOUT_MS, max_message_size=MAX_MESSAGE_SIZE)
 
-    async def _send_forever(self) -> None:
+    async def _send_forever(self, sender: TraceSender) -> None:
         """Until the shutdown, and then until nothing waits."""
         assert self._enough is not None
         while not self._stopping or self._waiting:
@@ -144,15 +177,15 @@ class AsyncTraceDispatcher:
                 except TimeoutError:
                     pass
             if self._waiting:
-                await self._send(self._next_batch())
+                await self._send(sender, self._next_batch())
             if len(self._waiting) < self._batch_num and not self._stopping:
                 self._enough.clear()
 
     def _next_batch(self) -> Batch:
         return [self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch_num))]
 
-    async def _send(self, batch: Batch) -> None:
-        """One message for each topic traced, more where one would be too long."""
+    async def _send(self, sender: TraceSender, batch: Batch) -> None:
+        """One message for each topic traced, several if one would be too long."""
         by_topic: dict[tuple[str, str], Batch] = {}
         for context in batch:
             if context.region_id is not None and context.beans:
@@ -167,7 +200,7 @@ class AsyncTraceDispatcher:
         ]
         for message in messages:
             try:
-                await self._producer.send(message, timeout_ms=SEND_TIMEOUT_MS)
+                await sender.send(message, timeout_ms=SEND_TIMEOUT_MS)
             except ClientError as error:
                 _log.error("send trace data failed, keys %s: %s", message.keys, error)
 

@@ -1,10 +1,12 @@
-"""pocketmq.client.instance
+"""pocketmq.client.instance: what the producers and consumers of one client id share.
 
-broker_addresses.py  Where the brokers of all known routes are
-broker_pushes.py     What a broker asks of a client, on the connection the client opened
-client.py            What producers and consumers have in common
-groups.py            What a client instance and its groups ask of each other
-heartbeats.py        Heartbeats of one client instance
-instance.py          What the producers and consumers of one client id share
-instance_config.py   From a facade's settings to the instance it belongs to
+client.py             What producers and consumers have in common: settings, hooks, start and shutdown
+instance_config.py    From the settings of a client to the instance it belongs to
+instance.py           The instance: its life and its periodic work
+groups.py             The producers and consumers of the instance
+route_book.py         Routes of topics, and the address that a request goes to
+broker_addresses.py   Addresses of the brokers of all known routes
+heartbeats.py         Heartbeats to every broker
+rebalance_service.py  When consumers rebalance
+broker_pushes.py      Requests that a broker sends to the client
 """

@@ -1,4 +1,4 @@
-"""Where the brokers of all known routes are: broker name to addresses by id, 0 the master.
+"""The addresses of the brokers of all known routes: broker name to addresses by broker id, 0 is the master.
 
 Mirrors `brokerAddrTable` of `MQClientInstance`.
 """
@@ -8,22 +8,22 @@ from collections.abc import Iterable, Mapping
 
 from ..connections.route import MASTER_ID, Route
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class BrokerAddresses:
-    """Filled from routes by the client instance."""
+    """Filled from routes by `RouteBook`."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, dict[int, str]] = {}
 
     def keep(self, addresses: Mapping[str, Mapping[int, str]]) -> None:
-        """Take over the addresses of a route."""
+        """Remember the addresses of a route."""
         for broker_name, by_id in addresses.items():
             self._by_name[broker_name] = dict(by_id)
 
     def keep_only(self, routes: Iterable[Route]) -> None:
-        """Forget addresses that stand in no route any more (official cleanOfflineBroker)."""
+        """Forget addresses that no route names any more (official cleanOfflineBroker)."""
         alive = {
             address for route in routes for by_id in route.addresses.values() for address in by_id.values()
         }
@@ -41,8 +41,8 @@ class BrokerAddresses:
         """Masters and slaves."""
         return {address for by_id in self._by_name.values() for address in by_id.values()}
 
-    def to_greet(self, *, with_slaves: bool) -> list[str]:
-        """Who gets heartbeats: masters, and slaves where somebody may read from them."""
+    def heartbeat_targets(self, *, with_slaves: bool) -> list[str]:
+        """The brokers that get heartbeats: masters, and slaves if a consumer may read from them."""
         return list(
             dict.fromkeys(
                 address
@@ -58,7 +58,7 @@ class BrokerAddresses:
         return None if by_id is None else by_id.get(MASTER_ID)
 
     def reader(self, broker_name: str, broker_id: int) -> tuple[str, bool] | None:
-        """Address to read from and whether it is a slave: the id asked for, for a slave the next one, else any
+        """Address to read from and whether it is a slave: the given id, for a slave the next one, else any
         (official findBrokerAddressInSubscribe)."""
         by_id = self._by_name.get(broker_name)
         if not by_id:

@@ -1,11 +1,11 @@
-"""What a broker asks of a client, on the connection the client opened: 39, 40, 220, 221, 307, 309, 326.
+"""Requests that a broker sends to a client, on the connection the client opened: 39, 40, 220, 221, 307, 309, 326.
 
-Each request becomes a call of the group it names. Mirrors `ClientRemotingProcessor`.
+Each becomes a call of the group it names. Mirrors `ClientRemotingProcessor`.
 """
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from pocketmq.protocol.bodies.client_state import GetConsumerStatusBody
 from pocketmq.protocol.bodies.offsets import ResetOffsetBody
@@ -13,6 +13,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.protocol.requests.to_client import (
     ConsumeMessageDirectly,
     GetConsumerRunningInfo,
@@ -21,26 +22,28 @@ from pocketmq.protocol.requests.to_client import (
     PushReplyMessageToClient,
     ResetConsumerClientOffset,
 )
-from pocketmq.protocol.requests.transaction import CheckTransactionState
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import from_fields
 
 from ..connections.connection import Connection
 from ..values.message import MessageExt, as_message
-from .groups import GroupConsumer, TransactionQuestion
+from .groups import GroupConsumer, GroupTable, TransactionQuestion
 
-if TYPE_CHECKING:
-    from .instance import ClientInstance
+_log = logging.getLogger(__name__)
 
-_log = logging.getLogger("pocketmq.client")
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], object]
+"""Runs a coroutine as a task with a name."""
 
 
 class BrokerPushes:
     """Called by a connection with every request that arrives on it; never raises."""
 
-    def __init__(self, instance: "ClientInstance") -> None:
-        self._instance = instance
+    def __init__(self, groups: GroupTable, spawn: Spawn, rebalance_now: Callable[[], None]) -> None:
+        self._groups = groups
+        self._spawn = spawn
+        self._rebalance_now = rebalance_now
         self._handlers: Final[dict[int, Callable[[Connection, Command], None]]] = {
             NotifyConsumerIdsChanged.code: self._consumer_ids_changed,
             CheckTransactionState.code: self._check_transaction,
@@ -51,28 +54,30 @@ class BrokerPushes:
             PushReplyMessageToClient.code: self._reply_arrived,
         }
 
-    def __call__(self, connection: Connection, asked: Command) -> None:
-        handler = self._handlers.get(asked.code)
+    def __call__(self, connection: Connection, command: Command) -> None:
+        handler = self._handlers.get(command.code)
         if handler is None:
-            remark = f" request type {asked.code} not supported"
-            connection.answer(asked, code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+            remark = f" request type {command.code} not supported"
+            connection.answer(command, code=ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
             return
         try:
-            handler(connection, asked)
+            handler(connection, command)
         except ProtocolError as error:
-            _log.warning("%s sent request %d that cannot be read: %s", connection.address, asked.code, error)
-            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
+            _log.warning(
+                "%s sent request %d that cannot be read: %s", connection.address, command.code, error
+            )
+            connection.answer(command, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
         except Exception as error:  # the connection lives on, whatever one request does
-            _log.exception("request %d of %s failed", asked.code, connection.address)
-            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
+            _log.exception("request %d of %s failed", command.code, connection.address)
+            connection.answer(command, code=ResponseCode.SYSTEM_ERROR, remark=str(error))
 
-    def _consumer_ids_changed(self, connection: Connection, asked: Command) -> None:
-        self._instance.rebalance_now()
+    def _consumer_ids_changed(self, connection: Connection, command: Command) -> None:
+        self._rebalance_now()
 
-    def _check_transaction(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(CheckTransactionState, asked.fields)
-        message = as_message(decode_record(bytes(asked.body or b"")), request.broker_name or "")
-        producer = self._instance.producers.get(message.properties.get(names.PGROUP, ""))
+    def _check_transaction(self, connection: Connection, command: Command) -> None:
+        request = from_fields(CheckTransactionState, command.fields)
+        message = as_message(decode_record(bytes(command.body or b"")), request.broker_name or "")
+        producer = self._groups.producer(message.properties.get(names.PGROUP, ""))
         if producer is None:
             _log.debug("transaction check for a group that is not here: %r", message)
             return
@@ -86,49 +91,51 @@ class BrokerPushes:
         )
         producer.check_transaction(connection, question)
 
-    def _reset_offsets(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(ResetConsumerClientOffset, asked.fields)
-        offsets = ResetOffsetBody.decode(asked.body).offset_table if asked.body else {}
+    def _reset_offsets(self, connection: Connection, command: Command) -> None:
+        request = from_fields(ResetConsumerClientOffset, command.fields)
+        offsets = ResetOffsetBody.decode(command.body).offset_table if command.body else {}
         _log.info("%s resets the offsets of %s in %s", connection.address, request.group, request.topic)
-        consumer = self._instance.consumers.get(request.group)
+        consumer = self._groups.consumer(request.group)
         if consumer is not None:
-            self._instance.spawn(consumer.reset_offsets(request.topic, offsets), "offset reset")
+            self._spawn(consumer.reset_offsets(request.topic, offsets), "offset reset")
 
-    def _consumer_status(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(GetConsumerStatusFromClient, asked.fields)
-        consumer = self._instance.consumers.get(request.group)
+    def _consumer_status(self, connection: Connection, command: Command) -> None:
+        request = from_fields(GetConsumerStatusFromClient, command.fields)
+        consumer = self._groups.consumer(request.group)
         table = {} if consumer is None else consumer.consumer_status(request.topic)
-        connection.answer(asked, body=GetConsumerStatusBody(message_queue_table=table).encode())
+        connection.answer(command, body=GetConsumerStatusBody(message_queue_table=table).encode())
 
-    def _running_info(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(GetConsumerRunningInfo, asked.fields)
-        consumer = self._find(connection, asked, request.consumer_group)
+    def _running_info(self, connection: Connection, command: Command) -> None:
+        request = from_fields(GetConsumerRunningInfo, command.fields)
+        consumer = self._find(connection, command, request.consumer_group)
         if consumer is not None:
-            self._instance.spawn(_tell_running_info(connection, asked, consumer), "running info")
+            self._spawn(_answer_running_info(connection, command, consumer), "running info")
 
-    def _consume_directly(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(ConsumeMessageDirectly, asked.fields)
-        consumer = self._find(connection, asked, request.consumer_group)
+    def _consume_directly(self, connection: Connection, command: Command) -> None:
+        request = from_fields(ConsumeMessageDirectly, command.fields)
+        consumer = self._find(connection, command, request.consumer_group)
         if consumer is not None:
-            message = as_message(decode_record(bytes(asked.body or b"")), request.broker_name or "")
-            self._instance.spawn(_let_consume(connection, asked, consumer, message), "direct consumption")
+            message = as_message(decode_record(bytes(command.body or b"")), request.broker_name or "")
+            self._spawn(
+                _answer_direct_consumption(connection, command, consumer, message), "direct consumption"
+            )
 
-    def _find(self, connection: Connection, asked: Command, group: str) -> GroupConsumer | None:
-        consumer = self._instance.consumers.get(group)
+    def _find(self, connection: Connection, command: Command, group: str) -> GroupConsumer | None:
+        consumer = self._groups.consumer(group)
         if consumer is None:
             remark = f"The Consumer Group <{group}> not exist in this consumer"
-            connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=remark)
+            connection.answer(command, code=ResponseCode.SYSTEM_ERROR, remark=remark)
         return consumer
 
-    def _reply_arrived(self, connection: Connection, asked: Command) -> None:
-        request = from_fields(PushReplyMessageToClient, asked.fields)
+    def _reply_arrived(self, connection: Connection, command: Command) -> None:
+        request = from_fields(PushReplyMessageToClient, command.fields)
         text = request.properties or ""
         record = Record(
             request.topic,
             request.queue_id,
             0,
             0,
-            bytes(asked.body or b""),
+            bytes(command.body or b""),
             text.encode(),
             request.flag,
             request.sys_flag,
@@ -140,25 +147,25 @@ class BrokerPushes:
         reply = as_message(record, "")
         correlation_id = reply.properties.get(names.CORRELATION_ID, "")
         if not any(
-            producer.reply_arrived(correlation_id, reply) for producer in self._instance.producers.values()
+            producer.reply_arrived(correlation_id, reply) for producer in self._groups.list_producers()
         ):
-            _log.warning("a reply nobody waits for: correlation id %s", correlation_id)
-        connection.answer(asked)
+            _log.warning("unexpected reply: no request has the correlation id %s", correlation_id)
+        connection.answer(command)
 
 
-async def _tell_running_info(connection: Connection, asked: Command, consumer: GroupConsumer) -> None:
-    connection.answer(asked, body=(await consumer.running_info()).encode())
+async def _answer_running_info(connection: Connection, command: Command, consumer: GroupConsumer) -> None:
+    connection.answer(command, body=(await consumer.running_info()).encode())
 
 
-async def _let_consume(
-    connection: Connection, asked: Command, consumer: GroupConsumer, message: MessageExt
+async def _answer_direct_consumption(
+    connection: Connection, command: Command, consumer: GroupConsumer, message: MessageExt
 ) -> None:
     result = await consumer.consume_directly(message)
     if result is None:
         remark = f"The Consumer Group <{consumer.group}> not exist in this consumer"
-        connection.answer(asked, code=ResponseCode.SYSTEM_ERROR, remark=remark)
+        connection.answer(command, code=ResponseCode.SYSTEM_ERROR, remark=remark)
         return
-    connection.answer(asked, body=result.encode())
+    connection.answer(command, body=result.encode())
 
 
 def _packed(host: str) -> bytes:

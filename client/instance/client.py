@@ -1,29 +1,42 @@
 """What producers and consumers have in common: group, settings, hooks, namespace, and how they start and end.
 
-    start       make its parts, register with the instance, start that, then the trace, then join the group
-    shutdown    leave the group, then the trace, then the instance, which ends with its last facade
+    start       make its parts, register with the instance, start that, then the companion, then join the group
+    shutdown    leave the group, then stop the companion, then the instance, which ends with its last client
 
-A subclass says what its parts are, how it joins and how it leaves. Not the instance itself, which several facades may
-share: `instance.py`.
+A subclass says what its parts are, how it joins and how it leaves. The instance itself, which several clients may
+share, is `instance.py`.
 """
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 from ..errors import ClientClosed, ClientError
 from ..hooks.hooks import Hook, Hooks
+from ..hooks.rpc_hooks import RPCHook
 from ..settings.client_settings import ClientSettings
 from ..values.namespaces import Namespace
 from .instance import ClientInstance
 from .instance_config import instance_config
 
-if TYPE_CHECKING:
-    from ..hooks.trace_dispatcher import AsyncTraceDispatcher
+_log = logging.getLogger(__name__)
 
-_log = logging.getLogger("pocketmq.client")
+
+class Companion(Protocol):
+    """Runs beside a client and looks at it through its hooks: the message trace."""
+
+    def attach(self, hooks: Hooks) -> None:
+        """Add the companion's own hooks behind those of the user."""
+        ...
+
+    async def start(self) -> None: ...
+    async def shutdown(self) -> None: ...
+
+
+MakeCompanion = Callable[[str, str, ClientSettings, Sequence[RPCHook]], Companion]
+"""Makes the companion from the group, PRODUCE or CONSUME, the settings and the hooks on requests."""
 
 
 class Client(ABC):
@@ -31,23 +44,28 @@ class Client(ABC):
 
     settings: ClientSettings
     _called: ClassVar[str]
-    """Its name in errors, as the official client says it."""
+    """Class name used in error messages."""
     _traced_as: ClassVar[str]
     """PRODUCE or CONSUME: part of the trace producer's group."""
 
-    def __init__(self, group: str, settings: ClientSettings, hooks: Iterable[Hook]) -> None:
+    def __init__(
+        self, group: str, settings: ClientSettings, hooks: Iterable[Hook], make_trace: MakeCompanion
+    ) -> None:
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
         self._group = self.namespace.wrap(group)
         self._hooks = Hooks(hooks)
-        self._trace = self._make_trace() if settings.enable_trace else None
+        self._trace: Companion | None = None
+        if settings.enable_trace:
+            self._trace = make_trace(self._group, self._traced_as, settings, self._hooks.rpc)
+            self._trace.attach(self._hooks)
         self._instance: ClientInstance | None = None
         self._starting = False
         self._closed = False
 
     @property
     def group(self) -> str:
-        """As brokers know it: with the namespace, if there is one."""
+        """As brokers know it: with the namespace, if one is set."""
         return self._group
 
     @property
@@ -65,8 +83,8 @@ class Client(ABC):
         await self.shutdown()
 
     async def start(self) -> None:
-        """Join the group. Brokers need not be there yet. What fails leaves nothing behind. ClientClosed where the
-        client was shut down meanwhile."""
+        """Join the group. The brokers need not be up yet. A start that fails leaves nothing behind. ClientClosed if the
+        client was started before, or is shut down meanwhile."""
         if self._instance is not None or self._closed or self._starting:
             raise ClientClosed(f"The {self._called} service state not OK, maybe started once: {self._group}")
         self._starting = True
@@ -77,14 +95,16 @@ class Client(ABC):
 
     async def _start(self) -> None:
         instance = ClientInstance.get(instance_config(self.settings, self._hooks.rpc))
+        instance.hold()
         try:
-            with instance.expecting():
-                await self._build(instance)
-                self._check_wanted()
-                self._register(instance)
+            await self._build(instance)
+            self._check_wanted()
+            self._register(instance)
         except BaseException:
+            instance.release()
             await instance.shutdown()
             raise
+        instance.release()
         self._instance = instance
         try:
             await instance.find_name_servers()
@@ -103,7 +123,7 @@ class Client(ABC):
             raise ClientClosed(f"the {self._called} of {self._group} was shut down while it started")
 
     async def shutdown(self) -> None:
-        """Leave the group; nothing where it is left already. Cancelled, it still lets go of everything."""
+        """Leave the group; nothing if it was left before. If it is cancelled, everything is released all the same."""
         instance = self._instance
         if instance is None or self._closed:
             self._closed = self._closed or self._starting
@@ -120,15 +140,8 @@ class Client(ABC):
             finally:
                 await instance.shutdown()
 
-    def _make_trace(self) -> "AsyncTraceDispatcher":
-        from ..hooks.trace_dispatcher import AsyncTraceDispatcher
-
-        trace = AsyncTraceDispatcher(self._group, self._traced_as, self.settings, self._hooks.rpc)
-        trace.attach(self._hooks)
-        return trace
-
     async def _start_trace(self) -> None:
-        """As in Java, a trace that cannot start is worth a warning and no more."""
+        """As in Java, a trace that cannot start is logged, and the client works without it."""
         if self._trace is None:
             return
         try:
@@ -152,7 +165,7 @@ class Client(ABC):
         return self._instance
 
     def _check_usable(self) -> None:
-        """For what may be done before the start too: `_usable` from then on."""
+        """For calls that are allowed before the start: `_usable` from then on."""
         if self._instance is not None:
             self._usable  # noqa: B018
 
@@ -160,15 +173,15 @@ class Client(ABC):
 
     @abstractmethod
     async def _build(self, instance: ClientInstance) -> None:
-        """Make the parts; nobody sees them yet."""
+        """Make the parts; nothing uses them yet."""
 
     @abstractmethod
     def _register(self, instance: ClientInstance) -> None:
-        """Enter the instance's tables. ClientError where the group stands there already."""
+        """Enter the tables of the instance. ClientError if they have the group already."""
 
     @abstractmethod
     async def _join(self, instance: ClientInstance) -> None:
-        """Begin to work: the instance runs."""
+        """Begin to work; the instance runs."""
 
     @abstractmethod
     async def _leave(self, instance: ClientInstance) -> None:
@@ -176,4 +189,4 @@ class Client(ABC):
 
     @abstractmethod
     def _withdraw(self, instance: ClientInstance) -> None:
-        """Whatever became of leaving: be in no table of the instance, and hold nothing."""
+        """Leave the tables of the instance and release everything, also after a `_leave` that failed."""

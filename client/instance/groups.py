@@ -1,6 +1,7 @@
-"""What a client instance and its groups ask of each other: a consumer, a producer, and the question of a transaction.
+"""The producers and consumers of one client instance: what it needs of each, and the table that holds them.
 
-Not the groups themselves: `producing/producer.py`, `push/push_consumer.py`, `pulling/lite_pull_consumer.py`.
+The clients themselves are `producing/producer.py`, `push/push_consumer.py` and `pulling/lite_pull_consumer.py`.
+Mirrors `MQConsumerInner`, `MQProducerInner` and the two tables of `MQClientInstance`.
 """
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..connections.connection import Connection
+from ..errors import ClientError
 from ..values.message import MessageExt
 
 INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
@@ -19,7 +21,7 @@ INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 
 
 class GroupConsumer(Protocol):
-    """What the instance asks of a consumer (official MQConsumerInner)."""
+    """A consumer, as the instance sees it (official MQConsumerInner)."""
 
     @property
     def group(self) -> str: ...
@@ -28,11 +30,11 @@ class GroupConsumer(Protocol):
         ...
 
     def subscribed_topics(self) -> Iterable[str]:
-        """Topics whose routes it needs."""
+        """Topics whose routes are kept up to date for it."""
         ...
 
     async def rebalance(self) -> bool:
-        """Share out the queues; True where the result is what it should be."""
+        """Rebalance; True if the consumer now has what it should have."""
         ...
 
     async def persist_offsets(self) -> None: ...
@@ -44,17 +46,17 @@ class GroupConsumer(Protocol):
 
 
 class GroupProducer(Protocol):
-    """What the instance asks of a producer (official MQProducerInner)."""
+    """A producer, as the instance sees it (official MQProducerInner)."""
 
     @property
     def group(self) -> str: ...
     def published_topics(self) -> Iterable[str]: ...
     def check_transaction(self, connection: Connection, question: "TransactionQuestion") -> None:
-        """A broker asks what became of a half message."""
+        """A broker asks for the state of a half message's transaction."""
         ...
 
     def reply_arrived(self, correlation_id: str, reply: MessageExt) -> bool:
-        """A reply to a request of this client; False where nobody waits for it."""
+        """A reply to a request of this client; False if no request waits for it."""
         ...
 
 
@@ -67,3 +69,60 @@ class TransactionQuestion(msgspec.Struct, frozen=True):
     msg_id: str
     transaction_id: str | None
     broker_name: str | None
+
+
+class GroupTable:
+    """The groups of one client instance by name: at most one consumer and one producer of each."""
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, GroupConsumer] = {}
+        self._producers: dict[str, GroupProducer] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._consumers or self._producers)
+
+    @property
+    def has_consumers(self) -> bool:
+        return bool(self._consumers)
+
+    def consumer(self, group: str) -> GroupConsumer | None:
+        return self._consumers.get(group)
+
+    def producer(self, group: str) -> GroupProducer | None:
+        return self._producers.get(group)
+
+    def list_consumers(self) -> list[GroupConsumer]:
+        """A copy: consumers may come and go while it is walked through."""
+        return list(self._consumers.values())
+
+    def list_producers(self) -> list[GroupProducer]:
+        return list(self._producers.values())
+
+    def topics(self) -> set[str]:
+        """Every topic that is read or written."""
+        topics = {topic for consumer in self._consumers.values() for topic in consumer.subscribed_topics()}
+        return topics | {
+            topic for producer in self._producers.values() for topic in producer.published_topics()
+        }
+
+    def add_consumer(self, consumer: GroupConsumer) -> None:
+        """ClientError if the group has a consumer already."""
+        if consumer.group in self._consumers:
+            raise _created_before("consumer", consumer.group)
+        self._consumers[consumer.group] = consumer
+
+    def add_producer(self, producer: GroupProducer) -> None:
+        """ClientError if the group has a producer already."""
+        if producer.group in self._producers:
+            raise _created_before("producer", producer.group)
+        self._producers[producer.group] = producer
+
+    def remove_consumer(self, group: str) -> None:
+        self._consumers.pop(group, None)
+
+    def remove_producer(self, group: str) -> None:
+        self._producers.pop(group, None)
+
+
+def _created_before(kind: str, group: str) -> ClientError:
+    return ClientError(f"The {kind} group[{group}] has been created before, specify another name please.")

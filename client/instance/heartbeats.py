@@ -1,68 +1,81 @@
-"""Heartbeats of one client instance: who we are and what we subscribe to, told to every broker.
+"""Heartbeats of one client instance: its groups and their subscriptions, sent to every broker.
 
-With `use_heartbeat_v2` (5.x, off by default as in Java) a broker that remembers our fingerprint gets the heartbeat
-without subscriptions. Mirrors the heartbeat part of `MQClientInstance`.
+With `use_heartbeat_v2` (5.x, off by default as in Java) a broker that remembers the fingerprint of our subscriptions
+gets the heartbeat without them. Mirrors the heartbeat part of `MQClientInstance`.
 """
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, ProducerData
 from pocketmq.protocol.requests.membership import HeartBeat, HeartBeatReply
 
+from ..connections.pool import ConnectionPool
 from ..errors import ClientError
-from .groups import INNER_PRODUCER_GROUP
+from .broker_addresses import BrokerAddresses
+from .groups import INNER_PRODUCER_GROUP, GroupTable
 
-if TYPE_CHECKING:
-    from .instance import ClientInstance
-
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """`send` to all brokers, `send_to` one. Failures are logged: the next heartbeat is never far."""
+    """`send` to all brokers, `send_to` one. Failures are logged; the next heartbeat follows soon."""
 
-    def __init__(self, instance: "ClientInstance", *, use_v2: bool, at_once: int = 1) -> None:
-        self._instance = instance
+    def __init__(
+        self,
+        client_id: str,
+        groups: GroupTable,
+        brokers: BrokerAddresses,
+        connections: ConnectionPool,
+        *,
+        timeout_seconds: float,
+        use_v2: bool = False,
+        at_once: int = 1,
+    ) -> None:
+        """`at_once`: how many brokers get a heartbeat at the same time."""
+        self._client_id = client_id
+        self._groups = groups
+        self._brokers = brokers
+        self._connections = connections
+        self._timeout_seconds = timeout_seconds
         self._slots = asyncio.Semaphore(at_once)
         self._use_v2 = use_v2
         self._lock = asyncio.Lock()
-        self._beating: dict[asyncio.Future[None], str] = {}
-        """Heartbeats under way, with their addresses."""
+        self._under_way: dict[asyncio.Future[None], str] = {}
+        """The addresses that heartbeats are under way to."""
         self._v2_brokers: set[str] = set()
         self._fingerprints: dict[str, int] = {}
 
-    def is_beating(self, address: str) -> bool:
+    def is_under_way(self, address: str) -> bool:
         """A heartbeat to that address is under way."""
-        return address in self._beating.values()
+        return address in self._under_way.values()
 
     async def settled(self) -> None:
-        """Return once every heartbeat that is under way now has ended; each does within its timeout."""
-        if self._beating:
-            await asyncio.wait(list(self._beating))
+        """Return once every heartbeat that is under way now has ended; each ends within its timeout."""
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
 
     def forget_fingerprints(self) -> None:
-        """The next heartbeats carry everything."""
+        """The next heartbeats carry the subscriptions again."""
         self._fingerprints.clear()
 
     def data(self) -> HeartbeatData:
         """The heartbeat as of now, in its full form."""
-        instance = self._instance
-        groups = dict.fromkeys((INNER_PRODUCER_GROUP, *instance.producers))
+        producers = [producer.group for producer in self._groups.list_producers()]
         return HeartbeatData(
-            client_id=instance.client_id,
-            producer_data_set=[ProducerData(group_name=group) for group in groups],
-            consumer_data_set=[consumer.consumer_data() for consumer in instance.consumers.values()],
+            client_id=self._client_id,
+            producer_data_set=[
+                ProducerData(group_name=group) for group in dict.fromkeys((INNER_PRODUCER_GROUP, *producers))
+            ],
+            consumer_data_set=[consumer.consumer_data() for consumer in self._groups.list_consumers()],
         )
 
     async def send(self) -> bool:
-        """One heartbeat to every broker; True where each took it, and there was one."""
+        """One heartbeat to every broker; True if there is a broker and each accepted it."""
         async with self._lock:
-            instance = self._instance
-            targets = instance.brokers.to_greet(with_slaves=bool(instance.consumers))
-            if not targets or not (instance.consumers or instance.producers):
+            targets = self._brokers.heartbeat_targets(with_slaves=self._groups.has_consumers)
+            if not targets or not self._groups:
                 return False
             return all(await asyncio.gather(*(self._send_in_turn(address) for address in targets)))
 
@@ -72,24 +85,24 @@ class Heartbeats:
             return await self.send_to(address)
 
     async def send_to(self, address: str) -> bool:
-        """One heartbeat to one broker; False where it did not take it."""
+        """One heartbeat to one broker; False if it was not accepted."""
         data = self.data()
         fingerprint = 0
         if self._use_v2:
             fingerprint = data.fingerprint()
             is_known = address in self._v2_brokers and self._fingerprints.get(address) == fingerprint
             data = _with_fingerprint(data, fingerprint, without_sub=is_known)
-        ended = self._instance.loop.create_future()
-        self._beating[ended] = address
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._under_way[ended] = address
         try:
-            reply: HeartBeatReply = await self._instance.connections.call(
-                address, HeartBeat(), data.encode(), timeout_seconds=self._instance.api_timeout_seconds
+            reply: HeartBeatReply = await self._connections.call(
+                address, HeartBeat(), data.encode(), timeout_seconds=self._timeout_seconds
             )
         except ClientError as error:
             _log.warning("heartbeat to %s: %s", address, error)
             return False
         finally:
-            del self._beating[ended]
+            del self._under_way[ended]
             ended.set_result(None)
         if self._use_v2 and reply.is_support_heart_beat_v2:
             self._v2_brokers.add(address)

@@ -1,62 +1,77 @@
-"""From a facade's settings to the instance it belongs to.
+"""From the settings of a client to the instance it belongs to.
 
-What is left here is small: settings made of keyword arguments, the namespace an endpoint names, and which part of the
-settings is shared.
+Settings are made of keyword arguments, an endpoint may name the namespace, and clients of one instance must agree in
+what the instance does.
 """
 
 import os
-import ssl
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
-from pocketmq.protocol.wire.command import JSON
 
 from ..connections.address_server import address_server_url
-from ..connections.tls import tls_context
 from ..errors import ClientError
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
-from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings
+from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, name_servers
 from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
 from ..settings.java_setters import no_setting
 from ..settings.local_address import local_ip
 from ..values.namespaces import namespace_of_endpoint
 
+_SHARED: Final = (
+    "poll_name_server_interval",
+    "heartbeat_broker_interval",
+    "persist_consumer_offset_interval",
+    "mq_client_api_timeout",
+    "use_heartbeat_v2",
+    "enable_heartbeat_channel_event_listener",
+    "enable_concurrent_heartbeat",
+    "concurrent_heartbeat_thread_pool_size",
+    "vip_channel_enabled",
+    "decode_read_body",
+    "decode_decompress_body",
+    "language",
+    "use_tls",
+    "tls_test_mode_enable",
+    "tls_client_auth_server",
+    "tls_client_trust_cert_path",
+    "tls_client_cert_path",
+    "tls_client_key_path",
+    "tls_client_key_password",
+)
+"""Settings that act on the instance, besides the addresses of the name servers and the hooks on requests."""
 
-class InstanceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The shared part of the settings (official ClientConfig). Intervals and timeouts in ms."""
+
+class InstanceConfig(msgspec.Struct, frozen=True):
+    """What an instance is made of. `hooks` are those on requests, in the order of their calls."""
 
     client_id: str
-    client_ip: str = ""
-    namesrv_addr: str | None = None
-    address_server: str | None = None
-    """Page that tells the name servers where there is no namesrv_addr."""
-    poll_name_server_interval: int = 30_000
-    heartbeat_broker_interval: int = 30_000
-    persist_consumer_offset_interval: int = 5_000
-    mq_client_api_timeout: int = 3_000
-    rebalance_wait_interval: int = 20_000
-    rebalance_min_interval: int = 1_000
-    use_heartbeat_v2: bool = False
-    heartbeat_on_connect: bool = True
-    heartbeats_at_once: int = 1
-    vip_channel: bool = False
-    decode_read_body: bool = True
-    decode_decompress_body: bool = True
-    language: str = "PYTHON"
+    client_ip: str
+    settings: ClientSettings
     hooks: tuple[RPCHook, ...] = ()
-    tls: ssl.SSLContext | None = None
-    header_type: int = JSON
+
+    def differences(self, other: "InstanceConfig") -> list[str]:
+        """The names of what the instance of another client with this config would do differently."""
+        mine, others = self.settings, other.settings
+        names = [name for name in _SHARED if getattr(mine, name) != getattr(others, name)]
+        if name_servers(mine.namesrv_addr, os.environ) != name_servers(others.namesrv_addr, os.environ):
+            names.append("namesrv_addr")
+        if address_server_url(mine) != address_server_url(others):
+            names.append("namesrv_domain")
+        if self.hooks != other.hooks:
+            names.append("hooks")
+        return names
 
 
 SettingsT = TypeVar("SettingsT", bound=ClientSettings)
 
 
 def settings_of(kind: type[SettingsT], given: SettingsT | None, options: Mapping[str, Any]) -> SettingsT:
-    """The settings object, or one made of keyword arguments. ClientError for a wrong value or an unknown name, then
-    with what to use instead (`settings/java_setters.py`)."""
+    """The settings object, or one made of keyword arguments. ClientError for a wrong value or an unknown name, with
+    what to use instead (`settings/java_setters.py`)."""
     if given is not None:
         if options:
             raise ClientError(f"give settings or keyword arguments, not both: {', '.join(options)}")
@@ -74,48 +89,32 @@ def settings_of(kind: type[SettingsT], given: SettingsT | None, options: Mapping
 
 
 def instance_config(settings: ClientSettings, hooks: Sequence[RPCHook] = ()) -> InstanceConfig:
-    """The shared part; the instance name is made unique but for a broadcasting consumer, as in Java."""
+    """The instance these settings belong to; the instance name is made unique, but not for a broadcasting consumer, as
+    in Java."""
     is_broadcasting = (
         isinstance(settings, PushConsumerSettings | LitePullConsumerSettings)
         and settings.message_model is MessageModel.BROADCASTING
     )
     name = instance_name_of(settings.instance_name, is_unique=not is_broadcasting)
     client_ip = settings.client_ip or local_ip()
-    all_hooks: list[RPCHook] = []
+    own_hooks: list[RPCHook] = []
     if settings.namespace_v2:
-        all_hooks.append(NamespaceRpcHook(settings.namespace_v2))
+        own_hooks.append(NamespaceRpcHook(settings.namespace_v2))
     if settings.enable_stream_request_type:
-        all_hooks.append(StreamTypeRPCHook())
-    return InstanceConfig(
-        client_id=settings.client_id(client_ip, name),
-        client_ip=client_ip,
-        namesrv_addr=settings.namesrv_addr,
-        address_server=address_server_url(settings),
-        poll_name_server_interval=settings.poll_name_server_interval,
-        heartbeat_broker_interval=settings.heartbeat_broker_interval,
-        persist_consumer_offset_interval=settings.persist_consumer_offset_interval,
-        mq_client_api_timeout=settings.mq_client_api_timeout,
-        use_heartbeat_v2=settings.use_heartbeat_v2,
-        heartbeat_on_connect=settings.enable_heartbeat_channel_event_listener,
-        heartbeats_at_once=heartbeats_at_once(settings),
-        vip_channel=settings.vip_channel_enabled,
-        decode_read_body=settings.decode_read_body,
-        decode_decompress_body=settings.decode_decompress_body,
-        language=settings.language,
-        hooks=(*all_hooks, *hooks),
-        tls=tls_context(settings),
-    )
+        own_hooks.append(StreamTypeRPCHook())
+    client_id = settings.client_id(client_ip, name)
+    return InstanceConfig(client_id, client_ip, settings, (*own_hooks, *hooks))
 
 
 def heartbeats_at_once(settings: ClientSettings) -> int:
-    """How many brokers are greeted at the same time."""
+    """How many brokers get a heartbeat at the same time."""
     if not settings.enable_concurrent_heartbeat or settings.use_heartbeat_v2:
         return 1
     return max(1, settings.concurrent_heartbeat_thread_pool_size or os.cpu_count() or 1)
 
 
 def instance_name_of(instance_name: str, *, is_unique: bool = True) -> str:
-    """The default name made unique for this facade (official changeInstanceNameToPID)."""
+    """The default name made unique for this client (official changeInstanceNameToPID)."""
     if instance_name != DEFAULT_INSTANCE_NAME or not is_unique:
         return instance_name
     return f"{os.getpid()}#{time.perf_counter_ns()}"

@@ -21,7 +21,7 @@ from .offset_reports import CALL_TIMEOUT_SECONDS, OffsetReports
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class RemoteBrokerOffsetStore(OffsetMemory):
@@ -46,7 +46,8 @@ class RemoteBrokerOffsetStore(OffsetMemory):
             broker_name=queue.broker_name,
         )
         try:
-            address = self._instance.vip(await self._address_to_ask(queue))
+            routes = self._instance.routes
+            address = routes.master(queue.broker_name) or await routes.find_member(queue)
             reply = await self._instance.connections.call(
                 address, request, timeout_seconds=CALL_TIMEOUT_SECONDS
             )
@@ -115,10 +116,6 @@ class RemoteBrokerOffsetStore(OffsetMemory):
             _log.warning("offset %d of %s in %s is not persisted: %s", offset, self._group, queue, error)
             return isinstance(error, RequestRefused)
         return True
-
-    async def _address_to_ask(self, queue: MessageQueue) -> str:
-        address = self._instance.brokers.master(queue.broker_name)
-        return address or await self._reports.address(queue)
 
 
 def stored_offset_of_refusal(code: int) -> int:

@@ -22,7 +22,7 @@ from pocketmq.protocol.text.fastjson import dumps
 from ..errors import ClientError
 from .offset_memory import NO_OFFSET, OffsetMemory
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 OFFSETS_DIR: Final = ".rocketmq_offsets"
 

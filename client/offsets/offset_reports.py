@@ -18,7 +18,6 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
 from ..connections.connection import Connection
-from ..errors import RouteNotFound
 from .offset_memory import NO_OFFSET
 
 if TYPE_CHECKING:
@@ -42,10 +41,8 @@ class OffsetReports:
 
     def is_told(self, queue: MessageQueue) -> bool:
         """Whether the broker has the topic's table: pulls may carry the offset."""
-        found = self._instance.brokers.reader(queue.broker_name, 0)
-        if found is None:
-            return False
-        connection = self._instance.connections.live(self._instance.vip(found[0]))
+        address = self._instance.routes.member(queue.broker_name)
+        connection = None if address is None else self._instance.connections.live(address)
         return connection is not None and queue.topic in self._told.get(connection, ())
 
     def is_telling(self, queue: MessageQueue) -> bool:
@@ -58,7 +55,7 @@ class OffsetReports:
 
         RequestRefused, NotReachable, RouteNotFound: the broker may know it nevertheless.
         """
-        address = self._instance.vip(await self.address(queue))
+        address = await self._instance.routes.find_member(queue)
         connection = await self._instance.connections.get(address)
         if queue.topic not in self._told.get(connection, ()):
             async with self._first.setdefault((queue.broker_name, queue.topic), asyncio.Lock()):
@@ -71,16 +68,6 @@ class OffsetReports:
             await self._call(address, queue, offset)
         elif (request := self._request(queue, offset)) is not None:
             connection.notify(request)
-
-    async def address(self, queue: MessageQueue) -> str:
-        """The master, else any member of the broker group; a route refresh where none is known."""
-        found = self._instance.brokers.reader(queue.broker_name, 0)
-        if found is None:
-            await self._instance.find_route(queue.topic)
-            found = self._instance.brokers.reader(queue.broker_name, 0)
-        if found is None:
-            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
-        return found[0]
 
     async def _call(self, address: str, queue: MessageQueue, offset: int | None) -> bool:
         """False where there is nothing to tell any more."""

@@ -51,7 +51,7 @@ class SendHooks:
         hooks = self._hooks
         if hooks.check_forbidden:
             asked = CheckForbiddenContext(
-                name_server_address=";".join(self._instance.name_servers.servers),
+                name_server_address=";".join(self._instance.routes.name_servers.servers),
                 group=self._group,
                 message=outgoing.message,
                 queue=queue,

@@ -31,6 +31,7 @@ from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.file_store import LocalFileOffsetStore
 from ..offsets.offset_memory import OFFSET_UNREADABLE
 from ..offsets.offset_store import OffsetStore, read_offset
+from ..producing.producer import trace_of
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..settings.keywords import LitePullConsumerOptions
 from ..values.listener_returns import ConsumeConcurrentlyStatus, ConsumeReturnType
@@ -39,7 +40,7 @@ from ..values.validators import check_consumer_group
 from .lite_pull_queues import LiteQueues, QueuesChanged, subscription_of
 from .pull_api import PullApi
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 TopicListener = Callable[[str, list[MessageQueue]], None]
 
@@ -64,7 +65,7 @@ class LitePullConsumer(Client):
         **options: Unpack[LitePullConsumerOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks)
+        super().__init__(group, settings_of(LitePullConsumerSettings, settings, options), hooks, trace_of)
         check_plain(on_queues_changed=on_queues_changed)
         self._on_queues_changed = on_queues_changed
         self._subscriptions: dict[str, SubscriptionData] = {}
@@ -95,7 +96,7 @@ class LitePullConsumer(Client):
         await self.offsets.load()
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.register_consumer(self)
+        instance.groups.add_consumer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
         self._next_commit_ms = steady_ms() + self.settings.auto_commit_interval_millis
@@ -110,7 +111,7 @@ class LitePullConsumer(Client):
         await instance.unregister_consumer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.consumers.pop(self._group, None)
+        instance.groups.remove_consumer(self._group)
         self._queues.drop_all()
 
     def _queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
@@ -158,7 +159,7 @@ class LitePullConsumer(Client):
 
     async def fetch_message_queues(self, topic: str) -> list[MessageQueue]:
         """Every readable queue of a topic; `RouteNotFound` where there is none."""
-        route = await self._usable.find_route(self.namespace.wrap(topic))
+        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
@@ -335,11 +336,11 @@ class LitePullConsumer(Client):
         is_to_come = False
         for topic in topics:
             try:
-                await instance.find_route(topic)
+                await instance.routes.find_route(topic)
             except ClientError as error:
                 is_to_come = True
                 _log.warning("%s: %s", self._group, error)
-        if await instance.heartbeats.send() or (is_to_come and not instance.brokers.all_addresses()):
+        if await instance.heartbeats.send() or (is_to_come and not instance.routes.brokers.all_addresses()):
             instance.rebalance_now()
 
     async def _watch_topics(self) -> None:

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -35,7 +34,7 @@ from ..values.message import MessageExt
 from ..values.results import PullResult, PullStatus
 from ..values.validators import check_topic
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 FIRST_OFFSET_RETRY_MS: Final = 3_000
 NO_POSITION: Final = -1

@@ -8,8 +8,7 @@ calls of `MQAdminImpl`.
 
 from typing import TYPE_CHECKING, Final
 
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import is_tag_type
+from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_LITE_PULL_MESSAGE
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -24,7 +23,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..connections.connection import Connection
 from ..connections.route import MASTER_ID
-from ..errors import NotReachable, RequestRefused, RouteNotFound, UnreadableReply
+from ..errors import NotReachable, RequestRefused, UnreadableReply
 from ..hooks.hooks import FilterMessageContext, Hooks
 from ..values.message import MessageExt, decode_messages
 from ..values.results import PullResult, PullStatus, pull_status
@@ -64,7 +63,8 @@ class PullApi:
         sub_version: int = 0,
     ) -> PullResult:
         """Pull once. `RequestRefused` for any code that is no PullStatus, `NotReachable`, `RouteNotFound`."""
-        address, is_slave = await self._reader(queue)
+        broker_id = self._suggested.get(queue, MASTER_ID)
+        address, is_slave = await self._instance.routes.find_reader(queue, broker_id)
         if is_slave:
             sys_flag &= ~PULL_COMMIT_OFFSET  # offsets belong to the master
         is_lite = sys_flag & PULL_LITE_PULL_MESSAGE and address not in self._without_lite
@@ -100,15 +100,15 @@ class PullApi:
         if status is PullStatus.FOUND:
             if command.body is None:  # going on at the next offset would pass over what was found
                 raise UnreadableReply(f"{address} found messages of {queue} and sent none")
-            config = self._instance.config
+            settings = self._instance.settings
             try:
                 messages = decode_messages(
                     command.body,
                     queue.broker_name,
                     min_offset=reply.min_offset,
                     max_offset=reply.max_offset,
-                    reads_body=config.decode_read_body,
-                    inflates=config.decode_decompress_body,
+                    reads_body=settings.decode_read_body,
+                    inflates=settings.decode_decompress_body,
                 )
             except ProtocolError as error:
                 raise UnreadableReply(f"the messages of {queue} from {address}: {error}") from error
@@ -125,7 +125,7 @@ class PullApi:
     async def max_offset(self, queue: MessageQueue) -> int:
         """One past the last message, as the master knows it."""
         request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-        address = self._instance.vip(await self._instance.master_or_find(queue))
+        address = await self._instance.routes.find_master(queue)
         return (
             await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
         ).offset
@@ -133,7 +133,7 @@ class PullApi:
     async def min_offset(self, queue: MessageQueue) -> int:
         """The first message still there."""
         request = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-        address = self._instance.vip(await self._instance.master_or_find(queue))
+        address = await self._instance.routes.find_master(queue)
         return (
             await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
         ).offset
@@ -147,7 +147,7 @@ class PullApi:
             boundary_type="LOWER",
             broker_name=queue.broker_name,
         )
-        address = self._instance.vip(await self._instance.master_or_find(queue))
+        address = await self._instance.routes.find_master(queue)
         return (
             await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
         ).offset
@@ -157,20 +157,10 @@ class PullApi:
         request = GetEarliestMsgStoreTime(
             topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name
         )
-        address = self._instance.vip(await self._instance.master_or_find(queue))
+        address = await self._instance.routes.find_master(queue)
         return (
             await self._instance.connections.call(address, request, timeout_seconds=OFFSET_TIMEOUT_SECONDS)
         ).timestamp
-
-    async def _reader(self, queue: MessageQueue) -> tuple[str, bool]:
-        broker_id = self._suggested.get(queue, MASTER_ID)
-        found = self._instance.brokers.reader(queue.broker_name, broker_id)
-        if found is None:
-            await self._instance.find_route(queue.topic)
-            found = self._instance.brokers.reader(queue.broker_name, broker_id)
-        if found is None:
-            raise RouteNotFound(f"The broker[{queue.broker_name}] not exist")
-        return found
 
 
 def only_wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[MessageExt]:

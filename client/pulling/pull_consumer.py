@@ -9,14 +9,13 @@ members, and members get nothing less because of it. Mirrors `DefaultMQPullConsu
 """
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from typing import Final, Unpack
 
 import msgspec
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription
+from pocketmq.protocol.bodies.client import ExpressionError, build_subscription
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.explain import ExplainFirstPosition, Verdict, decode_verdicts
+from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict, decode_verdicts
 
 from ..clock import steady_ms
 from ..errors import ClientError, NotReachable, RouteNotFound, UnreadableReply
@@ -26,6 +25,7 @@ from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.offset_memory import OFFSET_UNREADABLE
+from ..producing.producer import trace_of
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
 from ..values.results import PullResult
@@ -53,7 +53,7 @@ class PullConsumer(Client):
         **options: Unpack[ClientOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(ClientSettings, settings, options), hooks)
+        super().__init__(group, settings_of(ClientSettings, settings, options), hooks, trace_of)
 
     # -- life
 
@@ -62,9 +62,8 @@ class PullConsumer(Client):
         self._offsets = RemoteBrokerOffsetStore(instance, self._group)
 
     def _register(self, instance: ClientInstance) -> None:
-        """No member of the group, but somebody who needs the instance."""
-        self._hold = ExitStack()
-        self._hold.enter_context(instance.expecting())
+        """This consumer is no member of its group, so it holds the instance instead."""
+        instance.hold()
 
     async def _join(self, instance: ClientInstance) -> None:
         """Nothing is asked before the first call."""
@@ -73,18 +72,18 @@ class PullConsumer(Client):
         """Nothing was joined."""
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        self._hold.close()
+        instance.release()
 
     # -- reading
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """Readable queues of a topic (official fetchSubscribeMessageQueues); `RouteNotFound` where it has none."""
-        route = await self._usable.find_route(self.namespace.wrap(topic))
+        route = await self._usable.routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
     async def broker_address(self, queue: MessageQueue) -> str:
         """Where the queue's master listens, `host:port`; `RouteNotFound` where it has none."""
-        return await self._usable.master_or_find(self.namespace.wrap_queue(queue))
+        return await self._usable.routes.find_master(self.namespace.wrap_queue(queue), main_port=True)
 
     async def pull(
         self,
@@ -124,7 +123,7 @@ class PullConsumer(Client):
                 timeout_ms=wait_ms + EXTRA_WAIT_MS if wait_ms > 0 else PULL_TIMEOUT_MS,
             )
         except (NotReachable, RouteNotFound):
-            instance.routes.pop(wrapped.topic, None)
+            instance.routes.forget(wrapped.topic)
             raise
         for message in result.messages:
             message.topic = self.namespace.unwrap(message.topic)
@@ -164,7 +163,7 @@ class PullConsumer(Client):
     async def explain(self, topic: str) -> list[Verdict]:
         """Where the group would start in each queue of the topic, and which rule decides (PocketMQ brokers only)."""
         instance, topic = self._usable, self.namespace.wrap(topic)
-        address = await instance.any_broker(topic)
+        address = await instance.routes.find_any_broker(topic, main_port=True)
         request = ExplainFirstPosition(consumer_group=self._group, topic=topic)
         body = await instance.connections.call_for_body(address, request)
         try:

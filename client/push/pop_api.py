@@ -34,7 +34,7 @@ from .pop_receipts import give_receipts, receipt_of
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 POLL_MS: Final = 15_000
 POP_TIMEOUT_SECONDS: Final = 25.0
@@ -85,7 +85,7 @@ class PopApi:
             exp=subscription.sub_string,
             broker_name=queue.broker_name,
         )
-        connection = await instance.connections.get(await instance.master_or_find(queue))
+        connection = await instance.connections.get(await instance.routes.find_master(queue, main_port=True))
         command = await connection.post(request, timeout_seconds=POP_TIMEOUT_SECONDS)
         if command.code in NOTHING:
             return PopResult([])
@@ -100,8 +100,8 @@ class PopApi:
         messages = decode_messages(
             command.body or b"",
             queue.broker_name,
-            reads_body=instance.config.decode_read_body,
-            inflates=instance.config.decode_decompress_body,
+            reads_body=instance.settings.decode_read_body,
+            inflates=instance.settings.decode_decompress_body,
         )
         give_receipts(messages, reply, topic=queue.topic, broker_name=queue.broker_name)
         return PopResult(messages)
@@ -165,7 +165,7 @@ class PopApi:
         refused: Callable[[int], None] | None = None,
     ) -> None:
         """Write at once where the connection is there; `refused` is told a code that is not success."""
-        address = self._instance.brokers.master(queue.broker_name)
+        address = self._instance.routes.master(queue.broker_name, main_port=True)
         connection = None if address is None else self._instance.connections.live(address)
         if connection is None:
             self._instance.spawn(self._call(queue, request, body, refused), f"{request.name} {queue}")
@@ -197,7 +197,7 @@ class PopApi:
     ) -> None:
         instance = self._instance
         try:
-            address = await instance.master_or_find(queue)
+            address = await instance.routes.find_master(queue, main_port=True)
             await instance.connections.call_for_body(
                 address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS
             )

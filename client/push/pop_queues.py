@@ -38,7 +38,7 @@ from .pop_api import PopApi
 if TYPE_CHECKING:
     from ..delivery.statistics import ConsumerStatistics
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 INVISIBLE_MS: Final = (5_000, 300_000)
 DEFAULT_INVISIBLE_MS: Final = 60_000

@@ -20,7 +20,7 @@ from .pop_api import PopApi
 from .pop_queues import PopQueue
 from .pop_receipts import receipt_of
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 POP_DELAY_SECONDS: Final = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 """Official popDelayLevel: how long a message stays hidden, by delay level or number of tries."""

@@ -33,7 +33,7 @@ from ..values.message import MessageExt
 if TYPE_CHECKING:
     from ..delivery.statistics import ConsumerStatistics
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class PullOwner(Protocol):

@@ -7,11 +7,8 @@
         async for message in consumer:      # a message is done when the next one is asked for
             ...
 
-Its parts stand in files of their own: `push_queues.py` the queues it holds, `delivery/concurrent_delivery.py` and
-`delivery/ordered_delivery.py` the listener, `offsets/` the offsets. This file starts and stops them
-in the official
-order and is what the client instance and the user see. Mirrors `DefaultMQPushConsumer` and
-`DefaultMQPushConsumerImpl`.
+`push_queues.py` holds its queues, `delivery/` calls the listener, `offsets/` keeps the offsets. This file starts and
+stops these parts in the official order. Mirrors `DefaultMQPushConsumer` and `DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
@@ -23,11 +20,13 @@ from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
     ConsumeType,
+    ExpressionError,
     MessageModel,
     SubscriptionData,
+    build_subscription,
+    is_tag_type,
 )
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, is_tag_type
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 from pocketmq.protocol.requests.membership import CheckClientConfig
@@ -52,6 +51,7 @@ from ..instance.instance_config import settings_of
 from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.file_store import LocalFileOffsetStore
 from ..offsets.offset_store import OffsetStore
+from ..producing.producer import trace_of
 from ..producing.sender import Sender
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.consumer_settings import PushConsumerSettings
@@ -66,7 +66,7 @@ from .pop_queues import PopQueue
 from .pop_settlement import PopSettlement
 from .push_queues import PushQueues, QueuesChanged
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 MINUTE_SECONDS: Final = 60.0
 
@@ -102,7 +102,7 @@ class PushConsumer(Client):
         **options: Unpack[PushConsumerOptions],
     ) -> None:
         check_consumer_group(group)
-        super().__init__(group, settings_of(PushConsumerSettings, settings, options), hooks)
+        super().__init__(group, settings_of(PushConsumerSettings, settings, options), hooks, trace_of)
         if listener is not None and batch_listener is not None:
             raise ClientError("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
@@ -207,11 +207,10 @@ class PushConsumer(Client):
     # -- life
 
     def _register(self, instance: ClientInstance) -> None:
-        instance.register_consumer(self)
+        instance.groups.add_consumer(self)
 
     async def _join(self, instance: ClientInstance) -> None:
-        """ClientError where a broker refuses the subscription. A topic that does not exist yet is no error: its queues
-        are taken when it does."""
+        """ClientError if a broker refuses the subscription. A missing topic is no error: it is read once it exists."""
         self._start_ms = wall_ms()
         if self._queues.needs_locks:
             instance.spawn(self._queues.locks.keep_locked(), "locks")
@@ -233,7 +232,7 @@ class PushConsumer(Client):
         await instance.unregister_consumer(self._group)
 
     def _withdraw(self, instance: ClientInstance) -> None:
-        instance.consumers.pop(self._group, None)
+        instance.groups.remove_consumer(self._group)
         for delivery in (self._concurrent, self._ordered):
             if delivery is not None:
                 delivery.abandon()
@@ -306,31 +305,33 @@ class PushConsumer(Client):
         self._concurrent.submit(messages, queue, state)
 
     async def _announce(self, instance: ClientInstance, topics: Iterable[str]) -> None:
-        """Find the routes, tell the brokers, and ask for a round."""
-        are_to_come = True
+        """Find the routes, send the subscriptions to the brokers, and ask for a round."""
+        every_topic_is_missing = True
         for topic in topics:
             try:
-                await instance.find_route(topic)
+                await instance.routes.find_route(topic)
             except ClientError as error:
-                are_to_come &= isinstance(error, RouteNotFound)
+                every_topic_is_missing &= isinstance(error, RouteNotFound)
                 if not is_retry_topic(topic):
                     _log.warning("%s: %s", self._group, error)
         if await instance.heartbeats.send():
             instance.rebalance_now()
-        elif are_to_come and not instance.brokers.all_addresses():
-            self._queues.nobody_to_tell()
+        elif every_topic_is_missing and not instance.routes.brokers.all_addresses():
+            self._queues.rebalance_without_brokers()
 
     async def _check_expressions(self, instance: ClientInstance) -> None:
-        """Let a broker judge expressions that are no tags (official checkClientInBroker)."""
+        """Ask a broker about expressions that are not tags (official checkClientInBroker)."""
+        routes = instance.routes
         for subscription in list(self._subscriptions.values()):
-            if is_tag_type(subscription.expression_type) or instance.route(subscription.topic or "") is None:
+            topic = subscription.topic or ""
+            if is_tag_type(subscription.expression_type) or routes.publish_route(topic) is None:
                 continue
-            address = await instance.any_broker(subscription.topic or "")
+            address = await routes.find_any_broker(topic, main_port=True)
             body = CheckClientRequestBody(
                 client_id=instance.client_id, group=self._group, subscription_data=subscription
-            )
+            ).encode()
             await instance.connections.call_for_body(
-                address, CheckClientConfig(), body.encode(), timeout_seconds=instance.api_timeout_seconds
+                address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
             )
 
     async def _clean_expired(self) -> None:
@@ -372,9 +373,9 @@ class PushConsumer(Client):
 
     async def running_info(self) -> ConsumerRunningInfo:
         """The consumer's inner state, as tools show it (307)."""
-        name_servers = self._running.name_servers.servers
         return running_info(
             self.settings,
+            name_servers=";".join(self._running.routes.name_servers.servers),
             subscriptions=list(self._subscriptions.values()),
             table=self._queues.table,
             pops={} if self._queues.pops is None else self._queues.pops.table,
@@ -382,7 +383,6 @@ class PushConsumer(Client):
             statistics=self.statistics,
             is_orderly=self._orderly,
             start_ms=self._start_ms,
-            name_servers=";".join(name_servers),
         )
 
     async def consume_directly(self, message: MessageExt) -> ConsumeMessageDirectlyResult | None:

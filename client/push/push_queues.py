@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import build_subscription
+from pocketmq.protocol.bodies.client import SubscriptionData, build_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
@@ -24,7 +23,7 @@ from ..offsets.offset_store import OffsetStore, read_offset
 from ..rebalancing.broker_assignments import BrokerAssignments
 from ..rebalancing.flow_control import share_of_topic
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import is_client_rebalance, pop_retry_subscription
+from ..rebalancing.plan import is_client_rebalance, needs_lock, pop_retry_subscription
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
 from ..settings.consumer_settings import PushConsumerSettings
@@ -35,7 +34,7 @@ from .pull_loop import PullLoop
 if TYPE_CHECKING:
     from ..delivery.statistics import ConsumerStatistics
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
@@ -68,6 +67,7 @@ class PushQueues(HeldQueues):
         self.statistics = statistics
         self.is_paused = False
         self.is_orderly = orderly
+        self.needs_locks = needs_lock(orderly=orderly, message_model=settings.message_model)
         self.max_count = settings.pull_threshold_for_queue
         self.max_size_mib = settings.pull_threshold_size_for_queue
         self.ordered: OrderedDelivery | None = None
@@ -98,10 +98,6 @@ class PushQueues(HeldQueues):
         self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
         self._shares: dict[str, set[MessageQueue]] = {}
 
-    @property
-    def needs_locks(self) -> bool:
-        return self.is_orderly and self.is_clustering
-
     async def lag(self) -> dict[MessageQueue, int]:
         """Messages not consumed yet of each queue, without the retry topic's."""
         behind = {}
@@ -124,9 +120,9 @@ class PushQueues(HeldQueues):
             self.assigned.set()
         return balanced and found_all
 
-    def nobody_to_tell(self) -> None:
-        """No topic is there yet, hence no broker known. A round all the same, unless nothing is asked for: the next one
-        would have to wait for a second after it."""
+    def rebalance_without_brokers(self) -> None:
+        """No topic exists yet, so no broker is known and no heartbeat was sent. A consumer without topics has all it
+        can have; any other rebalances all the same, because the next round then follows within a second."""
         if all(is_retry_topic(topic) for topic in self._subscriptions):
             self.assigned.set()
         else:

@@ -23,7 +23,7 @@ from .plan import split_assignments
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 3.0
 
@@ -52,7 +52,7 @@ class BrokerAssignments:
             message_model=self._message_model.value,
         )
         try:
-            address = self._instance.vip(await self._instance.any_broker(topic))
+            address = await self._instance.routes.find_any_broker(topic)
             answer = await self._instance.connections.call_for_body(
                 address, QueryAssignment(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
             )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..push.pop_queues import PopQueues
 
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 TOPIC_SEARCHES: Final = 10
 """How often, once a second, to ask for topics to come before it is left to the regular refresh of routes."""
@@ -86,7 +86,7 @@ class HeldQueues(ABC):
         """Ask again soon for topics that are not there yet, where the official client waits for its next refresh of
         routes; False while that goes on. A push consumer's retry topic is one of them: the broker makes it with a
         group's first heartbeat and tells the name servers a moment later."""
-        to_come = {topic for topic in self._subscriptions if topic not in self._instance.routes}
+        to_come = self._instance.routes.missing(self._subscriptions)
         if to_come != self._topics_to_come:
             self._topics_to_come, self._searches = to_come, 0
         if not to_come or self._searches >= TOPIC_SEARCHES:
@@ -95,10 +95,10 @@ class HeldQueues(ABC):
         try:
             for topic in to_come:
                 with suppress(RouteNotFound):
-                    await self._instance.find_route(topic)
+                    await self._instance.routes.find_route(topic)
         except ClientError as error:
             _log.debug("the topics %s are not found: %s", to_come, error)
-        return to_come <= self._instance.routes.keys()
+        return not self._instance.routes.missing(to_come)
 
     # -- what the rebalancer asks
 

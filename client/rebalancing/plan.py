@@ -15,8 +15,8 @@ and once, at the end: `plan_truncation` for topics no longer subscribed: dropped
 without unlocking. A dropped queue that stays in the table blocks taking it again until its removal succeeds.
 
 4.9 clients lock ordered queues of BROADCASTING groups too, start pulls at once, do not retry early, and know neither
-"no queues" nor "balanced". Nothing is asked or awaited here. Next: `process_queue.py`. Official classes: RebalanceImpl,
-RebalanceService.
+"no queues" nor "balanced". Nothing is asked or awaited here. When a round is due is decided in
+`instance/rebalance_service.py`. Official class: RebalanceImpl.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -32,9 +32,6 @@ from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic
 from ..settings.allocation import AllocateMessageQueueStrategy
 from .process_queue import ProcessQueue
 
-REBALANCE_INTERVAL_MS: Final = 20_000
-REBALANCE_MIN_INTERVAL_MS: Final = 1_000
-"""Also the pause after a round that was not balanced."""
 RETRY_AFTER_NO_LOCK_MS: Final = 500
 
 Table = Mapping[MessageQueue, ProcessQueue]
@@ -121,16 +118,6 @@ def is_balanced(topic: str, target: Collection[MessageQueue], table: Table) -> b
     """Whether exactly the target's queues of the topic are held and alive."""
     held = {queue for queue, state in table.items() if queue.topic == topic and not state.dropped}
     return held == set(target)
-
-
-def next_round_in_ms(*, balanced: bool) -> int:
-    """Pause until the next round without any other reason for one."""
-    return REBALANCE_INTERVAL_MS if balanced else REBALANCE_MIN_INTERVAL_MS
-
-
-def early_round_in_ms(now_ms: int, last_round_ms: int) -> int:
-    """Pause before a round asked for now: rounds begin at least a second apart. 4.9 clients do not wait."""
-    return max(0, min(REBALANCE_MIN_INTERVAL_MS, last_round_ms + REBALANCE_MIN_INTERVAL_MS - now_ms))
 
 
 # -- assignment by the broker (5.x, client_rebalance off)

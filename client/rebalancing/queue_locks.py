@@ -25,7 +25,7 @@ from .process_queue import ProcessQueue
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 LOCK_INTERVAL_MS: Final = 20_000
 FIRST_LOCK_ALL_DELAY_MS: Final = 1_000
@@ -51,7 +51,7 @@ class QueueLocks:
 
     async def lock(self, queue: MessageQueue) -> bool:
         """Ask the master for the lock of one queue; False where it is another's, nobody answers, or we leave."""
-        address = self._instance.brokers.master(queue.broker_name)
+        address = self._instance.routes.master(queue.broker_name)
         if address is None or self._leaving:
             return False
         try:
@@ -70,7 +70,7 @@ class QueueLocks:
         for broker_name, queues in by_broker(
             queue for queue, state in self._table.items() if not state.dropped
         ).items():
-            address = self._instance.brokers.master(broker_name)
+            address = self._instance.routes.master(broker_name)
             if address is None or self._leaving:
                 continue
             try:
@@ -92,7 +92,7 @@ class QueueLocks:
 
     async def unlock(self, queue: MessageQueue) -> None:
         """Give one lock back, without waiting for an answer."""
-        address = self._instance.brokers.master(queue.broker_name)
+        address = self._instance.routes.master(queue.broker_name, main_port=True)
         if address is None:
             return
         try:
@@ -109,12 +109,12 @@ class QueueLocks:
         if self._under_way:  # a broker may carry out what follows a request before it
             await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
         for broker_name, queues in by_broker(self._asked).items():
-            address = self._instance.brokers.master(broker_name)
+            address = self._instance.routes.master(broker_name)
             if address is None:
                 continue
             try:
                 await self._instance.connections.call_for_body(
-                    self._instance.vip(address),
+                    address,
                     UnlockBatchMq(),
                     self._unlock_body(queues),
                     timeout_seconds=TIMEOUT_SECONDS,
@@ -132,7 +132,7 @@ class QueueLocks:
         cancelled on its way out. Without this the next owner would wait for the locks to expire."""
         self._leaving = True
         for broker_name, queues in by_broker(self._asked).items():
-            address = self._instance.brokers.master(broker_name)
+            address = self._instance.routes.master(broker_name, main_port=True)
             connection = None if address is None else self._instance.connections.live(address)
             if connection is not None:
                 connection.notify(UnlockBatchMq(), self._unlock_body(queues))
@@ -147,7 +147,7 @@ class QueueLocks:
         self._under_way.add(answered)
         try:
             answer = await self._instance.connections.call_for_body(
-                self._instance.vip(address), LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+                address, LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
             )
         finally:
             self._under_way.discard(answered)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..push.pop_queues import PopQueues
     from .broker_assignments import BrokerAssignments
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 
 class QueueKeeper(Protocol):
@@ -153,7 +153,7 @@ class Rebalancer:
     async def _round_of(self, topic: str) -> bool:
         if self._assignments is not None:
             return await self._round_by_broker(topic, self._assignments)
-        route = self._instance.routes.get(topic)
+        route = self._instance.routes.route(topic)
         known = None if route is None else route.read_queues()
         step = first_step(topic, self._message_model, known)
         if step is FirstStep.KEEP:
@@ -204,7 +204,7 @@ class Rebalancer:
     async def _members(self, topic: str) -> list[str]:
         """The client ids of the group, from any broker of the topic; empty where nobody could be asked."""
         try:
-            address = self._instance.vip(await self._instance.any_broker(topic))
+            address = await self._instance.routes.find_any_broker(topic)
             body = await self._instance.connections.call_for_body(
                 address,
                 GetConsumerListByGroup(consumer_group=self._group),

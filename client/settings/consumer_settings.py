@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec import field
 from msgspec.structs import force_setattr
-from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
-from pocketmq.protocol.bodies.subscription import ExpressionError, tag_subscription
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, ExpressionError, MessageModel, tag_subscription
 
 from ..errors import ClientError
 from .allocation import AllocateMessageQueueAveragely, AllocateMessageQueueStrategy

@@ -1,18 +1,13 @@
-"""Requests of several people to a protected broker, and what each was answered: `test_access.py` compares two brokers.
+"""Requests of several users to a protected broker: rows for a transcript.
 
-A row is a request as one person sends it: with that person's key, with a key nobody knows, with a signature that is
-wrong, or with none. The signing is written out here a second time, so that an error in ours cannot hide in itself.
+A row is a request as one user sends it: with that user's key, with an unknown key, with a wrong signature, or
+with none.
 """
 
-import hashlib
-import hmac
 import json
-import re
-from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from conformance.servers.raw_client import RawClient
+from conformance.requests.transcripts import Row, remark_of
 from conformance.servers.remoting import Reply
 
 PLAIN_ACL = """\
@@ -60,41 +55,11 @@ AUTH_SETTINGS: dict[str, object] = {
 }
 
 
-@dataclass
-class Row:
-    """`who` is a name and a secret; a secret of None leaves the signature out."""
-
-    who: tuple[str, str | None] | None
-    code: int
-    fields: dict[str, object] = field(default_factory=dict)
-    body: bytes = b""
-
-
-def send(client: RawClient, row: Row) -> Reply:
-    fields = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in row.fields.items()
-    }
-    if row.who is not None:
-        name, secret = row.who
-        fields["AccessKey"] = name
-        if secret is not None:
-            content = "".join(fields[key] for key in sorted(fields)).encode() + row.body
-            fields["Signature"] = b64encode(
-                hmac.new(secret.encode(), content, hashlib.sha1).digest()
-            ).decode()
-    return client.call_unless_busy(row.code, row.body, **fields)
-
-
-def told(row: Row, reply: Reply) -> str:
-    """What is compared; bodies only of requests about users and rights, for others are compared elsewhere."""
-    who = "nobody" if row.who is None else row.who[0]
-    remark = re.sub(r", org\.apache\.\S+\(\S+\)$", "", reply.remark)
-    remark = re.sub(r"127\.0\.0\.1:\d{4,}", "PEER", remark)
+def shown(row: Row, reply: Reply) -> str:
+    """Bodies only of requests about users and rights; others are compared elsewhere."""
     if row.code == 11 and reply.code in (0, 19):
-        return f"{who} {row.code} {row.fields} -> may read"  # official brokers show a message a little after its send
-    body = reply.body.decode() if 3000 <= row.code <= 3010 else ""
-    return f"{who} {row.code} {row.fields} -> {reply.code} {remark} {body}"
+        return "may read"
+    return f"{remark_of(reply)!r} {reply.body.decode() if 3000 <= row.code <= 3010 else ''}"
 
 
 # -- requests

@@ -1,63 +1,25 @@
-"""Access control and TLS with official clients and tools, and request by request beside the official broker.
+"""Access control and TLS: Java clients sign and encrypt, mqadmin makes users and rights.
 
-Ours, with the keys of plain_acl.yml, is compared with 4.9.7, and with users and rights with 5.5.0; the same rows go to
-both. Java clients sign and encrypt; mqadmin makes users and rights.
+Request by request it is compared in the transcripts "keys" and "users" (`conformance/requests/conversations.py`).
 """
 
-import difflib
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from conformance import JAVA
 from conformance.access import access_rows
-from conformance.access.access_rows import Row
 from conformance.official.programs import Programs, compile_java
-from conformance.official.servers import OfficialServer
+from conformance.requests.conversations import with_plain_acl
 from conformance.servers.namespaces import Namespace
 from conformance.servers.our_server import OurServer
-from conformance.servers.raw_client import RawClient
 from conformance.servers.server import Server
 
 TRAFFIC = (JAVA / "GuardedTraffic.java").read_text(encoding="utf-8")
 ROOT = Path(__file__).parents[2]
 PLAIN_ACL = {"aclEnable": True}
-
-
-def with_plain_acl(server: Server) -> Server:
-    """The file stands where both look for it."""
-    for folder in (server.home / "conf", server.store / "conf"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "plain_acl.yml").write_text(access_rows.PLAIN_ACL, encoding="utf-8")
-    return server
-
-
-def play(server: Server, rows: Callable[[], Iterator[Row]]) -> list[str]:
-    with server, RawClient(server) as client:
-        return [access_rows.told(row, access_rows.send(client, row)) for row in rows()]
-
-
-def differences(ours: Server, official: Server, rows: Callable[[], Iterator[Row]]) -> str:
-    with ThreadPoolExecutor() as pool:
-        told, expected = pool.map(lambda server: play(server, rows), (ours, official))
-    assert len(expected) > 100
-    return "\n".join(difflib.unified_diff(expected, told, "official", "ours", lineterm="", n=0))
-
-
-def test_access_keys_are_answered_as_by_4_9(peers: None, tmp_path: Path) -> None:
-    ours = with_plain_acl(OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL))
-    official = with_plain_acl(OfficialServer("4.9", tmp_path / "official", broker_conf=PLAIN_ACL))
-    assert not (lines := differences(ours, official, access_rows.plain_acl_rows)), lines
-
-
-def test_users_and_rights_are_answered_as_by_5_5(peers: None, tmp_path: Path) -> None:
-    ours = OurServer(tmp_path / "ours", broker_conf=access_rows.AUTH_SETTINGS)
-    official = OfficialServer("5.5", tmp_path / "official", broker_conf=access_rows.AUTH_SETTINGS)
-    assert not (lines := differences(ours, official, access_rows.user_rows)), lines
 
 
 def test_rules_are_those_of_the_official_headers(peers: None, tmp_path: Path) -> None:
@@ -89,7 +51,9 @@ def traffic(server: Server, tool: str, *args: str, java_opts: tuple[str, ...] = 
 
 @pytest.mark.parametrize("tool", ["4.9", "5.5"])
 def test_java_clients_with_access_keys(peers: None, tmp_path: Path, tool: str) -> None:
-    with with_plain_acl(OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL)) as server:
+    ours = OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL)
+    with_plain_acl(ours)
+    with ours as server:
         lines = traffic(server, tool, "both", "good_group", "adminadmin", "12345678")
         assert lines[-1] == "DONE", lines
         lines = traffic(server, tool, "both", "good_group", "adminadmin", "wrongsecret")

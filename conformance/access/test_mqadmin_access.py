@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from conformance.access import access_rows
-from conformance.access.test_access import PLAIN_ACL, with_plain_acl
+from conformance.access.test_access import PLAIN_ACL
 from conformance.official.servers import OfficialServer
+from conformance.requests.conversations import with_plain_acl
 from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server
 
@@ -87,8 +88,10 @@ def test_the_tool_prints_the_same(peers: None, tmp_path: Path, line: str) -> Non
     ours: Server
     official: Server
     if line == "4.9":
-        ours = with_plain_acl(OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL))
-        official = with_plain_acl(OfficialServer("4.9", tmp_path / "official", broker_conf=PLAIN_ACL))
+        ours = OurServer(tmp_path / "ours", emulate="4.9", broker_conf=PLAIN_ACL)
+        official = OfficialServer("4.9", tmp_path / "official", broker_conf=PLAIN_ACL)
+        for server in (ours, official):
+            with_plain_acl(server)
         told = ("4.9", "adminadmin", "12345678", KEYS)
     else:
         ours = OurServer(tmp_path / "ours", broker_conf=access_rows.AUTH_SETTINGS)

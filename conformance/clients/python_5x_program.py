@@ -64,7 +64,7 @@ async def set_mode(topic: str, group: str, mode: str) -> None:
         instance = producer._running
         await producer.queues(topic)
         body = SetMessageRequestModeRequestBody(topic=topic, consumer_group=group, mode=mode)
-        address = await instance.any_broker(topic)
+        address = await instance.routes.find_any_broker(topic, main_port=True)
         await instance.connections.call_for_body(address, SetMessageRequestMode(), body.encode())
 
 

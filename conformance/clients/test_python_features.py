@@ -13,8 +13,7 @@ import pocketmq.broker.node  # noqa: F401  # with it come the handlers of every 
 import pytest
 from pocketmq.broker.network.dispatch import BROKER
 from pocketmq.protocol.requests.pop import PopMessage
-from pocketmq.protocol.requests.send import RecallMessage, SendReplyMessageV2
-from pocketmq.protocol.requests.transaction import EndTransaction
+from pocketmq.protocol.requests.send import EndTransaction, RecallMessage, SendReplyMessageV2
 
 from conformance import JAVA
 from conformance.official.programs import compile_java

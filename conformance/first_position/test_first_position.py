@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.conftest import make_server
+from conformance.conftest import open_server
+from conformance.daily import DAILY, JAVA_PROGRAMS, with_java
 from conformance.first_position.first_position_consumers import (
     CLIENTS,
     PHASES,
@@ -36,11 +37,16 @@ from conformance.first_position.first_position_old_rows import (
     fill_history,
 )
 from conformance.first_position.first_position_rows import ROWS, UNKNOWN, ZERO, Place, Row
-from conformance.servers.our_server import OurServer
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.server import Server
 
-SIDES = ("ours-4.9", "official-4.9", "ours-5.5", "official-5.5")
+SIDES = (
+    pytest.param("ours-4.9", marks=DAILY),
+    "official-4.9",
+    pytest.param("ours-5.5", marks=DAILY),
+    "official-5.5",
+)
+NAMES = ("ours-4.9", "official-4.9", "ours-5.5", "official-5.5")
 SMALL_LOG = {
     "mappedFileSizeCommitLog": 1 << 20,
     "mappedFileSizeConsumeQueue": 6000,
@@ -54,13 +60,13 @@ HISTORY_TIMEOUT_S = 120.0
 """Official brokers look for expired files from 60 s after their start on."""
 
 
-def start(side: str, home: Path) -> Server:
+def start(request: pytest.FixtureRequest, side: str, home: Path) -> Server:
     if side == "ours-4.9":
-        server: Server = OurServer(home, emulate="4.9", broker_conf=SMALL_LOG)
+        server = open_server(request, "ours", home, emulate="4.9", broker_conf=SMALL_LOG)
     elif side == "ours-5.5":
-        server = OurServer(home, emulate="5", broker_conf={**SMALL_LOG, "residency": "always-hot"})
+        server = open_server(request, "ours", home, broker_conf={**SMALL_LOG, "residency": "always-hot"})
     else:
-        server = make_server(side, home, broker_conf=SMALL_LOG)
+        server = open_server(request, side, home, broker_conf=SMALL_LOG)
     with contextlib.ExitStack() as unfinished:
         unfinished.enter_context(server)
         client = unfinished.enter_context(RawClient(server))
@@ -68,7 +74,8 @@ def start(side: str, home: Path) -> Server:
             [kind, *(topic_name(kind, "history", version) for version in CLIENTS)] for kind in (TRIMMED, GONE)
         )
         fill_history(client, trimmed, gone)
-        fill_first_batches(client)
+        if with_java(request):
+            fill_first_batches(client)
         assert client.call(DELETE_EXPIRED_COMMITLOG).code == 0
         unfinished.pop_all()
     return server
@@ -76,13 +83,13 @@ def start(side: str, home: Path) -> Server:
 
 @pytest.fixture(scope="module")
 def servers(
-    request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Server]]:
     """All sides at once, and only those that chosen tests ask for."""
-    wanted = [side for side in SIDES if any(f"[{side}" in item.name for item in request.session.items)]
+    wanted = [side for side in NAMES if any(f"[{side}" in item.name for item in request.session.items)]
     folder = tmp_path_factory.mktemp("first_position")
     with contextlib.ExitStack() as started, ThreadPoolExecutor() as pool:
-        starts = {side: pool.submit(start, side, folder / side) for side in wanted}
+        starts = {side: pool.submit(start, request, side, folder / side) for side in wanted}
         for begun in starts.values():
             if begun.exception() is None:
                 started.callback(begun.result().close)
@@ -132,6 +139,7 @@ def test_answer_where_the_first_message_is_not_in_memory(place: Place, row: Row)
     assert place.ask() == row.expected(place.client.server.emulates)
 
 
+@JAVA_PROGRAMS
 @pytest.mark.parametrize("version", CLIENTS)
 def test_official_consumers_start_there(side: Server, version: str) -> None:
     with RawClient(side) as client, Consumers(side, version) as consumers:
@@ -203,6 +211,7 @@ def test_queues_after_history_was_deleted(place: Place) -> None:
     assert pulls(GONE, table) == table
 
 
+@JAVA_PROGRAMS
 @pytest.mark.usefixtures("history_deleted")
 @pytest.mark.parametrize("version", CLIENTS)
 def test_official_consumers_start_after_deleted_history(side: Server, version: str) -> None:
@@ -213,6 +222,7 @@ def test_official_consumers_start_after_deleted_history(side: Server, version: s
         assert consumers.first_offsets("history", table) == table
 
 
+@DAILY
 @pytest.mark.parametrize("emulate", ["4.9", "5"])
 def test_ours_forgets_by_distance_from_the_log_end(fresh_server: Callable[..., Server], emulate: str) -> None:
     """Ours by default: a first message is hot until 30 % of memory lies behind it, in both lines."""

@@ -1,4 +1,4 @@
-"""What groups may read, frame by frame, and how clients of other languages say it: rows for `test_group_rules.py`.
+"""What groups may read, frame by frame, and how clients of other languages say it: rows for a transcript.
 
 A row is one request on one connection. Most headers say what a Java client would say; the last rows leave out what is
 optional, give the language as a number, and ask for answers where Java clients want none.
@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from conformance.access.access_rows import Row
+from conformance.requests.transcripts import Row, remark_of
+from conformance.servers.remoting import Reply
 
 TOPIC = "rules_topic"
 PULL = {
@@ -21,6 +22,18 @@ PULL = {
     "expressionType": "TAG",
 }
 OWN_SUBSCRIPTION, GROUPS_SUBSCRIPTION = 4, 0
+
+
+BODIES_SHOWN = (38, 352, 353)
+FIELDS_SHOWN = ("forbiddenType", "nextBeginOffset")
+
+
+def shown(row: Row, reply: Reply) -> str:
+    if row.code == 11 and reply.code in (0, 19):
+        return f"may read {reply.fields.get('topicSysFlag')}"
+    fields = {name: text for name, text in reply.fields.items() if name in FIELDS_SHOWN}
+    body = reply.body.decode() if row.code in BODIES_SHOWN else ""
+    return f"{remark_of(reply)!r} {fields} {body}"
 
 
 def group(name: str, **settings: object) -> Row:

@@ -1,4 +1,4 @@
-"""Questions to a broker about its messages, groups, clients and figures: rows for `test_query_rows.py`.
+"""Questions to a broker about its messages, groups, clients and figures: rows for a transcript.
 
 `prepared` makes the state, `rows` asks about it. Each topic of the questions stands there with messages, without any,
 and not at all; each group with members, with offsets alone, and unknown. Keys and ids of the messages are given, not
@@ -8,9 +8,9 @@ made, so that two brokers hold the same bytes but for times and ports.
 import json
 from collections.abc import Iterator
 
-from conformance.access.access_rows import Row
 from conformance.requests.group_rows import online
-from conformance.servers.raw_client import RawClient
+from conformance.requests.transcripts import Row
+from conformance.servers.raw_client import RawClient, wait_until
 
 TOPIC, OTHER, EMPTY, ORDERED = "asked_topic", "asked_other", "asked_empty", "asked_ordered"
 READERS, AWAY, FRESH, ABSENT = "asked_readers", "asked_away", "asked_fresh", "asked_absent"
@@ -51,6 +51,7 @@ def prepared(client: RawClient) -> None:
     heartbeat["producerDataSet"] = [{"groupName": MAKERS}]
     assert client.call(34, json.dumps(heartbeat).encode()).code == 0
     assert client.pull(READERS, TOPIC, 0, 2).code == 0
+    wait_until(lambda: client.call(28).code == 0, "4.9.7 knows no rates before its first second is over")
 
 
 def ask(code: int, body: bytes = b"", /, **fields: object) -> Row:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pocketmq.protocol.message.record import decode_records
 
+from conformance.conftest import open_server
+from conformance.daily import DAILY, JAVA_PROGRAMS
 from conformance.servers.raw_client import RawClient
 from conformance.servers.remoting import Reply
 from conformance.servers.server import Server
@@ -14,15 +16,20 @@ from conformance.servers.server import Server
 ON = {"enablePropertyFilter": True}
 
 
-@pytest.fixture(scope="module", params=("ours", "ours-as-4.9", "official-4.9", "official-5.5"))
-def server(
-    request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    from conformance.conftest import make_server
-
+@pytest.fixture(
+    scope="module",
+    params=(
+        *(pytest.param(ours, marks=DAILY) for ours in ("ours", "ours-as-4.9")),
+        "official-4.9",
+        "official-5.5",
+    ),
+)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     side, _, emulate = request.param.partition("-as-")
     options: dict[str, Any] = {"emulate": emulate} if emulate else {}
-    with make_server(side, tmp_path_factory.mktemp(request.param), broker_conf=ON, **options) as made:
+    with open_server(
+        request, side, tmp_path_factory.mktemp(request.param), broker_conf=ON, **options
+    ) as made:
         yield made
 
 
@@ -115,6 +122,7 @@ def test_46_compiles_the_expression(client: RawClient, names: Callable[[str], st
     assert contains == (0 if server.emulates == "5.5" else 23)
 
 
+@DAILY
 def test_without_the_switch_sql_is_refused(
     session_server: Callable[[str], Server], names: Callable[[str], str]
 ) -> None:
@@ -129,6 +137,7 @@ def test_without_the_switch_sql_is_refused(
         assert (reply.code, reply.remark) == (1, remark)
 
 
+@JAVA_PROGRAMS
 @pytest.mark.parametrize("version", ["4.9", "5.5"])
 def test_the_sql_examples_find_what_they_want(server: Server, version: str) -> None:
     consumer = server.programs.start_example(version, "filter.SqlFilterConsumer")

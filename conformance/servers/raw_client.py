@@ -33,7 +33,7 @@ class RawClient:
     def __init__(self, server: Server, group: str = "raw_producer", port: int = BROKER_PORT) -> None:
         self.server = server
         self.group = group
-        self._connection = server.namespace.connect(port, timeout=30)
+        self._connection = server.connect(port, timeout=30)
         self._version = CLIENT_VERSION[server.emulates]
 
     def __enter__(self) -> "RawClient":

@@ -1,8 +1,10 @@
 """What a test sees of a server, whichever it is: its network, its ports, and the Java programs beside it.
 
-`OfficialServer` (official/servers.py) and `OurServer` (our_server.py) are the two kinds.
+`OfficialServer` (official/servers.py) and `OurServer` (our_server.py) have networks of their own; `LocalServer`
+(local_server.py) is ours where raw frames are enough.
 """
 
+import socket
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +37,10 @@ class Server(ABC):
         self.namespace = Namespace() if namespace is None else namespace
         self.programs = Programs(self.namespace, home / "programs", NAMESRV_ADDR)
 
+    def connect(self, port: int = BROKER_PORT, timeout: float = 5.0) -> socket.socket:
+        """A connected blocking socket; OSError where nothing listens."""
+        return self.namespace.connect(port, timeout=timeout)
+
     @abstractmethod
     def start(self) -> None:
         """Return when both ports serve and the broker stands in the route table."""
@@ -64,7 +70,7 @@ class Server(ABC):
         self, code: int, port: int = BROKER_PORT, body: bytes = b"", version: int = 0, **fields: object
     ) -> remoting.Reply:
         """One request on a connection of its own; header fields as keyword arguments as on the wire."""
-        with self.namespace.connect(port) as connection:
+        with self.connect(port) as connection:
             return remoting.call(connection, code, fields, body, version)
 
     def has_broker(self, name: str = "broker-a") -> bool:

@@ -30,7 +30,7 @@ class ProducerPeer:
     """Use it as a context manager."""
 
     def __init__(self, server: Server, group: str, client_id: str) -> None:
-        self._connection = server.namespace.connect(10911, timeout=READ_TIMEOUT_S)
+        self._connection = server.connect(timeout=READ_TIMEOUT_S)
         self._version = VERSION[server.emulates]
         body = {"clientID": client_id, "producerDataSet": [{"groupName": group}], "consumerDataSet": []}
         reply = remoting.call(self._connection, HEART_BEAT, {}, json.dumps(body).encode(), self._version)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from conformance import JAVA
+from conformance.daily import DAILY, JAVA_PROGRAMS
 from conformance.official.programs import compile_java
-from conformance.servers.our_server import OurServer
 from conformance.servers.raw_client import RawClient, wait_until
 from conformance.servers.remoting import Reply
 from conformance.servers.server import Server
@@ -37,7 +37,7 @@ from conformance.waiting.pop_client import (
 UNKNOWN_REMARK = "not set any response code"
 
 
-@pytest.fixture(params=("ours", "official-5.5"))
+@pytest.fixture(params=(pytest.param("ours", marks=DAILY), "official-5.5"))
 def server(request: pytest.FixtureRequest, session_server: Callable[[str], Server]) -> Server:
     return session_server(request.param)
 
@@ -144,6 +144,7 @@ def test_a_new_group_of_mode_1_begins_as_officially(
 # -- acknowledging
 
 
+@pytest.mark.slow
 def test_what_is_not_acknowledged_comes_again(client: RawClient, group: str, topic: str) -> None:
     messages = popped(pop(client, group, topic, invisibleTime=4000), group, topic)
     done, batched, later, lost = messages[0], messages[1], messages[2], messages[3:]
@@ -168,6 +169,7 @@ def test_what_is_not_acknowledged_comes_again(client: RawClient, group: str, top
     assert pop(client, group, topic, pollTime=8000).code == 210
 
 
+@pytest.mark.slow
 def test_suspending_does_not_count_as_a_try(client: RawClient, group: str, topic: str) -> None:
     message, *_ = popped(pop(client, group, topic, maxMsgNums=1), group, topic)
     assert change_invisible(client, group, message, 1000, suspend="true").code == 0
@@ -355,16 +357,18 @@ def shares_of(
 # -- the 4.9 line
 
 
-def test_4_9_knows_no_pop(official: Callable[[str], Server], fresh_server: Callable[..., OurServer]) -> None:
-    for server in (official("4.9"), fresh_server("ours", emulate="4.9")):
-        for code in (POP, ACK, BATCH_ACK, CHANGE_INVISIBLE, NOTIFICATION, POLLING_INFO, PEEK, 400, 401, 402):
-            reply = server.call(code)
-            assert (reply.code, reply.remark) == (3, f" request type {code} not supported")
+@pytest.mark.parametrize("side", [pytest.param("ours", marks=DAILY), "official-4.9"])
+def test_4_9_knows_no_pop(fresh_server: Callable[..., Server], side: str) -> None:
+    server = fresh_server(side, **({"emulate": "4.9"} if side == "ours" else {}))
+    for code in (POP, ACK, BATCH_ACK, CHANGE_INVISIBLE, NOTIFICATION, POLLING_INFO, PEEK, 400, 401, 402):
+        reply = server.call(code)
+        assert (reply.code, reply.remark) == (3, f" request type {code} not supported")
 
 
 # -- official programs
 
 
+@JAVA_PROGRAMS
 def test_a_java_consumer_pops(server: Server, client: RawClient, names: Callable[[str], str]) -> None:
     topic, group = names("java_popped"), names("java_pop_group")
     client.update_topic(topic, 2)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from conformance.conftest import SIDES, make_server
+from conformance.conftest import SIDES, open_server
+from conformance.daily import DAILY
 from conformance.examples.stored import stored
 from conformance.servers.raw_client import RawClient, property_text, wait_until
 from conformance.servers.remoting import Reply
@@ -28,16 +29,16 @@ from conformance.waiting.waiting_messages import (
 )
 
 SEND_REPLY, RECALL = 324, 370
-WORLDS = (*SIDES, "ours-as-4.9")
+WORLDS = (*SIDES[1:], *(pytest.param(ours, marks=DAILY) for ours in ("ours", "ours-as-4.9")))
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def server(
-    request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     options = {"emulate": "4.9"} if request.param == "ours-as-4.9" else {}
     side = "ours" if options else request.param
-    with make_server(side, tmp_path_factory.mktemp(request.param), broker_conf=CONF, **options) as server:
+    with open_server(
+        request, side, tmp_path_factory.mktemp(request.param), broker_conf=CONF, **options
+    ) as server:
         yield server
 
 
@@ -104,6 +105,7 @@ def test_ends_that_fit_no_half_message_are_refused(client: RawClient, topic: str
         end(client, one, ROLLBACK)
 
 
+@pytest.mark.slow
 def test_producer_is_asked_about_what_it_left_open(server: Server, client: RawClient, topic: str) -> None:
     with ProducerPeer(server, GROUP, "asked@1") as producer:
         send_half(client, topic, b"open", KEYS="k1")
@@ -140,6 +142,7 @@ def test_message_is_given_up_after_the_last_check(client: RawClient, topic: str)
     wait_until(found, "it was never given up", 60)
 
 
+@pytest.mark.slow
 def test_timed_messages_come_at_the_first_second_not_before_their_time(client: RawClient, topic: str) -> None:
     now_ms = int(time.time() * 1000)
     exact_ms = (now_ms // 1000 + 4) * 1000
@@ -183,6 +186,7 @@ def test_times_that_are_none_are_refused(client: RawClient, topic: str) -> None:
     assert [message.body for message in wait_for(client, topic, 3)] == [b"at once"] * 3
 
 
+@pytest.mark.slow
 def test_recalled_message_never_comes(client: RawClient, topic: str) -> None:
     if client.server.emulates == "4.9":
         assert client.call(RECALL, topic=topic, recallHandle="x").code == 3

@@ -1,16 +1,16 @@
-"""pocketmq.protocol.bodies
+"""Bodies of requests and replies: JSON values, one class for each official class.
 
-body.py          Body
-broker.py        Bodies about brokers
-client.py        Bodies between clients and brokers
-client_state.py  Bodies about connected clients
-data_version.py  DataVersion
-group_config.py  SubscriptionGroupConfig
-offsets.py       Bodies about positions in queues
-pop.py           Bodies of pop consumption
-registration.py  RegisterBrokerBody
-revive.py        What stands in the revive topic
-routes.py        Bodies of the name server
-subscription.py  Build a SubscriptionData from what a user writes
-topic_config.py  TopicConfig
+body.py          what all bodies share; DataVersion
+topic_config.py  settings of a topic
+group_config.py  settings of a consumer group
+client.py        heartbeats, subscriptions, queue locks, assignments
+client_state.py  what brokers and clients report about connected clients
+offsets.py       progress of groups, contents of queues, resets
+routes.py        routes and lists of the name server
+registration.py  what a broker registers at the name server
+pop.py           acks in batches; lite topics
+revive.py        checkpoints and acks that a broker stores for POP
+broker.py        statistics of a broker
+replication.py   master, slaves, controller
+security.py      users and rights
 """

@@ -1,10 +1,12 @@
-"""Body: what all JSON bodies share.
+"""The forms a body can have: JSON of an official class, a list of such, text, bytes. And DataVersion.
 
-A body is a struct whose fields are the members of the official class, renamed to camelCase. Every field has a
-default, because the official reader leaves an absent member at its default. The bodies themselves stand in
-the files `bodies_*.py`; read `routes.py` next."""
+A JSON body is a struct whose fields are the members of the official class, renamed to camelCase. Every field has a
+default, because the official reader leaves an absent member at its default. Which request has which body is declared
+with the request (`wire/schema.py`); `decode_body` and `encode_body` serve all forms.
+"""
 
-from typing import Self
+import re
+from typing import Any, Self, get_args
 
 import msgspec
 
@@ -25,3 +27,66 @@ class Body(msgspec.Struct, frozen=True, rename="camel"):
         if not data:
             raise BodyError(f"{cls.__name__}: the body is missing")
         return fastjson.decode(data, cls)
+
+
+class Records(bytes):
+    """Messages as stored, back to back (`message/record.py`)."""
+
+
+class MessageContent(bytes):
+    """The content of one message, as its user gave it, or compressed."""
+
+
+class MessageBatch(bytes):
+    """Several messages of one send (`message/batch.py`)."""
+
+
+class PropertiesText(str):
+    """Java properties, one `key=value` a line (`text/java_properties.py`)."""
+
+
+class Text(str):
+    """Any text in UTF-8."""
+
+
+def form_name(form: Any) -> str:
+    """How tables and errors name a form: `KVTable`, `list[UserInfo]`."""
+    return (
+        form.__name__ if isinstance(form, type) and not get_args(form) else re.sub(r"[\w.]*\.", "", str(form))
+    )
+
+
+def decode_body(form: Any, data: bytes | bytearray | memoryview | None) -> Any:
+    """A body of that form. Raises BodyError naming the form and what is wrong; JSON must not be missing."""
+    if isinstance(form, type) and not get_args(form):
+        if issubclass(form, Body):
+            return form.decode(data)
+        if issubclass(form, bytes):
+            return form(data or b"")
+        if issubclass(form, str):
+            return form(bytes(data or b"").decode("utf-8", "replace"))
+    if not data:
+        raise BodyError(f"{form_name(form)}: the body is missing")
+    return fastjson.decode(data, form)
+
+
+def encode_body(value: Any) -> bytes | memoryview:
+    """The bytes of a body: a struct or list as JSON, text in UTF-8, bytes as they are."""
+    if isinstance(value, bytes | memoryview):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    return value.encode() if isinstance(value, Body) else fastjson.dumps(value)
+
+
+class DataVersion(Body, frozen=True):
+    """Official DataVersion. `timestamp` in ms; `state_version` is 0 outside controller mode and absent in
+    4.x."""
+
+    state_version: int = 0
+    timestamp: int = 0
+    counter: int = 0
+
+    def next_version(self, now_ms: int) -> "DataVersion":
+        """The edition after a change made now."""
+        return DataVersion(state_version=self.state_version, timestamp=now_ms, counter=self.counter + 1)

@@ -1,6 +1,6 @@
-"""Bodies between clients and brokers: heartbeat, group members, queue locks, assignments.
+"""Bodies between clients and brokers: heartbeat, subscriptions, members of a group, queue locks, assignments.
 
-What a broker reports about clients to administrators stands in `client_state.py`, the next to read.
+What a broker reports about clients to administrators is in `client_state.py`.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import field
 
-from ..errors import BodyError
+from ..errors import BodyError, ProtocolError
 from ..message.java_strings import java_hash
 from ..message.message_queue import MessageQueue
 from ..text import fastjson
@@ -215,3 +215,51 @@ class MessageRequestModeSerializeWrapper(Body, frozen=True):
     message_request_mode_map: dict[str, dict[str, SetMessageRequestModeRequestBody]] = field(
         default_factory=dict
     )
+
+
+class ExpressionError(ProtocolError):
+    """A subscription expression cannot be read: answered SUBSCRIPTION_PARSE_FAILED."""
+
+
+def is_tag_type(expression_type: str | None) -> bool:
+    """No type means tags (official ExpressionType.isTagType)."""
+    return not expression_type or expression_type == TAG
+
+
+def tag_subscription(topic: str, expression: str | None, *, sub_version: int) -> SubscriptionData:
+    """Official FilterAPI.buildSubscriptionData. `sub_version` is the present time in ms.
+
+    None, empty and `*` want everything. Raises ExpressionError for an expression of separators only, like
+    `||`."""
+    if not expression or expression == SUBSCRIBE_ALL:
+        return SubscriptionData(topic=topic, sub_string=SUBSCRIBE_ALL, sub_version=sub_version)
+    parts = expression.split("||")
+    if not any(parts):
+        raise ExpressionError("subString split error")
+    tags = frozenset(tag for part in parts if (tag := _trimmed(part)))
+    return SubscriptionData(
+        topic=topic,
+        sub_string=expression,
+        tags_set=tags,
+        code_set=frozenset(java_hash(tag) for tag in tags),
+        sub_version=sub_version,
+    )
+
+
+def build_subscription(
+    topic: str, expression: str | None, expression_type: str | None, *, sub_version: int
+) -> SubscriptionData:
+    """Official FilterAPI.build: tags, or any other type with its expression kept as text. Raises
+    ExpressionError."""
+    if is_tag_type(expression_type):
+        return tag_subscription(topic, expression, sub_version=sub_version)
+    if not expression:
+        raise ExpressionError(f"Expression can't be null! {expression_type}")
+    return SubscriptionData(
+        topic=topic, sub_string=expression, expression_type=expression_type or SQL92, sub_version=sub_version
+    )
+
+
+def _trimmed(text: str) -> str:
+    """Java's trim takes off everything up to the blank, and no other white space."""
+    return text.strip("".join(map(chr, range(0x21))))

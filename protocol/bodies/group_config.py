@@ -7,8 +7,7 @@ from typing import Final
 
 from msgspec import field
 
-from .body import Body
-from .data_version import DataVersion
+from .body import Body, DataVersion
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS

@@ -10,9 +10,8 @@ from msgspec import field
 
 from ..errors import BodyError
 from ..message.message_queue import MessageQueue
-from .body import Body
+from .body import Body, DataVersion
 from .client import SubscriptionData
-from .data_version import DataVersion
 
 
 class TopicOffset(Body, frozen=True):

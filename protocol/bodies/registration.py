@@ -20,8 +20,7 @@ from ..errors import BodyError
 from ..languages import V5_0_0
 from ..message.compression import inflate
 from ..text import fastjson
-from .body import Body
-from .data_version import DataVersion
+from .body import Body, DataVersion
 from .routes import TopicQueueMappingInfo
 from .topic_config import TopicConfig, from_text, to_text
 
@@ -66,13 +65,6 @@ class TopicConfigAndMappingSerializeWrapper(Body, frozen=True):
     mapping_data_version: DataVersion = field(default_factory=DataVersion)
 
 
-class TopicQueueMappingSerializeWrapper(Body, frozen=True):
-    """topicQueueMapping.json: static topics (5.x)."""
-
-    topic_queue_mapping_info_map: dict[str, TopicQueueMappingDetail] | None = None
-    data_version: DataVersion = field(default_factory=DataVersion)
-
-
 class RegisterBrokerBody(Body, frozen=True):
     """Official RegisterBrokerBody. Below V3_0_11 brokers send the wrapper alone."""
 
@@ -94,6 +86,10 @@ class RegisterBrokerBody(Body, frozen=True):
             parts.append(_INT.pack(len(wrapper.topic_queue_mapping_info_map)))
             parts += [_sized(info.encode()) for info in wrapper.topic_queue_mapping_info_map.values()]
         return zlib.compress(b"".join(parts), _COMPRESSION_LEVEL)
+
+
+class CompressedRegistration(bytes):
+    """The compressed form. Its reader is `decode_compressed_registration`, because it needs the sender's version."""
 
 
 def decode_compressed_registration(data: bytes | memoryview, version: int) -> RegisterBrokerBody:

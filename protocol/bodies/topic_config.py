@@ -14,8 +14,7 @@ from msgspec import field
 
 from ..errors import BodyError
 from ..text import fastjson
-from .body import Body
-from .data_version import DataVersion
+from .body import Body, DataVersion
 
 DEFAULT_QUEUE_NUMS: Final = 16
 SINGLE_TAG: Final = "SINGLE_TAG"

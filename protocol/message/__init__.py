@@ -1,16 +1,16 @@
-"""pocketmq.protocol.message
+"""The stored message and the texts around it: layout, properties, ids, names, receipts.
 
-java_strings.py  how Java hashes and orders strings
-batch.py          The body of a batch send (code 320)
-compression.py    Compressed message bodies
-flags.py          Bit fields of the protocol
-message_queue.py  MessageQueue
-offset_id.py      The broker's message id ("offset message id")
-pop_receipt.py    The texts of pop
-properties.py     Message properties
-recall_handle.py  the text that cancels a delayed message
+record.py            the bytes of a stored message
+properties.py        its properties; the names that have a meaning
+flags.py             bits of messages, pulls, topics
+topics.py            topic and group names: reserved, legal, built from others
+message_queue.py     the address of one queue
+batch.py             the body of a batch send
+compression.py       compressed bodies
+unique_id.py         the id a producer gives a message
+offset_id.py         the id a broker gives a message
+pop_receipt.py       receipts of POP
+recall_handle.py     the text that cancels a delayed message
 queue_allocation.py  how the members of a group share queues
-record.py         The stored message ("record")
-topics.py         Topic and group names
-unique_id.py      The client's message id, property UNIQ_KEY
+java_strings.py      how Java hashes and orders strings
 """

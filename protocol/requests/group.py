@@ -3,15 +3,18 @@
 Settings travel as JSON bodies (SubscriptionGroupConfig). Not here: who is online (`membership.py`).
 """
 
+from ..bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupList, SubscriptionGroupWrapper
+from ..bodies.offsets import ConsumeStats, ConsumeStatsList, GroupForbidden, QuerySubscriptionResponseBody
+from ..bodies.routes import TopicList
 from ..wire.schema import Int, NoReply, Reply, Request, request
 
 
-@request(200, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP")
+@request(200, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP", body=SubscriptionGroupConfig)
 class UpdateAndCreateSubscriptionGroup(Request[NoReply], frozen=True, kw_only=True):
     """Make a group or change it. Body SubscriptionGroupConfig."""
 
 
-@request(225, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST")
+@request(225, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST", only_in=5, body=SubscriptionGroupList)
 class UpdateAndCreateSubscriptionGroupList(Request[NoReply], frozen=True, kw_only=True):
     """Several groups at once. Body SubscriptionGroupList."""
 
@@ -25,7 +28,7 @@ class GetAllSubscriptionGroupConfigReply(Reply, frozen=True, kw_only=True):
     total_group_num: Int | None = None
 
 
-@request(201, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG")
+@request(201, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG", reply_body=SubscriptionGroupWrapper)
 class GetAllSubscriptionGroupConfig(Request[GetAllSubscriptionGroupConfigReply], frozen=True, kw_only=True):
     """The group table, by pages or whole. `GetAllSubscriptionGroupRequestHeader`.
 
@@ -50,8 +53,8 @@ class DeleteSubscriptionGroup(Request[NoReply], frozen=True, kw_only=True):
     remove_offset: bool = False
 
 
-@request(352, "GET_SUBSCRIPTIONGROUP_CONFIG")
-class GetSubscriptionGroupConfig(Request[NoReply], frozen=True, kw_only=True):
+@request(352, "GET_SUBSCRIPTIONGROUP_CONFIG", only_in=5)
+class GetSubscriptionGroupConfig(Request[SubscriptionGroupConfig], frozen=True, kw_only=True):
     """One group's settings;
 
     the reply's body is SubscriptionGroupConfig. `GetSubscriptionGroupConfigRequestHeader`.
@@ -60,8 +63,8 @@ class GetSubscriptionGroupConfig(Request[NoReply], frozen=True, kw_only=True):
     group: str
 
 
-@request(353)
-class UpdateAndGetGroupForbidden(Request[NoReply], frozen=True, kw_only=True):
+@request(353, only_in=5)
+class UpdateAndGetGroupForbidden(Request[GroupForbidden], frozen=True, kw_only=True):
     """Forbid or allow a group one topic, and say which holds. `UpdateGroupForbiddenRequestHeader`.
 
     Without `readable` it only asks. The reply's body is GroupForbidden.
@@ -73,7 +76,7 @@ class UpdateAndGetGroupForbidden(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(208)
-class GetConsumeStats(Request[NoReply], frozen=True, kw_only=True):
+class GetConsumeStats(Request[ConsumeStats], frozen=True, kw_only=True):
     """A group's progress in each queue; the reply's body is ConsumeStats. `GetConsumeStatsRequestHeader`.
 
     `topic_list` is separated by `;` and wins over `topic`; neither means every topic the group reads.
@@ -85,7 +88,7 @@ class GetConsumeStats(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(317)
-class GetBrokerConsumeStats(Request[NoReply], frozen=True, kw_only=True):
+class GetBrokerConsumeStats(Request[ConsumeStatsList], frozen=True, kw_only=True):
     """Progress of every group; the reply's body is ConsumeStatsList. `GetConsumeStatsInBrokerHeader`.
 
     `is_order` asks for the ordered consumers alone.
@@ -94,15 +97,15 @@ class GetBrokerConsumeStats(Request[NoReply], frozen=True, kw_only=True):
     is_order: bool = False
 
 
-@request(343)
-class QueryTopicsByConsumer(Request[NoReply], frozen=True, kw_only=True):
+@request(343, only_in=5)
+class QueryTopicsByConsumer(Request[TopicList], frozen=True, kw_only=True):
     """Topics a group has offsets in; the reply's body is TopicList. `QueryTopicsByConsumerRequestHeader`."""
 
     group: str
 
 
-@request(345)
-class QuerySubscriptionByConsumer(Request[NoReply], frozen=True, kw_only=True):
+@request(345, only_in=5)
+class QuerySubscriptionByConsumer(Request[QuerySubscriptionResponseBody], frozen=True, kw_only=True):
     """What a group subscribes to; the reply's body is QuerySubscriptionResponseBody.
 
     `QuerySubscriptionByConsumerRequestHeader`.

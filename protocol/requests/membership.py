@@ -4,6 +4,15 @@ Most of these carry JSON bodies, named by their official class in each docstring
 group (`group.py`).
 """
 
+from ..bodies.client import (
+    CheckClientRequestBody,
+    GetConsumerListByGroupResponseBody,
+    HeartbeatData,
+    LockBatchRequestBody,
+    LockBatchResponseBody,
+    UnlockBatchRequestBody,
+)
+from ..bodies.client_state import ConsumerConnection, ProducerConnection, ProducerTableInfo
 from ..wire.schema import NoReply, Reply, Request, field, request
 
 
@@ -17,7 +26,7 @@ class HeartBeatReply(Reply, frozen=True, kw_only=True):
     is_sub_change: bool | None = field(name="IS_SUB_CHANGE", default=None)
 
 
-@request(34)
+@request(34, body=HeartbeatData)
 class HeartBeat(Request[HeartBeatReply], frozen=True, kw_only=True):
     """A client's groups and subscriptions. `HeartbeatRequestHeader`; body HeartbeatData."""
 
@@ -33,7 +42,7 @@ class UnregisterClient(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(38)
-class GetConsumerListByGroup(Request[NoReply], frozen=True, kw_only=True):
+class GetConsumerListByGroup(Request[GetConsumerListByGroupResponseBody], frozen=True, kw_only=True):
     """The client ids of a group. `GetConsumerListByGroupRequestHeader`.
 
     The reply's body is GetConsumerListByGroupResponseBody; SYSTEM_ERROR where nobody is online.
@@ -42,28 +51,28 @@ class GetConsumerListByGroup(Request[NoReply], frozen=True, kw_only=True):
     consumer_group: str
 
 
-@request(41)
-class LockBatchMq(Request[NoReply], frozen=True, kw_only=True):
+@request(41, body=LockBatchRequestBody)
+class LockBatchMq(Request[LockBatchResponseBody], frozen=True, kw_only=True):
     """Lock queues for ordered consumption. Body LockBatchRequestBody, the reply's LockBatchResponseBody."""
 
 
-@request(42)
+@request(42, body=UnlockBatchRequestBody)
 class UnlockBatchMq(Request[NoReply], frozen=True, kw_only=True):
     """Give locks back, often one-way. Body UnlockBatchRequestBody."""
 
 
-@request(46)
+@request(46, body=CheckClientRequestBody)
 class CheckClientConfig(Request[NoReply], frozen=True, kw_only=True):
     """Can the broker filter by this subscription? Body CheckClientRequestBody."""
 
 
-@request(47)
+@request(47, only_in=5)
 class GetClientConfig(Request[NoReply], frozen=True, kw_only=True):
     """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(203)
-class GetConsumerConnectionList(Request[NoReply], frozen=True, kw_only=True):
+class GetConsumerConnectionList(Request[ConsumerConnection], frozen=True, kw_only=True):
     """Connections of a consumer group. `GetConsumerConnectionListRequestHeader`.
 
     The reply's body is ConsumerConnection; CONSUMER_NOT_ONLINE where there are none.
@@ -73,7 +82,7 @@ class GetConsumerConnectionList(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(204)
-class GetProducerConnectionList(Request[NoReply], frozen=True, kw_only=True):
+class GetProducerConnectionList(Request[ProducerConnection], frozen=True, kw_only=True):
     """Connections of a producer group; the reply's body is ProducerConnection.
 
     `GetProducerConnectionListRequestHeader`.
@@ -83,5 +92,5 @@ class GetProducerConnectionList(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(328)
-class GetAllProducerInfo(Request[NoReply], frozen=True, kw_only=True):
+class GetAllProducerInfo(Request[ProducerTableInfo], frozen=True, kw_only=True):
     """Every connected producer; the reply's body is ProducerTableInfo. `GetAllProducerInfoRequestHeader`."""

@@ -3,6 +3,13 @@
 Route and topic lists are JSON bodies.
 """
 
+from ..bodies.body import DataVersion, PropertiesText
+from ..bodies.registration import (
+    CompressedRegistration,
+    RegisterBrokerBody,
+    TopicConfigAndMappingSerializeWrapper,
+)
+from ..bodies.routes import ClusterInfo, GetBrokerMemberGroupResponseBody, KVTable, TopicList, TopicRouteData
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -38,7 +45,7 @@ class DeleteKvConfig(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(219, "GET_KVLIST_BY_NAMESPACE")
-class GetKvListByNamespace(Request[NoReply], frozen=True, kw_only=True):
+class GetKvListByNamespace(Request[KVTable], frozen=True, kw_only=True):
     """All keys of a namespace; the reply's body is KVTable. `GetKVListByNamespaceRequestHeader`."""
 
     namespace: str
@@ -51,7 +58,15 @@ class RegisterBrokerReply(Reply, frozen=True, kw_only=True):
     master_addr: str | None = None
 
 
-@request(103)
+@request(
+    103,
+    body=RegisterBrokerBody,
+    body_variants={
+        "compressed=true": CompressedRegistration,
+        "before V3_0_11": TopicConfigAndMappingSerializeWrapper,
+    },
+    reply_body=KVTable,
+)
 class RegisterBroker(Request[RegisterBrokerReply], frozen=True, kw_only=True):
     """A broker and its topics, every 30 s. `RegisterBrokerRequestHeader`; body RegisterBrokerBody.
 
@@ -81,7 +96,7 @@ class UnregisterBroker(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(105, "GET_ROUTEINFO_BY_TOPIC")
-class GetRouteInfoByTopic(Request[NoReply], frozen=True, kw_only=True):
+class GetRouteInfoByTopic(Request[TopicRouteData], frozen=True, kw_only=True):
     """Brokers and queues of a topic; the reply's body is TopicRouteData. `GetRouteInfoRequestHeader`.
 
     TOPIC_NOT_EXIST without a route. `accept_standard_json_only` asks for quoted keys whatever the version of the
@@ -96,7 +111,7 @@ class GetRouteInfoByTopic(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(106)
-class GetBrokerClusterInfo(Request[NoReply], frozen=True, kw_only=True):
+class GetBrokerClusterInfo(Request[ClusterInfo], frozen=True, kw_only=True):
     """Every broker and cluster; the reply's body is ClusterInfo."""
 
 
@@ -127,7 +142,7 @@ class AddWritePermOfBroker(Request[AddWritePermOfBrokerReply], frozen=True, kw_o
 
 
 @request(206, "GET_ALL_TOPIC_LIST_FROM_NAMESERVER")
-class GetAllTopicListFromNameServer(Request[NoReply], frozen=True, kw_only=True):
+class GetAllTopicListFromNameServer(Request[TopicList], frozen=True, kw_only=True):
     """Every topic with a route; the reply's body is TopicList."""
 
 
@@ -139,7 +154,7 @@ class DeleteTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
     cluster_name: str | None = None
 
 
-@request(217)
+@request(217, only_in=5, body=TopicRouteData)
 class RegisterTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
     """Add a topic to the routes of known brokers. `RegisterTopicRequestHeader`; body TopicRouteData."""
 
@@ -147,39 +162,39 @@ class RegisterTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(224)
-class GetTopicsByCluster(Request[NoReply], frozen=True, kw_only=True):
+class GetTopicsByCluster(Request[TopicList], frozen=True, kw_only=True):
     """Topics of a cluster; the reply's body is TopicList. `GetTopicsByClusterRequestHeader`."""
 
     cluster: str
 
 
 @request(304)
-class GetSystemTopicListFromNs(Request[NoReply], frozen=True, kw_only=True):
+class GetSystemTopicListFromNs(Request[TopicList], frozen=True, kw_only=True):
     """Names of clusters and brokers, which are topics too; the reply's body is TopicList."""
 
 
 @request(311)
-class GetUnitTopicList(Request[NoReply], frozen=True, kw_only=True):
+class GetUnitTopicList(Request[TopicList], frozen=True, kw_only=True):
     """Topics with the unit flag; the reply's body is TopicList."""
 
 
 @request(312)
-class GetHasUnitSubTopicList(Request[NoReply], frozen=True, kw_only=True):
+class GetHasUnitSubTopicList(Request[TopicList], frozen=True, kw_only=True):
     """Topics with the unit-subscription flag; the reply's body is TopicList."""
 
 
 @request(313)
-class GetHasUnitSubUnunitTopicList(Request[NoReply], frozen=True, kw_only=True):
+class GetHasUnitSubUnunitTopicList(Request[TopicList], frozen=True, kw_only=True):
     """Topics with the unit-subscription flag and without the unit flag; the reply's body is TopicList."""
 
 
-@request(318)
+@request(318, body=PropertiesText)
 class UpdateNamesrvConfig(Request[NoReply], frozen=True, kw_only=True):
     """Change settings. Body: properties text, a `key=value` a line."""
 
 
 @request(319)
-class GetNamesrvConfig(Request[NoReply], frozen=True, kw_only=True):
+class GetNamesrvConfig(Request[PropertiesText], frozen=True, kw_only=True):
     """The settings; the reply's body is properties text."""
 
 
@@ -189,7 +204,7 @@ class QueryDataVersionReply(Reply, frozen=True, kw_only=True):
     changed: bool
 
 
-@request(322)
+@request(322, body=DataVersion, reply_body=DataVersion)
 class QueryDataVersion(Request[QueryDataVersionReply], frozen=True, kw_only=True):
     """Is the topic table of this version known? Also a sign of life. `QueryDataVersionRequestHeader`.
 
@@ -202,8 +217,8 @@ class QueryDataVersion(Request[QueryDataVersionReply], frozen=True, kw_only=True
     broker_id: Long
 
 
-@request(901)
-class GetBrokerMemberGroup(Request[NoReply], frozen=True, kw_only=True):
+@request(901, only_in=5)
+class GetBrokerMemberGroup(Request[GetBrokerMemberGroupResponseBody], frozen=True, kw_only=True):
     """Addresses of a broker's master and slaves; the reply's body is GetBrokerMemberGroupResponseBody.
 
     `GetBrokerMemberGroupRequestHeader`.
@@ -213,7 +228,7 @@ class GetBrokerMemberGroup(Request[NoReply], frozen=True, kw_only=True):
     broker_name: str
 
 
-@request(904)
+@request(904, only_in=5)
 class BrokerHeartbeat(Request[NoReply], frozen=True, kw_only=True):
     """A sign of life between registrations, often one-way. `BrokerHeartbeatRequestHeader`.
 
@@ -231,7 +246,7 @@ class BrokerHeartbeat(Request[NoReply], frozen=True, kw_only=True):
     election_priority: Int | None = None
 
 
-@request(905)
+@request(905, only_in=5)
 class NotifyMinBrokerIdChange(Request[NoReply], frozen=True, kw_only=True):
     """Name server to broker, one-way: another member has the smallest id. `NotifyMinBrokerIdChangeRequestHeader`."""
 

@@ -1,9 +1,18 @@
-"""Offsets: what a queue holds, where a group stands, and moving it.
+"""Offsets: what a queue holds, how far a group has consumed, moving it, and EXPLAIN_FIRST_POSITION.
 
-Queue offsets count messages from 0; the maximum is one past the last. Times are ms since the epoch.
-Not here: the reset pushed to clients (`to_client.py`).
+Queue offsets count messages from 0; the max offset is one past the last message. Times are ms since the epoch. The
+reset that a broker sends to clients is in `to_client.py`.
+
+EXPLAIN_FIRST_POSITION is PocketMQ's own request. Its number is far from the official ones and fits both header forms;
+an official broker answers REQUEST_CODE_NOT_SUPPORTED.
 """
 
+from typing import Any
+
+import msgspec
+
+from ..bodies.client_state import GetConsumerStatusBody
+from ..bodies.offsets import QueryCorrectionOffsetBody, ResetOffsetBody, ResetOffsetBodyForC
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -103,8 +112,8 @@ class ResetConsumerOffsetInBroker(Request[NoReply], frozen=True, kw_only=True):
     """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
-@request(222)
-class InvokeBrokerToResetOffset(Request[NoReply], frozen=True, kw_only=True):
+@request(222, reply_body_variants={"to C++ clients": ResetOffsetBodyForC})
+class InvokeBrokerToResetOffset(Request[ResetOffsetBody | None], frozen=True, kw_only=True):
     """Move a group to a time or an offset. `ResetOffsetRequestHeader`; the reply's body is ResetOffsetBody.
 
     `timestamp` -1 means the end. `queue_id` -1 means every queue; `offset`, given and not -1, wins over the
@@ -120,7 +129,7 @@ class InvokeBrokerToResetOffset(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(223)
-class InvokeBrokerToGetConsumerStatus(Request[NoReply], frozen=True, kw_only=True):
+class InvokeBrokerToGetConsumerStatus(Request[GetConsumerStatusBody], frozen=True, kw_only=True):
     """The offsets the members of a group hold, asked from them. `GetConsumerStatusRequestHeader`.
 
     `client_addr` is a client id, absent for all. The reply's body is GetConsumerStatusBody.
@@ -132,7 +141,7 @@ class InvokeBrokerToGetConsumerStatus(Request[NoReply], frozen=True, kw_only=Tru
 
 
 @request(308)
-class QueryCorrectionOffset(Request[NoReply], frozen=True, kw_only=True):
+class QueryCorrectionOffset(Request[QueryCorrectionOffsetBody], frozen=True, kw_only=True):
     """Offsets of a group corrected by those of others. `QueryCorrectionOffsetHeader`.
 
     `filter_groups` is a comma list. The reply's body is QueryCorrectionOffsetBody.
@@ -151,3 +160,49 @@ class CloneGroupOffset(Request[NoReply], frozen=True, kw_only=True):
     dest_group: str
     topic: str | None = None
     offline: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer for one group, topic and queue. Offsets count messages; positions and budgets are bytes."""
+
+    group: str
+    topic: str
+    queue_id: int
+    rule: str
+    """`B0` to `B6`, see `broker/first_position/rules.py`."""
+    because: str
+    """The rule in words, with its numbers."""
+    offset: int | None
+    """What QUERY_CONSUMER_OFFSET answers; `None` for QUERY_NOT_FOUND."""
+    from_last: int | None
+    """First offset read under CONSUME_FROM_LAST_OFFSET, and under the two others below."""
+    from_first: int | None
+    from_timestamp: int | None
+    """`None`: the client searches by its consumeTimestamp."""
+    min_offset: int
+    max_offset: int
+    stored_offset: int
+    reset_offset: int | None = None
+    is_first_message_hot: bool | None = None
+    residency: str = ""
+    """The policy that judged: distance, resident or always-hot."""
+    first_position_bytes: int | None = None
+    """Commit-log position of the queue's first message."""
+    log_end_bytes: int = 0
+    memory_budget_bytes: int = 0
+
+
+@request(30001)
+class ExplainFirstPosition(Request[list[Verdict]], frozen=True, kw_only=True):
+    """The reply body is JSON: a list of `Verdict`, one for each queue of the topic."""
+
+    consumer_group: str
+    topic: str
+
+
+def encode_verdicts(verdicts: list[Verdict]) -> bytes:
+    return msgspec.json.encode(verdicts)
+
+
+def decode_verdicts(body: Any) -> list[Verdict]:
+    return msgspec.json.decode(body, type=list[Verdict])

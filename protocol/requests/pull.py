@@ -1,9 +1,11 @@
-"""Pulling from a queue by offset.
+"""Reading messages: pull by offset, find single ones by key or position, look into a consume queue.
 
-Messages arrive as the reply's body in the stored layout, back to back; the pull status travels in the response
-code and, by name, in the remark. Not here: POP (`pop.py`).
+The reply to a pull holds messages as stored, back to back. The status of a pull is the response code; the remark
+repeats it by name. POP is in `pop.py`.
 """
 
+from ..bodies.body import Records
+from ..bodies.offsets import QueryConsumeQueueResponseBody
 from ..wire.schema import Int, Long, Reply, Request, field, request
 
 
@@ -24,7 +26,7 @@ class PullMessageReply(Reply, frozen=True, kw_only=True):
     forbidden_type: Int | None = None
 
 
-@request(11)
+@request(11, reply_body=Records)
 class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
     """Messages of one queue from `queue_offset` on, waiting for them if asked. `PullMessageRequestHeader`.
 
@@ -52,6 +54,54 @@ class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="bname", default=None)
 
 
-@request(361)
+@request(361, only_in=5, reply_body=Records)
 class LitePullMessage(PullMessage, frozen=True, kw_only=True):
     """The same pull from a lite pull consumer, so that a broker can give it its own threads."""
+
+
+class QueryMessageReply(Reply, frozen=True, kw_only=True):
+    """How far the key index has come. `QueryMessageResponseHeader`; the body holds messages as stored."""
+
+    index_last_update_timestamp: Long
+    index_last_update_position: Long = field(name="indexLastUpdatePhyoffset")
+
+
+@request(12, reply_body=Records)
+class QueryMessage(Request[QueryMessageReply], frozen=True, kw_only=True):
+    """Messages of a topic by key, stored between two times (ms). `QueryMessageRequestHeader`.
+
+    `unique_key_query` true looks for a unique id; so does `index_type` U. K means keys, T tags; neither means
+    keys. `last_key` continues a paged answer of an index in RocksDB. QUERY_NOT_FOUND where there is nothing.
+    """
+
+    topic: str
+    key: str
+    max_num: Int
+    begin_timestamp: Long
+    end_timestamp: Long
+    index_type: str | None = None
+    last_key: str | None = None
+    unique_key_query: bool | None = field(name="_UNIQUE_KEY_QUERY", default=None)
+
+
+@request(33)
+class ViewMessageById(Request[Records], frozen=True, kw_only=True):
+    """The message at a commit-log position; the reply's body is the record. `ViewMessageRequestHeader`."""
+
+    offset: Long
+    topic: str | None = None
+
+
+@request(321)
+class QueryConsumeQueue(Request[QueryConsumeQueueResponseBody], frozen=True, kw_only=True):
+    """`count` entries of a consume queue from `index` on. `QueryConsumeQueueRequestHeader`.
+
+    With a group each entry says whether its subscription lets it pass. The reply's body is
+    QueryConsumeQueueResponseBody.
+    """
+
+    topic: str | None = None
+    queue_id: Int = 0
+    index: Long = 0
+    count: Int = 0
+    consumer_group: str | None = None

@@ -3,10 +3,11 @@
 Not here: how a request is signed.
 """
 
+from ..bodies.security import AclInfo, UserInfo
 from ..wire.schema import NoReply, Reply, Request, request
 
 
-@request(50)
+@request(50, only_in=4)
 class UpdateAndCreateAclConfig(Request[NoReply], frozen=True, kw_only=True):
     """Make an access key or change it, 4.9 only. `CreateAccessConfigRequestHeader`; lists joined by commas."""
 
@@ -20,7 +21,7 @@ class UpdateAndCreateAclConfig(Request[NoReply], frozen=True, kw_only=True):
     group_perms: str | None = None
 
 
-@request(51)
+@request(51, only_in=4)
 class DeleteAclConfig(Request[NoReply], frozen=True, kw_only=True):
     """Remove an access key, 4.9 only. `DeleteAccessConfigRequestHeader`."""
 
@@ -37,12 +38,12 @@ class GetBrokerClusterAclInfoReply(Reply, frozen=True, kw_only=True):
     cluster_name: str
 
 
-@request(52)
+@request(52, only_in=4)
 class GetBrokerClusterAclInfo(Request[GetBrokerClusterAclInfoReply], frozen=True, kw_only=True):
     """Which access files a broker has, 4.9 only."""
 
 
-@request(53)
+@request(53, only_in=4)
 class UpdateGlobalWhiteAddrsConfig(Request[NoReply], frozen=True, kw_only=True):
     """Addresses that need no key, 4.9 only, joined by commas. `UpdateGlobalWhiteAddrsConfigRequestHeader`."""
 
@@ -51,56 +52,56 @@ class UpdateGlobalWhiteAddrsConfig(Request[NoReply], frozen=True, kw_only=True):
     """Marked mandatory, but mqadmin leaves it away; then plain_acl.yml is meant."""
 
 
-@request(3001)
+@request(3001, only_in=5, body=UserInfo)
 class AuthCreateUser(Request[NoReply], frozen=True, kw_only=True):
     """Make a user. `CreateUserRequestHeader`; body UserInfo."""
 
     username: str | None = None
 
 
-@request(3002)
+@request(3002, only_in=5, body=UserInfo)
 class AuthUpdateUser(Request[NoReply], frozen=True, kw_only=True):
     """Change a user. `UpdateUserRequestHeader`; body UserInfo."""
 
     username: str | None = None
 
 
-@request(3003)
+@request(3003, only_in=5)
 class AuthDeleteUser(Request[NoReply], frozen=True, kw_only=True):
     """Remove a user. `DeleteUserRequestHeader`."""
 
     username: str | None = None
 
 
-@request(3004)
-class AuthGetUser(Request[NoReply], frozen=True, kw_only=True):
+@request(3004, only_in=5)
+class AuthGetUser(Request[UserInfo | None], frozen=True, kw_only=True):
     """One user. `GetUserRequestHeader`; the reply's body is UserInfo, or none."""
 
     username: str | None = None
 
 
-@request(3005)
-class AuthListUser(Request[NoReply], frozen=True, kw_only=True):
+@request(3005, only_in=5)
+class AuthListUser(Request[list[UserInfo]], frozen=True, kw_only=True):
     """Users whose name holds the filter. `ListUsersRequestHeader`; the reply's body is a list of UserInfo."""
 
     filter: str | None = None
 
 
-@request(3006)
+@request(3006, only_in=5, body=AclInfo)
 class AuthCreateAcl(Request[NoReply], frozen=True, kw_only=True):
     """Give rights to a subject, `User:name`. `CreateAclRequestHeader`; body AclInfo."""
 
     subject: str | None = None
 
 
-@request(3007)
+@request(3007, only_in=5, body=AclInfo)
 class AuthUpdateAcl(Request[NoReply], frozen=True, kw_only=True):
     """Change the rights of a subject. `UpdateAclRequestHeader`; body AclInfo."""
 
     subject: str | None = None
 
 
-@request(3008)
+@request(3008, only_in=5)
 class AuthDeleteAcl(Request[NoReply], frozen=True, kw_only=True):
     """Take rights away, of one policy type or resource if named. `DeleteAclRequestHeader`."""
 
@@ -109,15 +110,15 @@ class AuthDeleteAcl(Request[NoReply], frozen=True, kw_only=True):
     resource: str | None = None
 
 
-@request(3009)
-class AuthGetAcl(Request[NoReply], frozen=True, kw_only=True):
+@request(3009, only_in=5)
+class AuthGetAcl(Request[AclInfo | None], frozen=True, kw_only=True):
     """The rights of a subject. `GetAclRequestHeader`; the reply's body is AclInfo, or none."""
 
     subject: str | None = None
 
 
-@request(3010)
-class AuthListAcl(Request[NoReply], frozen=True, kw_only=True):
+@request(3010, only_in=5)
+class AuthListAcl(Request[list[AclInfo]], frozen=True, kw_only=True):
     """Rights by subject and resource. `ListAclsRequestHeader`; the reply's body is a list of AclInfo."""
 
     subject_filter: str | None = None

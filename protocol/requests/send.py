@@ -1,10 +1,12 @@
-"""Requests that put messages into the broker: send, batch, reply, send back, recall.
+"""Requests that store messages: send, batch, reply, send back, recall, and the end of a transaction.
 
-Every send exists in two spellings: the long one (10, 324) and V2 (310, 320, 325), whose fields are single letters
-on the wire. Both have the same attribute names here, so a handler does not care which came (`AnySend`).
-Not here: the property text (`message/properties.py`), the batch body (`message/record.py`).
+Every send exists in two spellings: the long one (10, 324) and V2 (310, 320, 325), whose fields are single letters on
+the wire. Both have the same attribute names here, so one handler serves both (`AnySend`). The first half of a
+transactional send is an ordinary send with the property TRAN_MSG. The property text is described in
+`message/properties.py`, the body of a batch in `message/batch.py`.
 """
 
+from ..bodies.body import MessageBatch, MessageContent, Records
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -26,7 +28,7 @@ class SendMessageReply(Reply, frozen=True, kw_only=True):
     trace_on: bool | None = field(name="TRACE_ON", default=None)
 
 
-@request(10)
+@request(10, body=MessageContent)
 class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
     """Store the body as one message. `SendMessageRequestHeader`.
 
@@ -50,7 +52,7 @@ class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="bname", default=None)
 
 
-@request(310)
+@request(310, body=MessageContent)
 class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
     """`SendMessage` in letters, what clients send by default. `SendMessageRequestHeaderV2`."""
 
@@ -70,17 +72,17 @@ class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
     broker_name: str | None = field(name="n", default=None)
 
 
-@request(320)
+@request(320, body=MessageBatch)
 class SendBatchMessage(SendMessageV2, frozen=True, kw_only=True):
     """Several messages for one queue, back to back in the body; `batch` is true."""
 
 
-@request(324)
+@request(324, body=MessageContent)
 class SendReplyMessage(SendMessage, frozen=True, kw_only=True):
     """A consumer's answer to a requester, pushed on as `PushReplyMessageToClient`. Stored only if so configured."""
 
 
-@request(325)
+@request(325, body=MessageContent)
 class SendReplyMessageV2(SendMessageV2, frozen=True, kw_only=True):
     """`SendReplyMessage` in letters, what clients send by default."""
 
@@ -112,7 +114,7 @@ class RecallMessageReply(Reply, frozen=True, kw_only=True):
     msg_id: str
 
 
-@request(370)
+@request(370, only_in=5)
 class RecallMessage(Request[RecallMessageReply], frozen=True, kw_only=True):
     """Take back a timed message before its time, by the handle its send gave. `RecallMessageRequestHeader`."""
 
@@ -120,3 +122,49 @@ class RecallMessage(Request[RecallMessageReply], frozen=True, kw_only=True):
     topic: str
     recall_handle: str
     broker_name: str | None = field(name="bname", default=None)
+
+
+@request(37)
+class EndTransaction(Request[NoReply], frozen=True, kw_only=True):
+    """Commit or roll back a half message; one-way from Java clients. `EndTransactionRequestHeader`.
+
+    `tran_state_table_offset` is its offset in the half queue, `commit_log_offset` its position in the log,
+    `commit_or_rollback` 8 commit, 12 rollback, 0 unknown. The remark carries the text of a local exception.
+    """
+
+    producer_group: str
+    tran_state_table_offset: Long
+    commit_log_offset: Long
+    commit_or_rollback: Int
+    from_transaction_check: bool = False
+    msg_id: str
+    transaction_id: str | None = None
+    topic: str | None = None
+    broker_name: str | None = field(name="bname", default=None)
+
+
+@request(39, body=Records)
+class CheckTransactionState(Request[NoReply], frozen=True, kw_only=True):
+    """Broker to producer, one-way: what became of this? `CheckTransactionStateRequestHeader`.
+
+    The body is the half message as stored, with its real topic and queue; the answer is an `EndTransaction`.
+    """
+
+    tran_state_table_offset: Long
+    commit_log_offset: Long
+    msg_id: str | None = None
+    transaction_id: str | None = None
+    offset_msg_id: str | None = None
+    topic: str | None = None
+    broker_name: str | None = field(name="bname", default=None)
+
+
+@request(323)
+class ResumeCheckHalfMessage(Request[NoReply], frozen=True, kw_only=True):
+    """Ask again about a half message that was given up, named by its offset message id.
+
+    `ResumeCheckHalfMessageRequestHeader`.
+    """
+
+    msg_id: str | None = None
+    topic: str | None = None

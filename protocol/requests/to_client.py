@@ -4,6 +4,9 @@
 transaction check (`transaction.py`).
 """
 
+from ..bodies.body import MessageContent, Records
+from ..bodies.client_state import ConsumeMessageDirectlyResult, ConsumerRunningInfo, GetConsumerStatusBody
+from ..bodies.offsets import ResetOffsetBody, ResetOffsetBodyForC
 from ..wire.schema import Int, Long, NoReply, Request, request
 
 
@@ -14,7 +17,7 @@ class NotifyConsumerIdsChanged(Request[NoReply], frozen=True, kw_only=True):
     consumer_group: str
 
 
-@request(220)
+@request(220, body=ResetOffsetBody, body_variants={"to C++ clients": ResetOffsetBodyForC})
 class ResetConsumerClientOffset(Request[NoReply], frozen=True, kw_only=True):
     """One-way: go on from the offsets in the body. `ResetOffsetRequestHeader`.
 
@@ -30,7 +33,7 @@ class ResetConsumerClientOffset(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(221)
-class GetConsumerStatusFromClient(Request[NoReply], frozen=True, kw_only=True):
+class GetConsumerStatusFromClient(Request[GetConsumerStatusBody], frozen=True, kw_only=True):
     """Where do you stand? The answer's body is GetConsumerStatusBody. `GetConsumerStatusRequestHeader`."""
 
     topic: str
@@ -39,7 +42,7 @@ class GetConsumerStatusFromClient(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(307)
-class GetConsumerRunningInfo(Request[NoReply], frozen=True, kw_only=True):
+class GetConsumerRunningInfo(Request[ConsumerRunningInfo], frozen=True, kw_only=True):
     """A consumer's inner state; the answer's body is ConsumerRunningInfo.
 
     `GetConsumerRunningInfoRequestHeader`.
@@ -50,8 +53,8 @@ class GetConsumerRunningInfo(Request[NoReply], frozen=True, kw_only=True):
     jstack_enable: bool = False
 
 
-@request(309)
-class ConsumeMessageDirectly(Request[NoReply], frozen=True, kw_only=True):
+@request(309, body=Records)
+class ConsumeMessageDirectly(Request[ConsumeMessageDirectlyResult], frozen=True, kw_only=True):
     """Let a consumer handle one message now. `ConsumeMessageDirectlyResultRequestHeader`.
 
     To the broker `msg_id` names it by its offset message id; to the client it is the body, as stored. The
@@ -67,7 +70,7 @@ class ConsumeMessageDirectly(Request[NoReply], frozen=True, kw_only=True):
     group_sys_flag: Int | None = None
 
 
-@request(326)
+@request(326, body=MessageContent)
 class PushReplyMessageToClient(Request[NoReply], frozen=True, kw_only=True):
     """The answer to a requester's message, as body. `ReplyMessageRequestHeader`.
 

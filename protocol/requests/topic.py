@@ -3,6 +3,15 @@
 Not here: topics as the name server knows them (`name_server.py`).
 """
 
+from ..bodies.broker import CheckRocksdbCqWriteResult
+from ..bodies.offsets import GroupList, QueryConsumeTimeSpanBody, TopicStatsTable
+from ..bodies.registration import (
+    TopicConfigAndMappingSerializeWrapper,
+    TopicConfigAndQueueMapping,
+    TopicQueueMappingDetail,
+)
+from ..bodies.routes import TopicList
+from ..bodies.topic_config import CreateTopicListRequestBody, TopicConfigSerializeWrapper
 from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
@@ -26,12 +35,12 @@ class UpdateAndCreateTopic(Request[NoReply], frozen=True, kw_only=True):
     force: bool = False
 
 
-@request(18)
+@request(18, only_in=5, body=CreateTopicListRequestBody)
 class UpdateAndCreateTopicList(Request[NoReply], frozen=True, kw_only=True):
     """Several topics at once. `CreateTopicListRequestHeader`; body CreateTopicListRequestBody."""
 
 
-@request(513)
+@request(513, only_in=5, body=TopicQueueMappingDetail)
 class UpdateAndCreateStaticTopic(UpdateAndCreateTopic, frozen=True, kw_only=True):
     """A topic whose queues are numbered across brokers. Body TopicQueueMappingDetail."""
 
@@ -49,7 +58,11 @@ class GetAllTopicConfigReply(Reply, frozen=True, kw_only=True):
     total_topic_num: Int | None = None
 
 
-@request(21)
+@request(
+    21,
+    reply_body=TopicConfigAndMappingSerializeWrapper,
+    reply_body_variants={"4.9": TopicConfigSerializeWrapper},
+)
 class GetAllTopicConfig(Request[GetAllTopicConfigReply], frozen=True, kw_only=True):
     """The topic table, by pages or whole. `GetAllTopicConfigRequestHeader`.
 
@@ -72,8 +85,8 @@ class GetTopicNameList(Request[NoReply], frozen=True, kw_only=True):
     """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
-@request(351)
-class GetTopicConfig(Request[NoReply], frozen=True, kw_only=True):
+@request(351, only_in=5)
+class GetTopicConfig(Request[TopicConfigAndQueueMapping], frozen=True, kw_only=True):
     """One topic's settings; the reply's body is TopicConfigAndQueueMapping. `GetTopicConfigRequestHeader`.
 
     With `logical` a static topic's mapping comes along.
@@ -84,7 +97,7 @@ class GetTopicConfig(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(202)
-class GetTopicStatsInfo(Request[NoReply], frozen=True, kw_only=True):
+class GetTopicStatsInfo(Request[TopicStatsTable], frozen=True, kw_only=True):
     """Offsets and last times of a topic's queues; the reply's body is TopicStatsTable.
 
     `GetTopicStatsInfoRequestHeader`.
@@ -94,14 +107,14 @@ class GetTopicStatsInfo(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(300)
-class QueryTopicConsumeByWho(Request[NoReply], frozen=True, kw_only=True):
+class QueryTopicConsumeByWho(Request[GroupList], frozen=True, kw_only=True):
     """Groups that read a topic; the reply's body is GroupList. `QueryTopicConsumeByWhoRequestHeader`."""
 
     topic: str
 
 
 @request(303)
-class QueryConsumeTimeSpan(Request[NoReply], frozen=True, kw_only=True):
+class QueryConsumeTimeSpan(Request[QueryConsumeTimeSpanBody], frozen=True, kw_only=True):
     """Store times of a group's place in each queue; the reply's body is QueryConsumeTimeSpanBody.
 
     `QueryConsumeTimeSpanRequestHeader`.
@@ -112,7 +125,7 @@ class QueryConsumeTimeSpan(Request[NoReply], frozen=True, kw_only=True):
 
 
 @request(305)
-class GetSystemTopicListFromBroker(Request[NoReply], frozen=True, kw_only=True):
+class GetSystemTopicListFromBroker(Request[TopicList], frozen=True, kw_only=True):
     """Topics the broker made for itself; the reply's body is TopicList."""
 
 
@@ -131,8 +144,8 @@ class DeleteExpiredCommitLog(Request[NoReply], frozen=True, kw_only=True):
     """Delete commit-log files that are past their time, now."""
 
 
-@request(354)
-class CheckRocksdbCqWriteProgress(Request[NoReply], frozen=True, kw_only=True):
+@request(354, only_in=5)
+class CheckRocksdbCqWriteProgress(Request[CheckRocksdbCqWriteResult], frozen=True, kw_only=True):
     """Does a second queue store hold the same? The reply's body is CheckRocksdbCqWriteResult.
 
     `CheckRocksdbCqWriteProgressRequestHeader`; `check_store_time` in ms.

@@ -1,6 +1,6 @@
-"""pocketmq.protocol.text
+"""Text forms of the official programs: JSON as fastjson writes and reads it, Java properties files.
 
-fastjson.py         JSON as the official programs write and read it (fastjson), both ways
-java_properties.py  Java properties text, as broker.conf and the bodies of configuration requests
-json_reader.py      The tolerant reader behind `fastjson.py`
+fastjson.py         read and write JSON; the only door to the next file
+json_reader.py      the tolerant reader for what is not standard JSON
+java_properties.py  properties text, as in broker.conf
 """

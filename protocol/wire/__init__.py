@@ -1,10 +1,11 @@
-"""pocketmq.protocol.wire
+"""Frames and headers on a connection, and how a request is declared.
 
-binary_header.py   The binary form of the command header (serialize type 1, `RocketMQSerializable
-command.py         One remoting command
-frame.py           Frames on a byte stream
-ha_stream.py       The HA port's own protocol
-json_header.py     The JSON form of the command header (serialize type 0)
-response_codes.py  Codes of replies
-schema.py          Declare a request or reply once, and turn it into header fields and back
+frame.py           cuts frames out of a byte stream, and writes them
+command.py         one frame as a value
+json_header.py     the JSON form of the header
+binary_header.py   the binary form of the header
+response_codes.py  the codes of replies
+schema.py          declares a request; turns it into header fields and back
+signatures.py      what access control signs
+ha_stream.py       the other protocol, between master and slave
 """

@@ -1,34 +1,48 @@
-"""Declare a request or reply once, and turn it into header fields and back.
-
-A request is one class: its code, its fields with types and defaults, and its reply as type argument.
+"""Declare a request once: its code, its header fields, its body, and what its reply holds.
 
     @request(30)
     class GetMaxOffset(Request[OffsetReply], frozen=True, kw_only=True):
         topic: str
         queue_id: Int
 
-On the wire every value is text under its camelCase name (`queueId`); `field(name="a")` names the odd ones. A
+    @request(34, body=HeartbeatData)
+    class HeartBeat(Request[HeartBeatReply], frozen=True, kw_only=True): ...
+
+    @request(208)
+    class GetConsumeStats(Request[ConsumeStats], frozen=True, kw_only=True): ...
+
+The type argument is what a caller gets back, and the type checker knows it: the header fields of the reply (a `Reply`),
+or its body where the reply has no fields of its own. `Request[UserInfo | None]`: the body may be missing. A reply with
+fields and a body names its body in `reply_body=`. Where official programs use two forms, `body_variants=` and
+`reply_body_variants=` say when the other one is used. `only_in=` names the line, 4 (4.9) or 5 (5.x), that alone knows
+the request.
+
+On the wire every header value is text under its camelCase name (`queueId`); `field(name="a")` names the odd ones. A
 field without default is mandatory. Unknown fields are ignored. Two classes with one code fail at import.
 """
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar, get_args
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, field
 
+from ..bodies.body import decode_body
 from ..errors import FieldError
 
 __all__ = [
     "REQUESTS",
     "Int",
+    "Line",
     "Long",
     "NoReply",
     "Reply",
     "Request",
     "field",
     "from_fields",
+    "read_reply",
     "request",
     "to_fields",
 ]
@@ -47,36 +61,82 @@ class NoReply(Reply, frozen=True, kw_only=True):
     """An answer without header fields of its own."""
 
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+Line = Literal[4, 5]
+"""An official line: 4.9 or 5.x."""
+Form = Any
+"""A type `decode_body` knows: a `Body`, `list[...]` of bodies, a kind of text or bytes."""
+
+ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound="Request[Any]")
 StructT = TypeVar("StructT", bound=msgspec.Struct)
+_NO_VARIANTS: Final[Mapping[str, Form]] = MappingProxyType({})
 
 
 class Request(msgspec.Struct, Generic[ReplyT], frozen=True, kw_only=True, rename="camel"):
-    """Header fields of a request. `code`, `name` and `reply_type` are set by `@request`."""
+    """Header fields of a request. `@request` sets the class variables."""
 
     code: ClassVar[int]
     name: ClassVar[str]
+    only_in: ClassVar[Line | None]
+    body_form: ClassVar[Form | None]
+    """None: the request has no body."""
+    body_variants: ClassVar[Mapping[str, Form]]
+    """When the body has another form -> that form."""
     reply_type: ClassVar[type[Reply]]
+    """Header fields of the reply."""
+    reply_body_form: ClassVar[Form | None]
+    reply_body_variants: ClassVar[Mapping[str, Form]]
+    may_lack_reply_body: ClassVar[bool]
+    returns_body: ClassVar[bool]
+    """True if a caller gets the reply's body, False if its header fields."""
 
 
 REQUESTS: Final[dict[int, type[Request[Any]]]] = {}
 """Every declared request by its code."""
 
 
-def request(code: int, name: str | None = None) -> Callable[[type[RequestT]], type[RequestT]]:
-    """Give a request class its code; `name` where the official name is not the class name in capitals."""
+def request(
+    code: int,
+    name: str | None = None,
+    *,
+    only_in: Line | None = None,
+    body: Form | None = None,
+    body_variants: Mapping[str, Form] = _NO_VARIANTS,
+    reply_body: Form | None = None,
+    reply_body_variants: Mapping[str, Form] = _NO_VARIANTS,
+) -> Callable[[type[RequestT]], type[RequestT]]:
+    """Give a request class its code and bodies; `name` where the official name is not the class name in capitals."""
 
     def declare(cls: type[RequestT]) -> type[RequestT]:
         if code in REQUESTS:
             raise TypeError(f"code {code} is declared by {REQUESTS[code].__name__} and {cls.__name__}")
+        returned, may_be_none = _returned_by(cls)
+        has_header = isinstance(returned, type) and issubclass(returned, Reply)
+        if not has_header and reply_body is not None:
+            raise TypeError(f"{cls.__name__} names the body of its reply twice: {returned} and {reply_body}")
         cls.code = code
         cls.name = name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).upper()
-        cls.reply_type = _reply_type_of(cls)
+        cls.only_in = only_in
+        cls.body_form, cls.body_variants = body, body_variants
+        cls.reply_type = returned if has_header else NoReply
+        cls.reply_body_form = reply_body if has_header else returned
+        cls.reply_body_variants, cls.may_lack_reply_body = reply_body_variants, may_be_none
+        cls.returns_body = not has_header
         REQUESTS[code] = cls
         return cls
 
     return declare
+
+
+def read_reply(
+    request: Request[ReplyT], fields: dict[str, str] | None, body: bytes | memoryview | None
+) -> ReplyT:
+    """What a caller of the request gets: the header fields of a reply, or its body. Raises FieldError, BodyError."""
+    if not request.returns_body:
+        return cast(ReplyT, from_fields(request.reply_type, fields))
+    if not body and request.may_lack_reply_body:
+        return cast(ReplyT, None)
+    return cast(ReplyT, decode_body(request.reply_body_form, body))
 
 
 def from_fields(cls: type[StructT], fields: dict[str, str] | None) -> StructT:
@@ -138,12 +198,14 @@ def _names_of(cls: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     return names
 
 
-def _reply_type_of(cls: type[Any]) -> type[Reply]:
+def _returned_by(cls: type[Any]) -> tuple[Any, bool]:
+    """The type argument of a request class, and whether it may be None."""
     for parent in cls.__mro__:
         for origin in getattr(parent, "__orig_bases__", ()):
-            for argument in get_args(origin):
-                if isinstance(argument, type) and issubclass(argument, Reply):
-                    return argument
+            if get_origin(origin) is Request:
+                (argument,) = get_args(origin)
+                others = [option for option in get_args(argument) if option is not NoneType]
+                return (others[0], True) if NoneType in get_args(argument) else (argument, False)
     raise TypeError(f"{cls.__name__} names no reply: write Request[SomeReply]")
 
 

@@ -1,5 +1,6 @@
 """pocketmq.store.files
 
+disk.py          Forcing files and folders to disk
 disk_usage.py    How full the disks below a store are
 json_file.py     JsonFile
 mapped_file.py   One file of fixed size, mapped into memory

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import field
-from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
 from ..delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.text import fastjson

@@ -7,7 +7,7 @@ A table is owned by the event-loop thread. Saving may be split, so that the disk
 from collections.abc import Callable
 from pathlib import Path
 
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 
 from ..errors import StoreError
 from ..files.json_file import JsonFile

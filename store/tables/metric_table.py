@@ -12,8 +12,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import field
-from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
 from ..files.json_file import MAX_FILE_BYTES

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import topics

@@ -29,7 +29,7 @@ from pocketmq.broker.errors import BrokerError, StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
-from pocketmq.protocol.bodies.broker import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
+from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.signatures import signature_of
@@ -298,7 +298,7 @@ async def test_our_own_questions_are_signed_with_the_inner_credentials(tmp_path:
     await asked.start()
     await asking.start()
     try:
-        connection = await asking.broker.server.connect(asked.broker_address)
+        connection = await asking.server.connect(asked.broker_address)
         command, _ = await connection.call(GetBrokerRuntimeInfo(), timeout_seconds=30)
         assert b"bootTimestamp" in bytes(command.body or b"")
     finally:

@@ -5,7 +5,7 @@ import logging
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position.verdict import decide_first_position, explain
-from pocketmq.protocol.requests.explain import Verdict
+from pocketmq.protocol.requests.offset import Verdict
 
 from broker_fakes import MakeBroker, store_message
 

@@ -3,7 +3,7 @@
 import pocketmq.broker.admin.offset_admin_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
-from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.group import QueryTopicsByConsumer
 from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset
 from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
@@ -20,7 +20,7 @@ def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None
 
 
 def bring_online(broker: Broker, group: str, topic: str) -> None:
-    broker.consumers.register(
+    broker.membership.consumers.register(
         group,
         Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",

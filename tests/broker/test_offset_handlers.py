@@ -4,14 +4,15 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.requests.explain import ExplainFirstPosition, decode_verdicts
 from pocketmq.protocol.requests.offset import (
+    ExplainFirstPosition,
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
     QueryConsumerOffset,
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
+    decode_verdicts,
 )
 from pocketmq.store.clock import VirtualClock
 

@@ -8,7 +8,7 @@ import pocketmq.broker.admin.group_handlers
 import pocketmq.broker.admin.progress_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
-from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import (
     GetBrokerConsumeStats,
@@ -69,7 +69,7 @@ async def test_consume_stats_of_ordered_topics_alone(broker: Broker) -> None:
 
 
 async def test_subscription_of_a_group_online(broker: Broker) -> None:
-    broker.consumers.register(
+    broker.membership.consumers.register(
         "G",
         Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",

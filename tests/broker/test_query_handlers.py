@@ -4,10 +4,10 @@ import pocketmq.broker.admin.query_handlers
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
-from pocketmq.protocol.bodies.subscription import tag_subscription
+from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.requests.query import QueryConsumeQueue, QueryMessage, ViewMessageById
+from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
 from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, ask, connect, store_message
@@ -144,7 +144,7 @@ class TestConsumeQueue:
 
 def subscribe(broker: Broker, group: str, topic: str, clock: VirtualClock) -> None:
     client = Client(connect(broker), "c1", "JAVA", 0, clock.now_ms())
-    broker.consumers.register(
+    broker.membership.consumers.register(
         group,
         client,
         consume_type="CONSUME_PASSIVELY",

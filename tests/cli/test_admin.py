@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.admin.command import command_rows
 from pocketmq.cli.admin.given import parse_time_ms
-from pocketmq.cli.admin.texts import file_name, hashed, java, perm_text, properties_text
+from pocketmq.cli.admin.texts import file_name, java, perm_text, properties_text
 from pocketmq.cli.main import main
 from pocketmq.client.errors import ClientError
+from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.testing import EmbeddedServer
 
 IGNORED = {("cloneGroupOffset", "offline")}
@@ -180,7 +181,10 @@ def test_settings_and_permissions_go_to_the_servers(server: EmbeddedServer) -> N
         ("updateTopic -t Orders", "-b (brokerAddr) or -c (clusterName)"),
         ("updateTopic -t Orders -b 127.0.0.1:1 -c DefaultCluster", "give one of"),
         ("updateTopic -c DefaultCluster", "Missing option '-t'"),
-        ("updateTopic -c DefaultCluster -t Orders -r many", "-r (readQueueNums) is 'many'"),
+        (
+            "updateTopic -c DefaultCluster -t Orders -r many",
+            "-r (readQueueNums) must be a whole number, got 'many'",
+        ),
         ("updateTopic -c DefaultCluster -t Orders -p 99", "topicPermission value: 99"),
         ("updateTopic -c DefaultCluster -t Orders -a colour", "neither +key=value nor -key"),
         ("updateTopic -c absent -t Orders", "clusterName exists"),
@@ -192,7 +196,7 @@ def test_settings_and_permissions_go_to_the_servers(server: EmbeddedServer) -> N
         ("brokerStatus -b nonsense", "cannot connect to nonsense"),
         ("brokerStatus -b 127.0.0.1:99999", "cannot connect to 127.0.0.1:99999"),
         ("getUser -b 127.0.0.1:port -u one", "cannot connect to 127.0.0.1:port"),
-        ("exportMetadata -b 127.0.0.1:1", "export either -t (topic) or -g (subscriptionGroup)"),
+        ("exportMetadata -b 127.0.0.1:1", "give either -t (topic) or -g (subscriptionGroup)"),
         ("switchTimerEngine -b 127.0.0.1:1 -e X", "must be R or F"),
         ("updateUser -c DefaultCluster -u one -p a -s disable", "give one of"),
         ("consumerStatus -g ../..", "%RETRY%../.."),
@@ -252,7 +256,7 @@ def test_properties_stand_in_the_order_of_their_hashes() -> None:
         "MAX_OFFSET",
     ]
     stored = names[5:] + names[:5]  # those that share a bucket stand as they were stored
-    assert hashed(stored, 128) == names
+    assert hash_map_order(stored, 128) == names
     text = properties_text(dict.fromkeys(stored, "x"))
     assert text == "{" + ", ".join(f"{name}=x" for name in names) + "}"
 

@@ -92,8 +92,8 @@ async def test_a_client_finds_its_name_servers_and_follows_their_move(
     async with page(answer) as host, Producer("p", namesrv_domain=host) as producer:
         assert (await producer.send("T", b"x")).message_id
         told.append("127.0.0.1:1")
-        await until(lambda: len(producer._running.name_servers.servers) == 2)
-        assert producer._running.name_servers.servers[0] == namesrv_addr, "the one in use stays first"
+        await until(lambda: len(producer._running.routes.name_servers.servers) == 2)
+        assert producer._running.routes.name_servers.servers[0] == namesrv_addr, "the one in use stays first"
     assert set(asked) == {"/rocketmq/nsaddr"}
 
 

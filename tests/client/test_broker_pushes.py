@@ -52,7 +52,7 @@ async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
     ) as consumer:
         await until(lambda: len(seen.messages) == 8)
         instance = consumer._running
-        broker = instance.brokers.master("broker-a") or ""
+        broker = instance.routes.master("broker-a") or ""
         question = InvokeBrokerToGetConsumerStatus(topic="T", group="g")
         body = await instance.connections.call_for_body(broker, question)
         told = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]

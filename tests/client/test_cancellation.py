@@ -10,7 +10,7 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client import tasks
 from pocketmq.client.errors import RequestTimeout
-from pocketmq.client.instance.instance import _instances
+from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
@@ -129,7 +129,7 @@ async def test_cancelled_at_any_await_nothing_is_left(node: Node, scenario: Scen
                 pass
         await until(lambda: asyncio.all_tasks() <= before, LONG)
         await until(lambda: open_sockets() <= sockets, LONG)
-        assert not _instances.get(asyncio.get_running_loop()), f"step {step}"
+        assert not ClientInstance.by_loop.get(asyncio.get_running_loop()), f"step {step}"
         await until(lambda: not _locked(node), LONG)
     assert step > 5
 
@@ -140,7 +140,7 @@ async def _cancelled(work: Coroutine[Any, Any, None], step: int) -> bool:
 
 def _locked(node: Node) -> list[object]:
     """Queues somebody holds the broker's lock of."""
-    return [queue for locks in node.broker.locks._groups.values() for queue in locks]
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- several loops, the wrong time

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import uvloop
 from pocketmq.broker.node import Node
+from pocketmq.client.connections.pool import ConnectionPool
 from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.instance.broker_addresses import BrokerAddresses
+from pocketmq.client.instance.groups import GroupTable
 from pocketmq.client.instance.heartbeats import Heartbeats
 from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.instance.instance_config import heartbeats_at_once, instance_config
@@ -71,7 +74,7 @@ async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_p
         one.subscribe("T")
         await until(lambda: len(seen.messages) == 3, timeout=30)
         await one.lag()
-        main = producer._running.brokers.master("broker-a") or ""
+        main = producer._running.routes.master("broker-a", main_port=True) or ""
     await node.stop()
     host, _, port = main.rpartition(":")
     fast = f"{host}:{int(port) - 2}"
@@ -94,7 +97,7 @@ async def test_a_broker_that_knows_the_fingerprint_is_not_told_the_subscriptions
         hooks=[asked],
         subscription={"T": "*"},
     ) as consumer:
-        await until(lambda: len(asked.answers) >= 1 and consumer._running.brokers.all_addresses())
+        await until(lambda: len(asked.answers) >= 1 and consumer._running.routes.brokers.all_addresses())
         heartbeats = consumer._running.heartbeats
         for _ in range(3):
             await heartbeats.send()
@@ -111,14 +114,10 @@ async def test_a_broker_that_knows_the_fingerprint_is_not_told_the_subscriptions
 
 
 class SlowBrokers:
-    """Stands for an instance with three brokers; remembers how many are greeted at once."""
+    """Takes heartbeats, and remembers how many were under way at once."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
-        self.brokers, self.consumers, self.producers = self, {"g": None}, {"p": None}
-
-    def to_greet(self, *, with_slaves: bool) -> list[str]:
-        return ["a", "b", "c"]
 
     async def send_to(self, address: str) -> bool:
         self.now += 1
@@ -132,8 +131,10 @@ class SlowBrokers:
 async def test_brokers_are_greeted_one_by_one_or_several_at_once(
     at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    brokers = SlowBrokers()
-    heartbeats = Heartbeats(brokers, use_v2=False, at_once=at_once)  # type: ignore[arg-type]
+    brokers, addresses, groups = SlowBrokers(), BrokerAddresses(), GroupTable()
+    addresses.keep({name: {0: name} for name in "abc"})
+    groups.add_producer(Producer("p", namesrv_addr="127.0.0.1:1"))
+    heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=1, at_once=at_once)
     monkeypatch.setattr(heartbeats, "send_to", brokers.send_to)
     assert not await heartbeats.send(), "one of them failed"
     assert brokers.most == most

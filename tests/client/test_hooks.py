@@ -276,7 +276,7 @@ async def test_what_a_request_hook_raises_is_the_outcome_of_that_call_alone(
             await producer.send("T", b"x")
         if not before:
             assert await producer.queues("T"), "the connections are as good as before"
-        assert producer._running.connections.live(producer._running.brokers.master("broker-a") or "")
+        assert producer._running.connections.live(producer._running.routes.master("broker-a") or "")
 
 
 def test_an_object_may_be_a_hook_of_several_kinds() -> None:

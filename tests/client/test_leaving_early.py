@@ -10,7 +10,7 @@ from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientClosed
 from pocketmq.client.hooks.trace_records import decode_traces
 from pocketmq.client.instance.client import Client
-from pocketmq.client.instance.instance import ClientInstance, _instances
+from pocketmq.client.instance.instance import ClientInstance
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
@@ -50,7 +50,7 @@ async def between(node: Node) -> AsyncIterator[tuple[Between, Between]]:
 
 def locked(node: Node) -> list[object]:
     """Queues somebody holds the broker's lock of."""
-    return [queue for locks in node.broker.locks._groups.values() for queue in locks]
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- locks
@@ -136,14 +136,14 @@ async def test_a_group_is_unregistered_after_the_last_heartbeat_that_names_it(
     beat = asyncio.create_task(instance.heartbeats.send())
     await asyncio.wait_for(begun.wait(), LONG)
     leaving = asyncio.create_task(client.shutdown())
-    await until(lambda: not (instance.consumers or instance.producers), LONG)
+    await until(lambda: not instance.groups, LONG)
     for _ in range(10):
         await asyncio.sleep(0)
     released.set()
     await leaving
     assert await beat
     assert order == ["HEART_BEAT", "UNREGISTER_CLIENT"]
-    assert node.broker.consumers.find("g", instance.client_id) is None
+    assert node.broker.membership.consumers.find("g", instance.client_id) is None
 
 
 # -- starts
@@ -206,7 +206,7 @@ async def test_a_client_shut_down_at_any_step_of_its_start_leaves_nothing(node: 
         await client.shutdown()
         await until(lambda: asyncio.all_tasks() <= before, LONG)
         await until(lambda: open_sockets() <= sockets, LONG)
-        assert not _instances.get(asyncio.get_running_loop()), f"step {steps}"
+        assert not ClientInstance.by_loop.get(asyncio.get_running_loop()), f"step {steps}"
         assert not locked(node)
 
 
@@ -236,14 +236,14 @@ async def test_a_trace_batch_that_is_being_sent_at_the_end_is_not_lost(
         trace = producer._trace
         assert trace is not None
         leaving, released = asyncio.Event(), asyncio.Event()
-        send_trace = trace._producer.send
+        send_trace = trace._sender.send
 
         async def slow(*arguments: object, **options: object) -> object:
             leaving.set()
             await released.wait()
             return await send_trace(*arguments, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(trace._producer, "send", slow)
+        monkeypatch.setattr(trace._sender, "send", slow)
         for number in range(10):
             await producer.send("T", b"%d" % number)
         await asyncio.wait_for(leaving.wait(), LONG)

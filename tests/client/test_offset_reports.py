@@ -8,10 +8,11 @@ import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.instance.instance import ClientInstance
-from pocketmq.client.instance.instance_config import InstanceConfig
+from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -85,8 +86,8 @@ async def broker() -> AsyncIterator[OffsetBroker]:
 @pytest.fixture
 async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
     """With an offset in each of QUEUES."""
-    instance = ClientInstance.get(InstanceConfig(client_id="c", namesrv_addr="127.0.0.1:1"))
-    instance.brokers.keep({"b": {0: broker.address}})
+    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+    instance.routes.keep_addresses({"b": {0: broker.address}})
     found = RemoteBrokerOffsetStore(instance, "g")
     for queue in QUEUES:
         found.update(queue, 10 + queue.queue_id)

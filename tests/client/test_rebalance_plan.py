@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import AllocationFailed
+from pocketmq.client.instance.rebalance_service import early_round_in_ms, next_round_in_ms
 from pocketmq.client.rebalancing.plan import (
     FirstStep,
     Table,
     allocate,
-    early_round_in_ms,
     first_step,
     is_balanced,
     is_client_rebalance,
     needs_lock,
-    next_round_in_ms,
     plan_additions,
     plan_removals,
     plan_truncation,

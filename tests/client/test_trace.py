@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError
 from pocketmq.client.hooks.hooks import Hooks, MessageType
-from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, AsyncTraceDispatcher, trace_messages
+from pocketmq.client.hooks.trace_dispatcher import MAX_WAITING, trace_messages
 from pocketmq.client.hooks.trace_hooks import RecallTraceHook
 from pocketmq.client.hooks.trace_records import (
     TraceBean,
@@ -20,7 +20,7 @@ from pocketmq.client.hooks.trace_records import (
     encode_trace,
     trace_keys,
 )
-from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.producer import Producer, trace_of
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.settings.client_settings import AccessChannel, ClientSettings
@@ -173,7 +173,7 @@ async def test_a_trace_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> N
 
 
 async def test_records_beyond_the_limit_are_dropped_and_counted() -> None:
-    dispatcher = AsyncTraceDispatcher("g", "PRODUCE", ClientSettings(namesrv_addr="127.0.0.1:1"))
+    dispatcher = trace_of("g", "PRODUCE", ClientSettings(namesrv_addr="127.0.0.1:1"), ())
     made = recorded("Pub")
     assert all(dispatcher.append(made) for _ in range(MAX_WAITING))
     assert not dispatcher.append(made)
@@ -196,8 +196,8 @@ def test_the_trace_sends_with_the_clients_own_connection_settings() -> None:
         vip_channel_enabled=True,
         auto_batch=True,
     )
-    dispatcher = AsyncTraceDispatcher("g", "PRODUCE", settings)
-    made = dispatcher._producer_settings()
+    dispatcher = trace_of("g", "PRODUCE", settings, ())
+    made = dispatcher._sender_settings()
     assert (made.use_tls, made.namespace_v2, made.namespace, made.vip_channel_enabled) == (
         True,
         "N",
@@ -212,7 +212,7 @@ def test_recalls_are_traced_where_wanted() -> None:
     kept: list[TraceContext] = []
     hooks = Hooks()
     settings = ProducerSettings(namesrv_addr="a:1", recall_trace_enable=True)
-    AsyncTraceDispatcher("g", "PRODUCE", settings).attach(hooks)
+    trace_of("g", "PRODUCE", settings, ()).attach(hooks)
     assert len(hooks.rpc) == 1
     hook = RecallTraceHook(lambda made: kept.append(made) or True)  # type: ignore[func-returns-value]
     ((handle,), _) = feature_vectors("handle")[0]

@@ -6,7 +6,7 @@
     cd tests; python -m golden.name_server_dialogue HOST:PORT 5 > golden/name_server_55.json
 
 against a freshly started name server without a configuration file. The expected answers are nobody's reading
-of the protocol. Not PocketMQ's codec, on purpose. Next: `tests/broker/test_name_server.py`, which compares.
+of the protocol. Not PocketMQ's codec, on purpose. `tests/broker/name_server/test_name_server.py` compares.
 """
 
 import asyncio

@@ -135,6 +135,13 @@ def test_remembered_shapes_have_a_limit() -> None:
     assert len(binary_header._shapes) <= binary_header._MAX_SHAPES
 
 
+def test_header_with_a_huge_name_is_read_but_not_remembered() -> None:
+    before = len(binary_header._shapes)
+    for length in range(20_000, 20_010):
+        assert read(header_of([(b"n" * length, b"v")])).fields == {"n" * length: "v"}
+    assert len(binary_header._shapes) == before
+
+
 @given(st.binary(max_size=80))
 def test_any_bytes_give_a_command_or_a_frame_error(data: bytes) -> None:
     try:

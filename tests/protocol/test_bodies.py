@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pocketmq.protocol.bodies import registration
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
@@ -12,7 +13,6 @@ from pocketmq.protocol.bodies.client import (
     MessageModel,
     SubscriptionData,
 )
-from pocketmq.protocol.bodies.data_version import DataVersion
 from pocketmq.protocol.bodies.offsets import (
     QueueTimeSpan,
     ResetOffsetBody,

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.protocol import requests
-from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.requests.explain import ExplainFirstPosition
+from pocketmq.protocol.bodies.body import decode_body, form_name
+from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.requests.offset import ExplainFirstPosition
 from pocketmq.protocol.requests.send import (
     SendBatchMessage,
     SendMessage,
@@ -25,7 +26,7 @@ from pocketmq.protocol.requests.send import (
     SendReplyMessage,
     SendReplyMessageV2,
 )
-from pocketmq.protocol.wire.schema import REQUESTS, Int, Long, NoReply, from_fields, to_fields
+from pocketmq.protocol.wire.schema import REQUESTS, Int, Long, NoReply, Request, from_fields, to_fields
 
 from official_vectors import rows
 
@@ -169,6 +170,29 @@ def test_every_official_code_is_declared_and_nothing_else_but_our_own() -> None:
 
 def test_our_own_codes_fit_both_header_forms() -> None:
     assert all(0 < code <= 0x7FFF for code in OURS_ALONE)
+
+
+@EACH
+def test_a_request_that_one_line_alone_knows_says_so(row: Row) -> None:
+    assert REQUESTS[row.code].only_in == {"both": None, "4.9": 4, "5.x": 5}[row.line]
+
+
+@pytest.mark.parametrize("cls", REQUESTS.values(), ids=lambda cls: cls.__name__)
+def test_a_body_has_a_form_that_can_be_read_and_written(cls: type[Request[Any]]) -> None:
+    forms = [
+        *(cls.body_form, *cls.body_variants.values()),
+        *(cls.reply_body_form, *cls.reply_body_variants.values()),
+    ]
+    for form in forms:
+        if form is None:
+            continue
+        if isinstance(form, type) and issubclass(form, bytes | str):
+            assert form.__doc__
+            assert decode_body(form, b"any") == form(b"any" if issubclass(form, bytes) else "any")
+            continue
+        assert decode_body(form, b"[]" if get_origin(form) is list else b"{}") is not None
+        with pytest.raises(BodyError, match=re.escape(form_name(form))):
+            decode_body(form, b"")
 
 
 @EACH

@@ -6,10 +6,17 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
-from pocketmq.protocol.requests.offset import GetMaxOffset, UpdateConsumerOffset
-from pocketmq.protocol.requests.query import QueryConsumeQueue
+from pocketmq.protocol.bodies.routes import KVTable, TopicList
+from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.requests.name_server import (
+    GetRouteInfoByTopic,
+    GetTopicsByCluster,
+    RegisterBroker,
+    RegisterBrokerReply,
+)
+from pocketmq.protocol.requests.offset import GetMaxOffset, OffsetReply, UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import QueryConsumeQueue
+from pocketmq.protocol.requests.security import AuthGetUser, AuthListUser
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 from pocketmq.protocol.requests.to_client import GetConsumerRunningInfo
 from pocketmq.protocol.wire.schema import (
@@ -21,6 +28,7 @@ from pocketmq.protocol.wire.schema import (
     Request,
     field,
     from_fields,
+    read_reply,
     request,
     to_fields,
 )
@@ -191,6 +199,28 @@ def test_a_request_without_reply_type_fails_and_takes_no_code() -> None:
 
         @request(29999)
         class Lonely(Request, frozen=True, kw_only=True):  # type: ignore[type-arg]
+            pass
+
+    assert 29999 not in REQUESTS
+
+
+def test_the_reply_of_a_request_is_its_fields_or_its_body() -> None:
+    assert read_reply(GetMaxOffset(topic="T", queue_id=0), {"offset": "7"}, None) == OffsetReply(offset=7)
+    assert read_reply(GetTopicsByCluster(cluster="c"), None, b'{"topicList":["T"]}').topic_list == ["T"]
+    with pytest.raises(BodyError, match="TopicList: the body is missing"):
+        read_reply(GetTopicsByCluster(cluster="c"), None, b"")
+    assert read_reply(AuthGetUser(username="u"), None, b"") is None
+    users = read_reply(AuthListUser(), None, b'[{"username":"u"}]')
+    assert [user.username for user in users] == ["u"]
+
+
+def test_a_reply_with_fields_names_its_body_beside_them() -> None:
+    assert (RegisterBroker.reply_type, RegisterBroker.reply_body_form) == (RegisterBrokerReply, KVTable)
+    assert not RegisterBroker.returns_body
+    with pytest.raises(TypeError, match="Twice names the body of its reply twice"):
+
+        @request(29999, reply_body=KVTable)
+        class Twice(Request[TopicList], frozen=True, kw_only=True):
             pass
 
     assert 29999 not in REQUESTS

@@ -3,8 +3,12 @@
 from base64 import b64decode
 
 import pytest
-from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.subscription import ExpressionError, build_subscription, tag_subscription
+from pocketmq.protocol.bodies.client import (
+    ExpressionError,
+    SubscriptionData,
+    build_subscription,
+    tag_subscription,
+)
 from pocketmq.protocol.text import fastjson
 
 from official_vectors import rules

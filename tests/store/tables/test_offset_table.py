@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.protocol.bodies.data_version import DataVersion
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.text import fastjson
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.tables.light_offset_table import LmqOffsetTable

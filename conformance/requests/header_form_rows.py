@@ -1,0 +1,159 @@
+"""Requests with a binary header, each for one way in which a server makes its reply."""
+
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Callable
+
+from conformance.servers.binary_remoting import Frame, read_form, send_binary
+from conformance.servers.raw_client import RawClient
+from conformance.servers.server import BROKER_PORT, NAME_SERVER_PORT, Server
+
+TOPIC = "forms"
+WAIT_S = 25.0
+Fields = dict[str, object]
+
+
+def send_fields(**changes: object) -> Fields:
+    return {
+        "producerGroup": "forms",
+        "topic": TOPIC,
+        "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": 4,
+        "queueId": 0,
+        "sysFlag": 0,
+        "bornTimestamp": 1_700_000_000_000,
+        "flag": 0,
+        "properties": "",
+        "reconsumeTimes": 0,
+        "unitMode": False,
+        "batch": False,
+        **changes,
+    }
+
+
+def pull_fields(**changes: object) -> Fields:
+    return {
+        "consumerGroup": "forms",
+        "topic": TOPIC,
+        "queueId": 0,
+        "queueOffset": 0,
+        "maxMsgNums": 32,
+        "sysFlag": 4,
+        "commitOffset": 0,
+        "suspendTimeoutMillis": 0,
+        "subscription": "*",
+        "subVersion": 0,
+        "expressionType": "TAG",
+        **changes,
+    }
+
+
+def heartbeat(client: str) -> bytes:
+    subscription = {
+        "topic": TOPIC,
+        "subString": "*",
+        "subVersion": 1,
+        "expressionType": "TAG",
+        "codeSet": [],
+        "tagsSet": [],
+        "classFilterMode": False,
+    }
+    consumer = {
+        "groupName": "forms",
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": [subscription],
+        "unitMode": False,
+    }
+    return json.dumps({"clientID": client, "consumerDataSet": [consumer], "producerDataSet": []}).encode()
+
+
+BROKER_ROWS: list[tuple[str, int, Fields, bytes]] = [
+    ("send", 10, send_fields(), b"x"),
+    ("send to a topic that cannot be made", 10, send_fields(topic="a b"), b"x"),
+    ("pull", 11, pull_fields(), b""),
+    ("pull beyond the end", 11, pull_fields(queueOffset=1000), b""),
+    ("pull of no topic", 11, pull_fields(topic="none"), b""),
+    ("pull with a wrong number", 11, pull_fields(queueOffset="x"), b""),
+    ("no offset", 14, {"consumerGroup": "nobody", "topic": TOPIC, "queueId": 0}, b""),
+    ("offset", 30, {"topic": TOPIC, "queueId": 0}, b""),
+    ("offset without a topic", 30, {}, b""),
+    ("settings", 26, {}, b""),
+    ("unreadable settings", 25, {}, b"a=\\u00zz"),
+    ("refused settings", 25, {}, b"configBlackList=x"),
+    ("unreadable heartbeat", 34, {}, b"{"),
+    ("consumers of no group", 38, {"consumerGroup": "nobody"}, b""),
+    ("message that does not exist", 33, {"offset": 99_999_999}, b""),
+    ("code without a handler", 9999, {}, b""),
+    ("running info of no client", 307, {"consumerGroup": "nobody", "clientId": "nobody"}, b""),
+]
+NAME_SERVER_ROWS: list[tuple[str, int, Fields, bytes]] = [
+    ("route", 105, {"topic": TOPIC}, b""),
+    ("route of no topic", 105, {"topic": "none"}, b""),
+    ("cluster", 106, {}, b""),
+    ("topics", 206, {}, b""),
+    ("no value", 101, {"namespace": "n", "key": "k"}, b""),
+    ("refused settings", 318, {}, b"kvConfigPath=x"),
+]
+
+
+def play(server: Server) -> list[str]:
+    """Each row with the form and code of its reply; then the late replies, and what the server sends itself.
+
+    Left out: a field that is missing (its refusal has words and codes of our own), and the answer to a request that
+    was relayed to a client (5.5.0 passes on the client's header form, ours does not).
+    """
+    with server:
+        with RawClient(server) as client:
+            client.update_topic(TOPIC, 1)
+            client.fill(TOPIC, [0], 1)
+        told = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
+        told += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
+        told.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
+        told.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
+        told.append(_notice(server))
+        return told
+
+
+def play_refused(server: Server) -> str:
+    """A send without an access key, at a broker that wants one."""
+    with server:
+        return _row(server, BROKER_PORT, "send", 10, send_fields(), b"x").removeprefix("send: ")
+
+
+def _row(server: Server, port: int, name: str, code: int, fields: Fields, body: bytes) -> str:
+    with server.namespace.connect(port, timeout=WAIT_S) as connection:
+        send_binary(connection, code, 1, fields, body)
+        return f"{name}: {_first(connection, lambda frame: frame.opaque == 1 and frame.is_reply)}"
+
+
+def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> str:
+    with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as connection, RawClient(server) as client:
+        end = client.max_offset(TOPIC, 0)
+        fields = pull_fields(queueOffset=end, sysFlag=6, suspendTimeoutMillis=wait_ms)
+        send_binary(connection, 11, 1, fields)
+        if send_after:
+            time.sleep(1)  # the pull must be suspended first
+            client.send(TOPIC, 0, b"late")
+        return f"{name}: {_first(connection, lambda frame: frame.is_reply)}"
+
+
+def _notice(server: Server) -> str:
+    with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as first:
+        send_binary(first, 34, 1, {}, heartbeat("first"))
+        told = _first(first, lambda frame: frame.is_reply)
+        with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as second:
+            send_binary(second, 34, 1, {}, heartbeat("second"))
+            return f"heartbeat: {told}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
+
+
+def _first(connection: socket.socket, is_it: Callable[[Frame], bool]) -> str:
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        while True:
+            frame = read_form(connection)
+            if is_it(frame):
+                return f"code {frame.code}, form {frame.form}"
+    return "nothing"

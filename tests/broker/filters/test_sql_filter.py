@@ -1,0 +1,275 @@
+"""SQL92 expressions: the table of official answers, what is refused, and pulls that filter by them.
+
+`sql/rows.tsv` was recorded by `sql/record_rows.py` from the official filter modules of both lines.
+"""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.filters.bloom_filter import BloomFilter
+from pocketmq.broker.filters.sql_filter import MAX_EXPRESSION, ExpressionRefused, compile_expression
+from pocketmq.broker.filters.sql_grammar import read_expression
+from pocketmq.broker.filters.sql_numbers import EvaluationError
+from pocketmq.broker.filters.sql_operands import SqlError
+from pocketmq.broker.network.dispatch import HELD, Answer
+from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - register what is asked here
+from pocketmq.protocol.bodies.client import (
+    CheckClientRequestBody,
+    ConsumerData,
+    HeartbeatData,
+    SubscriptionData,
+    build_subscription,
+)
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.requests.membership import CheckClientConfig, HeartBeat
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.store.clock import VirtualClock
+
+from broker_fakes import MakeBroker, ask, connect, send, store_message
+
+ROWS = (Path(__file__).parent / "sql" / "rows.tsv").read_text(encoding="utf-8").split("\n")[:-1]
+ANSWERS = {True: "T", False: "F", None: "N"}
+
+
+def plain(cell: str) -> str:
+    escapes = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "s": " "}
+    return re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), cell)
+
+
+def judged(expression: str, properties: dict[str, str], emulate: int) -> str:
+    try:
+        operand = read_expression(expression, is_5=emulate == 5)
+        return ANSWERS[operand.evaluate("\x02" + encode_properties_text(properties))]
+    except SqlError:
+        return "X"
+    except EvaluationError:
+        return "E"
+
+
+@pytest.mark.parametrize(("emulate", "column"), [(5, 2), (4, 3)])
+def test_every_recorded_expression_is_judged_as_officially(emulate: int, column: int) -> None:
+    assert len(ROWS) > 2000
+    wrong = []
+    for row in ROWS:
+        cells = row.split("\t")
+        pairs = [pair.split("=", 1) for pair in cells[1].split(" ") if pair]
+        answer = judged(plain(cells[0]), {name: plain(value) for name, value in pairs}, emulate)
+        if answer != cells[column]:
+            wrong.append((row, answer))
+    assert wrong == []
+
+
+@given(st.text(alphabet="ab'5.-()=<> ,NOTINBEWARLS_$/*e\n\x00é", max_size=40))
+@example("a = 5 /*")
+@example("((((((((")
+def test_any_text_is_compiled_or_refused(text: str) -> None:
+    assert judged(text, {"a": "5"}, 5) in "TFNEX"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 5000 + "a = 5",
+        "NOT " * 5000 + "a",
+        "a" + " = a" * 5000,
+        "a = " + "-" * 5000 + " 5",
+        "a = '" + "x" * (1 << 20) + "'",
+        "x" * (1 << 20),
+        "a = " + "9" * 5000,
+        "a = " + "9" * 5000 + ".0e999",
+        "",
+    ],
+)
+def test_what_is_too_deep_or_too_long_is_refused(expression: str) -> None:
+    with pytest.raises(ExpressionRefused, match="Invalid SQL92 expression"):
+        compile_expression(expression, "SQL92", is_5=True)
+
+
+def test_a_long_chain_is_not_deep() -> None:
+    chain = " OR ".join(["a = 6"] * 2000 + ["a = 5"])
+    assert len(chain) < MAX_EXPRESSION
+    assert judged(chain, {"a": "5"}, 5) == "T"
+
+
+def test_the_last_of_equal_properties_counts_and_an_empty_one_does_not() -> None:
+    evaluate = read_expression("a = '2'").evaluate
+    assert evaluate("\x02a\x011\x02a\x012\x02") is True
+    assert evaluate("\x02a\x012\x02a\x01\x02") is True
+    assert evaluate("\x02ba\x012\x02") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "positions"),
+    [
+        ("sql_group#sql_topic", [93, 56, 12]),
+        ("g#orders", [19, 14, 16]),
+        ("group_billing#a_topic_with_a_longer_name_é", [69, 12, 49]),
+    ],
+)
+def test_bloom_positions_are_the_official_ones(text: str, positions: list[int]) -> None:
+    # What `FilterRows.java` prints for these arguments.
+    data = BloomFilter(20, 32).generate(text)
+    assert (data.bit_num, data.bit_pos) == (112, positions)
+
+
+# -- at the broker
+
+
+@pytest.fixture
+def filled(broker: Broker) -> Broker:
+    """A topic with four messages, property n from 0 to 3, in queue 0."""
+    broker.config.enable_property_filter = True
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
+    for number in range(4):
+        store_message(broker, "orders", 0, f"m{number}".encode(), {"n": str(number)})
+    return broker
+
+
+def a_pull(offset: int = 0, **changes: Any) -> PullMessage:
+    fields: dict[str, Any] = {
+        "consumer_group": "g",
+        "topic": "orders",
+        "queue_id": 0,
+        "queue_offset": offset,
+        "max_msg_nums": 32,
+        "sys_flag": PULL_SUBSCRIPTION,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 15_000,
+        "subscription": "n > 1",
+        "expression_type": "SQL92",
+        "sub_version": 0,
+    }
+    return PullMessage(**{**fields, **changes})
+
+
+def bodies(body: bytes) -> list[bytes]:
+    return [bytes(record.body) for record in decode_records(body)]
+
+
+def sql(expression: str, version: int = 1, kind: str = "SQL92") -> SubscriptionData:
+    return build_subscription("orders", expression, kind, sub_version=version)
+
+
+async def test_a_pull_filters_by_its_own_expression(filled: Broker) -> None:
+    answer = await ask(filled, a_pull())
+    assert (answer.code, bodies(answer.body)) == (0, [b"m2", b"m3"])
+    assert answer.fields["nextBeginOffset"] == "4"
+    assert (await ask(filled, a_pull(subscription="n > 7"))).code == 20
+
+
+async def test_without_the_switch_sql_is_refused(filled: Broker) -> None:
+    filled.config.enable_property_filter = False
+    answer = await ask(filled, a_pull())
+    remark = "The broker does not support consumer to filter message by SQL92"
+    assert (answer.code, answer.remark) == (1, remark)
+    answer = await check(filled, sql("n > 1"))
+    assert (answer.code, answer.remark) == (1, remark)
+
+
+async def test_a_bad_expression_in_a_pull_filters_nothing(filled: Broker) -> None:
+    assert len(bodies((await ask(filled, a_pull(subscription="n >"))).body)) == 4
+    assert (await ask(filled, a_pull(subscription=""))).code == 23
+
+
+async def test_a_held_pull_wakes_for_a_match_only(filled: Broker) -> None:
+    connection = connect(filled)
+    pull = a_pull(4, sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND)
+    assert await send(filled, pull, connection=connection) is HELD
+    store_message(filled, "orders", 0, b"no", {"n": "1"})
+    store_message(filled, "orders", 0, b"yes", {"n": "9"})
+    await asyncio_turn()
+    [late] = connection.late_answers
+    assert isinstance(late, Answer)
+    assert late.code == 0
+
+
+async def asyncio_turn() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_a_group_filters_by_what_its_heartbeat_registered(filled: Broker) -> None:
+    by_group: dict[str, Any] = {
+        "sys_flag": 0,
+        "subscription": None,
+        "expression_type": None,
+        "sub_version": 1,
+    }
+    await join_group(filled, "g", [sql("n < 2")])
+    answer = await ask(filled, a_pull(**by_group))
+    assert bodies(answer.body) == [b"m0", b"m1"]
+    assert (await ask(filled, a_pull(**{**by_group, "sub_version": 2}))).code == 25
+    await join_group(filled, "bad", [sql("n <")])
+    answer = await ask(filled, a_pull(consumer_group="bad", **by_group))
+    assert (answer.code, answer.remark) == (
+        27,
+        "The broker's consumer filter data is not exist!Your expression may be wrong!",
+    )
+
+
+async def test_46_compiles_the_expression(filled: Broker) -> None:
+    assert (await check(filled, sql("n > 1"))).code == 0
+    answer = await check(filled, sql("n >"))
+    assert answer.code == 23
+    assert answer.remark.startswith("Invalid SQL92 expression: Unexpected token Token('$END'")
+    answer = await check(filled, sql("n > 1", kind="XPATH"))
+    assert answer.code == 23
+    assert "FilterFactory.get(String)" in (answer.remark or "")
+
+
+async def join_group(broker: Broker, group: str, subscriptions: list[SubscriptionData]) -> None:
+    consumer = ConsumerData(group_name=group, subscription_data_set=subscriptions)
+    body = HeartbeatData(client_id="c", consumer_data_set=[consumer]).encode()
+    assert (await ask(broker, HeartBeat(), body=body)).code == 0
+
+
+async def check(broker: Broker, subscription: SubscriptionData) -> Any:
+    body = CheckClientRequestBody(client_id="c", group="g", subscription_data=subscription).encode()
+    return await ask(broker, CheckClientConfig(), body=body)
+
+
+async def test_filters_outlive_a_restart_and_die_with_their_group(
+    broker_maker: MakeBroker, clock: VirtualClock
+) -> None:
+    broker = broker_maker()
+    broker.membership.filters.register("g", [sql("n > 1", version=7)])
+    broker.membership.filters.persist()
+    born_ms = clock.now_ms()
+    text = json.loads(broker.membership.filters.file.path.read_bytes())
+    assert text["filterDataByTopic"]["orders"]["groupFilterData"]["g"] == {
+        "bloomFilterData": {"bitNum": 112, "bitPos": [19, 14, 16]},
+        "bornTime": born_ms,
+        "clientVersion": 7,
+        "consumerGroup": "g",
+        "dead": False,
+        "deadTime": 0,
+        "expression": "n > 1",
+        "expressionType": "SQL92",
+        "topic": "orders",
+    }
+
+    clock.advance(60_000)
+    broker.membership.filters.unregister("g")
+    broker.membership.filters.persist()
+    assert broker.membership.filters.load()
+    known = broker.membership.filters.find("orders", "g")
+    assert known is not None
+    assert (known[0].is_dead, known[0].dead_time) == (True, born_ms + 60_000)
+    broker.membership.filters.register("g", [sql("n > 1", version=8)])
+    known = broker.membership.filters.find("orders", "g")
+    assert known is not None
+    assert not known[0].is_dead
+    broker.membership.filters.unregister("g")
+    clock.advance(86_400_000)
+    broker.membership.filters.clean()
+    assert broker.membership.filters.find("orders", "g") is None

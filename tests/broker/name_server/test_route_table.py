@@ -1,0 +1,207 @@
+"""The route table by itself: what it forgets and when, under a virtual clock.
+
+What it answers is compared with the official programs in `test_name_server.py`; here are the cases in which time
+passes and connections end.
+"""
+
+from typing import cast
+
+import pytest
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.name_server.route_table import RouteTable
+from pocketmq.broker.name_server.topic_routes import find_route
+from pocketmq.broker.network.dispatch import Peer
+from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
+from pocketmq.store.clock import VirtualClock
+
+Notice = tuple[dict[int, str], str | None, str | None]
+
+
+class Table:
+    """A route table with its clock and the notices it gave."""
+
+    def __init__(self, line: int = 5, **settings: bool) -> None:
+        self.clock = VirtualClock()
+        self.notices: list[Notice] = []
+        config = NameServerConfig(**settings)  # type: ignore[arg-type]
+        self.routes = RouteTable(
+            config,
+            self.clock,
+            lambda addresses, gone, ha: self.notices.append((dict(addresses), gone, ha)),
+            is_5=line == 5,
+        )
+
+    def register(
+        self,
+        name: str = "a",
+        address: str = "10.0.0.1:1",
+        broker_id: int = 0,
+        *topics: TopicConfig,
+        counter: int = 1,
+        connection: Peer | None = None,
+        timeout_ms: int | None = None,
+        acts: bool | None = None,
+    ) -> RegisterBrokerReply:
+        request = RegisterBroker(
+            broker_name=name, broker_addr=address, cluster_name="c", ha_server_addr=f"{address}-ha",
+            broker_id=broker_id, heartbeat_timeout_millis=timeout_ms, enable_acting_master=acts,
+        )  # fmt: skip
+        named = topics or (topic("T"), topic("U"))
+        wrapper = TopicConfigAndMappingSerializeWrapper(
+            topic_config_table={one.name: one for one in named}, data_version=DataVersion(counter=counter)
+        )
+        return self.routes.register(request, wrapper, [], connection)
+
+    def has_route(self, name: str = "T") -> bool:
+        return find_route(self.routes, name, with_acting_master=False) is not None
+
+
+def topic(name: str, perm: int = 6, queues: int = 4) -> TopicConfig:
+    return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+
+
+def a_connection() -> Peer:
+    return cast(Peer, object())
+
+
+both_lines = pytest.mark.parametrize("line", [5, 4], ids=["5.x", "4.x"])
+
+
+@both_lines
+def test_silent_broker_is_dropped_after_two_minutes_and_not_before(line: int) -> None:
+    table = Table(line)
+    connection = a_connection()
+    table.register(connection=connection)
+    table.clock.advance(120_000)
+    assert table.routes.expire() == []
+    assert table.has_route()
+    table.clock.advance(1)
+    assert table.routes.expire() == [connection]
+    assert not table.has_route()
+    assert table.routes.brokers == {}
+    assert table.routes.clusters == {}
+    assert table.routes.live == {}
+
+
+def test_broker_of_the_5_line_names_its_own_time_of_silence() -> None:
+    table = Table(5)
+    table.register(timeout_ms=10_000)
+    table.clock.advance(10_001)
+    table.routes.expire()
+    assert not table.has_route()
+
+
+def test_name_server_of_the_4_line_knows_no_other_time_of_silence() -> None:
+    table = Table(4)
+    table.register(timeout_ms=10_000)
+    table.clock.advance(10_001)
+    table.routes.expire()
+    assert table.has_route()
+
+
+@both_lines
+def test_heartbeat_keeps_a_broker_alive(line: int) -> None:
+    table = Table(line)
+    table.register()
+    table.clock.advance(119_000)
+    table.routes.touch("c", "10.0.0.1:1")
+    table.clock.advance(119_000)
+    table.routes.expire()
+    assert table.has_route()
+
+
+def test_correction_of_the_calendar_drops_nobody() -> None:
+    table = Table()
+    table.register()
+    table.clock.set_now_ms(table.clock.now_ms() + 86_400_000)
+    table.routes.expire()
+    assert table.has_route()
+
+
+@both_lines
+def test_closed_connection_drops_its_broker_at_once(line: int) -> None:
+    table = Table(line)
+    connection = a_connection()
+    table.register(connection=connection)
+    table.routes.connection_closed(a_connection())
+    assert table.has_route()
+    table.routes.connection_closed(connection)
+    assert not table.has_route()
+
+
+@both_lines
+def test_end_of_the_former_connection_does_not_drop_a_broker_that_came_back(line: int) -> None:
+    table = Table(line)
+    former = a_connection()
+    table.register(connection=former)
+    table.register(connection=a_connection())
+    table.routes.connection_closed(former)
+    assert table.has_route()
+
+
+@both_lines
+def test_all_brokers_of_one_connection_go_with_it(line: int) -> None:
+    table = Table(line)
+    shared = a_connection()
+    table.register("a", "10.0.0.1:1", connection=shared)
+    table.register("b", "10.0.0.2:1", connection=shared)
+    table.routes.connection_closed(shared)
+    assert table.routes.brokers == {}
+
+
+@both_lines
+def test_slave_stays_in_the_route_when_its_master_is_gone(line: int) -> None:
+    table = Table(line)
+    master = a_connection()
+    table.register(connection=master)
+    table.register("a", "10.0.0.2:1", 1, connection=a_connection())
+    table.routes.connection_closed(master)
+    route = find_route(table.routes, "T", with_acting_master=False)
+    assert route is not None
+    assert [group.broker_addrs for group in route.broker_datas] == [{1: "10.0.0.2:1"}]
+
+
+@both_lines
+def test_slave_hears_of_its_master_only_while_that_lives(line: int) -> None:
+    table = Table(line)
+    table.register()
+    reply = table.register("a", "10.0.0.2:1", 1)
+    assert reply == RegisterBrokerReply(ha_server_addr="10.0.0.1:1-ha", master_addr="10.0.0.1:1")
+    table.routes.unregister("c", "10.0.0.1:1", "a", 0)
+    assert table.register("a", "10.0.0.2:1", 1) == RegisterBrokerReply()
+
+
+def test_change_report_of_an_unknown_broker_is_refused_in_5_and_taken_in_4() -> None:
+    with pytest.raises(BrokerError, match="register broker failed"):
+        Table(5).register("a", "10.0.0.1:1", 0, topic("T"))
+    table = Table(4)
+    table.register("a", "10.0.0.1:1", 0, topic("T"))
+    assert table.has_route()
+
+
+@both_lines
+def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int) -> None:
+    table = Table(line)
+    table.register()
+    assert table.routes.wipe_write_permission("a") == 2
+    table.register(counter=1)
+    assert table.routes.topics["T"]["a"].perm == 4
+    table.register(counter=2)
+    assert table.routes.topics["T"]["a"].perm == 6
+
+
+def test_least_broker_id_is_told_only_where_the_setting_says_so() -> None:
+    quiet, told = Table(), Table(notify_min_broker_id_changed=True)
+    for table in (quiet, told):
+        table.register("a", "10.0.0.2:1", 2, acts=True)
+        table.register("a", "10.0.0.1:1", 1, acts=True)
+        table.routes.unregister("c", "10.0.0.1:1", "a", 1)
+    assert quiet.notices == []
+    assert told.notices == [
+        ({2: "10.0.0.2:1", 1: "10.0.0.1:1"}, None, "10.0.0.1:1-ha"),
+        ({2: "10.0.0.2:1"}, "10.0.0.1:1", None),
+    ]

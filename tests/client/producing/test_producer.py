@@ -1,0 +1,331 @@
+"""A producer against an embedded broker: what is stored, where, and what fails how."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import (
+    ClientClosed,
+    ClientError,
+    NotReachable,
+    RequestRefused,
+    SendFailed,
+    ValidationFailed,
+)
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.queue_choice import select_by_hash
+from pocketmq.client.producing.send_retry import NOT_FOUND_TOPIC_EXCEPTION
+from pocketmq.client.values.message import Message
+from pocketmq.client.values.results import SendStatus
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.flags import COMPRESSED
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from client_waits import make_node, open_sockets, stored
+from ports import fixed_port
+
+
+async def test_result_names_the_place_the_message_is_stored_at(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        result = await producer.send("T", b"hello", tags="a", keys="k", properties={"colour": "red"})
+    (record,) = await stored(namesrv_addr, "T")
+    properties = decode_properties(bytes(record.properties))
+    assert result.status is SendStatus.SEND_OK
+    assert (record.queue_id, record.queue_offset) == (result.queue.queue_id, result.queue_offset)
+    assert bytes(record.body) == b"hello"
+    assert properties["UNIQ_KEY"] == result.message_id
+    assert (properties["TAGS"], properties["KEYS"], properties["colour"]) == ("a", "k", "red")
+
+
+async def test_queues_are_taken_in_turn(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        results = [await producer.send("T", b"x") for _ in range(8)]
+    assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+async def test_a_queue_of_a_topic_to_come_is_found_by_the_template(namesrv_addr: str) -> None:
+    queue = MessageQueue("T", "broker-a", 1)
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
+        with pytest.raises(SendFailed, match=r"The broker\[broker-z\] not exist"):
+            await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
+
+
+async def test_a_selector_keeps_equal_arguments_in_one_queue(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x")
+        results = [await producer.send("T", b"x", selector=select_by_hash, arg="order-7") for _ in range(4)]
+        given = await producer.send("T", b"x", queue_id=2)
+        with pytest.raises(SendFailed, match="topic T has no queue 99 to write to"):
+            await producer.send("T", b"x", queue_id=99)
+    assert len({result.queue for result in results}) == 1
+    assert given.queue.queue_id == 2
+
+
+async def test_a_sharding_key_is_the_official_selector_by_hash(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x")
+        for key in ("order-7", "order-8", 7):
+            by_key = await producer.send("T", b"x", sharding_key=key)
+            by_selector = await producer.send("T", b"x", selector=select_by_hash, arg=key)
+            assert by_key.queue == by_selector.queue
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"queue_id": 1, "sharding_key": "k"}, ValueError, "give only one of queue, queue_id"),
+        ({"tag": "a"}, TypeError, "unexpected keyword argument 'tag'"),
+    ],
+)
+async def test_arguments_that_contradict_or_do_not_exist_are_refused(
+    namesrv_addr: str, keywords: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(error, match=words):
+            await producer.send("T", b"x", **keywords)
+        with pytest.raises(error, match=words):
+            producer.send_nowait("T", b"x", **keywords)
+
+
+async def test_futures_arrive_at_their_results_and_share_the_connection(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        first = await producer.send_nowait("T", b"0")  # nothing is connected yet
+        results = await asyncio.gather(*(producer.send_nowait("T", b"%d" % n) for n in range(1, 200)))
+    assert len({result.message_id for result in (first, *results)}) == 200
+    assert len(await stored(namesrv_addr, "T")) == 200
+
+
+async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_known(namesrv_addr: str) -> None:
+    queues_of: dict[str, list[MessageQueue]] = {}
+    for topic in ("First", "Second"):
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            futures = [
+                producer.send_nowait(topic, b"x", selector=select_by_hash, arg="order-7") for _ in range(4)
+            ]
+            if topic == "First":
+                await asyncio.gather(*futures)
+            futures.append(producer.send_nowait(topic, b"x", selector=select_by_hash, arg="order-7"))
+            futures.append(producer.send_nowait(topic, b"x", queue_id=2))
+            nowhere = producer.send_nowait("Third", b"x", queue_id=99)  # shutdown waits for it, too
+        queues_of[topic] = [future.result().queue for future in futures]
+        assert isinstance(nowhere.exception(), SendFailed)
+    for topic, queues in queues_of.items():
+        assert {queue.topic for queue in queues} == {topic}
+        assert len(set(queues[:5])) == 1
+        assert queues[5].queue_id == 2
+
+
+async def test_futures_under_back_pressure_all_arrive(namesrv_addr: str) -> None:
+    async with Producer(
+        "p",
+        namesrv_addr=namesrv_addr,
+        enable_backpressure_for_async_mode=True,
+        back_pressure_for_async_send_num=10,
+    ) as producer:
+        await asyncio.gather(*(producer.send_nowait("T", b"%d" % n) for n in range(100)))
+    assert len(await stored(namesrv_addr, "T")) == 100
+
+
+async def test_shutdown_waits_for_futures_under_way(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"first")
+        futures = [producer.send_nowait("T", b"x") for _ in range(50)]
+    assert {future.result().status for future in futures} == {SendStatus.SEND_OK}
+
+
+async def test_oneway_is_stored_without_an_answer(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send_oneway("T", b"x")
+        await producer.send("T", b"y")
+    assert len(await stored(namesrv_addr, "T")) == 2
+
+
+async def test_a_batch_longer_than_the_limit_is_cut_and_kept_in_order(namesrv_addr: str) -> None:
+    messages = [Message("T", b"%04d" % n * 50, tags="t", keys=f"k{n}") for n in range(100)]
+    async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=4000) as producer:
+        await producer.send("T", b"first", queue_id=0)
+        queue = next(queue for queue in await producer.queues("T") if queue.queue_id == 0)
+        results = await producer.send_batch(messages, queue=queue)
+    ids = [one for result in results for one in result.message_id.split(",")]
+    records = (await stored(namesrv_addr, "T"))[1:]
+    assert len(results) > 5
+    assert [bytes(record.body) for record in records] == [message.body for message in messages]
+    assert [decode_properties(bytes(record.properties))["UNIQ_KEY"] for record in records] == ids
+
+
+async def test_a_batch_of_two_topics_is_refused_in_the_official_words(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(
+            ValidationFailed, match="The topic of the messages in one batch should be the same"
+        ):
+            await producer.send_batch([Message("A", b"x"), Message("B", b"x")])
+
+
+@pytest.mark.parametrize("compress_type", ["ZLIB", "LZ4", "ZSTD"])
+async def test_long_bodies_travel_compressed(namesrv_addr: str, compress_type: str) -> None:
+    body = b"abc" * 2000
+    async with Producer("p", namesrv_addr=namesrv_addr, compress_type=compress_type) as producer:
+        await producer.send("T", body)
+    (record,) = await stored(namesrv_addr, "T")
+    assert record.sys_flag & COMPRESSED
+    assert len(record.body) < len(body) / 10
+    assert bytes(decompress(record.body, record.sys_flag)) == body
+
+
+@pytest.mark.parametrize(
+    ("topic", "body", "words"),
+    [
+        ("T", b"", "the message body length is zero"),
+        ("T", b"x" * 101, "the message body size over max value, MAX: 100"),
+        ("a b", b"x", "illegal characters"),
+        ("SCHEDULE_TOPIC_XXXX", b"x", "is forbidden"),
+    ],
+)
+async def test_what_no_broker_takes_is_refused_before_it_leaves(
+    namesrv_addr: str, topic: str, body: bytes, words: str
+) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=100) as producer:
+        with pytest.raises(ValidationFailed, match=words):
+            await producer.send(topic, body)
+
+
+async def test_a_reserved_property_is_refused(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(ClientError, match="The Property<DELAY> is used by system"):
+            await producer.send("T", b"x", properties={"DELAY": "3"})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"properties": {"colour": " "}}, "The name or value of property can not be null or blank string!"),
+        ({"properties": {"": "red"}}, "The name or value of property can not be null or blank string!"),
+        ({"properties": {"size": 7}}, "the property size must be text, not int"),
+        ({"properties": {"colour": "red\x02KEYS\x01stolen"}}, "must not contain U.0001 or U.0002"),
+        ({"properties": {"a\x01b": "c"}}, "must not contain U.0001 or U.0002"),
+        ({"tags": "a\x02"}, "tags must not contain U.0001 or U.0002"),
+        ({"tags": 5}, "tags must be text, not int"),
+        ({"keys": ["a", "b\x02c"]}, "keys must not contain U.0001 or U.0002"),
+    ],
+)
+async def test_what_would_arrive_as_something_else_is_refused(
+    namesrv_addr: str, given: dict[str, Any], words: str
+) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(ClientError, match=words):
+            await producer.send("T", b"x", **given)
+
+
+async def test_a_queue_of_another_topic_is_refused(namesrv_addr: str) -> None:
+    other = MessageQueue("Other", "broker-a", 0)
+    async with Producer("p", namesrv_addr=namesrv_addr, namespace="blue") as producer:
+        for send in (
+            lambda: producer.send("T", b"x", queue=other),
+            lambda: producer.send_oneway("T", b"x", queue=other),
+            lambda: producer.send_batch([Message("T", b"x"), Message("T", b"y")], queue=other),
+        ):
+            with pytest.raises(ClientError, match=r"^message's topic not equal mq's topic$"):
+                await send()
+        with pytest.raises(ClientError, match=r"^message's topic not equal mq's topic$"):
+            producer.send_nowait("T", b"x", queue=other)
+        queue = (await producer.send("T", b"x")).queue
+        assert (await producer.send("T", b"x", queue=queue)).queue == queue
+
+
+async def test_several_keys_are_found_one_by_one(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x", keys=["a", "b"], properties={"two lines": "a\nb"})
+    (record,) = await stored(namesrv_addr, "T")
+    properties = decode_properties(bytes(record.properties))
+    assert (properties["KEYS"], properties["two lines"]) == ("a b", "a\nb")
+
+
+async def test_without_a_route_the_error_carries_the_official_code(node: Node) -> None:
+    node.broker.config.auto_create_topic_enable = False
+    async with Producer("p", namesrv_addr=node.namesrv_address, create_topic_key="Nowhere") as producer:
+        with pytest.raises(SendFailed) as failed:
+            await producer.send("Unknown", b"x")
+    assert failed.value.code == NOT_FOUND_TOPIC_EXCEPTION
+
+
+async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
+    ports = fixed_port(), fixed_port()
+    node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+    await node.start()
+    async with Producer("p", namesrv_addr=node.namesrv_address, send_msg_timeout=1000) as producer:
+        await producer.send("T", b"before")
+        await node.stop()
+        with pytest.raises(SendFailed, match=r"Send \[3\] times, still failed"):
+            await producer.send("T", b"meanwhile")
+        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+        await node.start()
+        await producer.send("T", b"after")
+        bodies = {bytes(record.body) for record in await stored(node.namesrv_address, "T")}
+        assert {b"before", b"after"} <= bodies
+    await node.stop()
+
+
+async def test_without_any_server_start_succeeds_and_sends_fail() -> None:
+    async with Producer("p", namesrv_addr="127.0.0.1:1") as producer:
+        with pytest.raises(SendFailed, match="No route info of this topic: T; cannot connect to") as failed:
+            await producer.send("T", b"x")
+    assert isinstance(failed.value.__cause__, NotReachable)
+    assert failed.value.retriable
+
+
+async def test_a_producer_outside_its_life_is_refused(namesrv_addr: str) -> None:
+    producer = Producer("p", namesrv_addr=namesrv_addr)
+    with pytest.raises(ClientClosed):
+        await producer.send("T", b"x")
+    async with producer:
+        await producer.send("T", b"x")
+    with pytest.raises(ClientClosed):
+        await producer.send("T", b"x")
+
+
+async def test_one_instance_name_shares_one_connection_and_refuses_a_second_of_one_group(
+    node: Node, namesrv_addr: str
+) -> None:
+    async with (
+        Producer("a", namesrv_addr=namesrv_addr, instance_name="shared") as first,
+        Producer("b", namesrv_addr=namesrv_addr, instance_name="shared") as second,
+    ):
+        await first.send("T", b"x")
+        await second.send("T", b"x")
+        assert first.client_id == second.client_id
+        assert first.client_id.endswith("@shared")
+        with pytest.raises(ClientError, match="has been created before"):
+            await Producer("a", namesrv_addr=namesrv_addr, instance_name="shared").start()
+
+
+async def test_nothing_is_left_after_shutdown(namesrv_addr: str) -> None:
+    before = asyncio.all_tasks()
+    sockets = open_sockets()
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x")
+    await asyncio.sleep(0.05)  # the broker's side of the sockets closes with the next turns of the loop
+    assert asyncio.all_tasks() == before
+    assert open_sockets() <= sockets
+
+
+async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesrv_addr: str) -> None:
+    """The client's own limit is set higher than the broker's 4 MiB; the last body is longer than any frame may be."""
+    async with Producer(
+        "p", namesrv_addr=namesrv_addr, max_message_size=64 << 20, compress_msg_body_over_howmuch=1 << 30
+    ) as producer:
+        await producer.send("T", b"x")
+        with pytest.raises(SendFailed) as failed:
+            await producer.send("T", bytes(5 << 20), timeout_ms=30_000)
+        assert failed.value.code == ResponseCode.MESSAGE_ILLEGAL
+        with pytest.raises(SendFailed) as refused:
+            await producer.send_nowait("T", bytes(5 << 20), timeout_ms=30_000)
+        assert refused.value.code == ResponseCode.MESSAGE_ILLEGAL
+        assert isinstance(refused.value.__cause__, RequestRefused)
+        with pytest.raises(ClientError):
+            await producer.send("T", bytes(17 << 20), timeout_ms=30_000)
+        assert (await producer.send("T", b"x")).queue_offset >= 0

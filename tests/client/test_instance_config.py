@@ -1,0 +1,62 @@
+"""Clients of one instance name share one instance, so they must agree in what it does."""
+
+from typing import Any
+
+import pytest
+from pocketmq.client.errors import ClientError
+from pocketmq.client.hooks.acl import AclClientRPCHook
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"namesrv_addr": "127.0.0.1:2"}, "namesrv_addr"),
+        ({"use_tls": True}, "use_tls"),
+        ({"vip_channel_enabled": True}, "vip_channel_enabled"),
+        ({"heartbeat_broker_interval": 1}, "heartbeat_broker_interval"),
+        ({"hooks": [RPCHook()]}, "hooks"),
+        ({"hooks": [AclClientRPCHook("user", "other secret")]}, "hooks"),
+    ],
+)
+async def test_a_client_that_contradicts_the_instance_it_would_share_is_refused(
+    namesrv_addr: str, changed: dict[str, Any], named: str
+) -> None:
+    options: dict[str, Any] = {
+        "namesrv_addr": namesrv_addr,
+        "instance_name": "shared",
+        "hooks": [AclClientRPCHook("user", "secret")],
+    }
+    async with Producer("a", **options) as first:
+        with pytest.raises(
+            ClientError, match=f"instance_name='shared' is in use with other values of {named}: "
+        ):
+            await Producer("b", **{**options, **changed}).start()
+        assert (await first.send("T", b"x")).message_id, "the first client is not disturbed"
+
+
+async def test_clients_that_agree_share_an_instance_whatever_their_kind(namesrv_addr: str) -> None:
+    options: dict[str, Any] = {
+        "namesrv_addr": namesrv_addr,
+        "instance_name": "shared",
+        "enable_stream_request_type": False,
+    }
+    async with (
+        Producer("a", **options, hooks=[AclClientRPCHook("user", "secret")]) as producer,
+        LitePullConsumer("b", **options, hooks=[AclClientRPCHook("user", "secret")]) as consumer,
+    ):
+        assert producer._running is consumer._running
+    assert "secret" not in repr(AclClientRPCHook("user", "secret"))
+
+
+async def test_traces_of_clients_that_do_not_agree_have_instances_of_their_own(namesrv_addr: str) -> None:
+    async with (
+        Producer("a", namesrv_addr=namesrv_addr, enable_trace=True, hooks=[RPCHook()]) as one,
+        Producer("b", namesrv_addr=namesrv_addr, enable_trace=True, hooks=[RPCHook()]) as other,
+    ):
+        first, second = one._trace._sender, other._trace._sender
+        assert first is not None
+        assert second is not None, "its trace has started"
+        assert first._running is not second._running

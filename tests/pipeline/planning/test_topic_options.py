@@ -1,0 +1,96 @@
+"""Options: what is wrong is one line that names the option and what is allowed."""
+
+import pytest
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.planning.topic_options import matching_topics, read_source_options
+from pocketmq.protocol.message.topics import SYSTEM_TOPICS
+
+pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.sink.sink_options import read_sink_options
+
+GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"subscribe": "T"}, "rocketmq.namesrv.addr"),
+        ({**GOOD, "subscribePattern": "T"}, "subscribe, subscribePattern, assign"),
+        ({"rocketmq.namesrv.addr": "x"}, "exactly one"),
+        ({**GOOD, "startingOffset": "latest"}, "unknown option startingOffset;"),
+        ({**GOOD, "topic": "T"}, "twice"),
+        ({**GOOD, "startingOffsets": "latest"}, "latest is for streams"),
+        ({**GOOD, "startingOffsets": "newest"}, "earliest, latest, committed or JSON"),
+        ({**GOOD, "startingOffsets": "committed"}, "groupId"),
+        ({**GOOD, "endingOffsets": "earliest"}, "endingOffsets"),
+        ({**GOOD, "minPartitions": "0"}, "minPartitions must be a whole number, 1 or more"),
+        ({**GOOD, "pullBatchsize": "0"}, "pullBatchSize must be a whole number, from 1 to 65536"),
+        ({**GOOD, "pullInFlight": "5000"}, "pullInFlight must be a whole number, from 1 to 1024"),
+        ({**GOOD, "failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
+        ({**GOOD, "rocketmq.accessKey": "user"}, "rocketmq.accessKey, rocketmq.secretKey: set both or none"),
+        ({**GOOD, "rocketmq.tls.client.certPath": "c"}, "rocketmq.tls.enable must be true"),
+        ({**GOOD, "includeProperties": "no"}, "includeProperties must be true or false"),
+        ({**GOOD, "filterType": "LIKE"}, "filterType must be one of TAG, SQL92"),
+        ({**GOOD, "maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+        ({"rocketmq.namesrv.addr": "x", "subscribePattern": "("}, "subscribePattern"),
+        ({"rocketmq.namesrv.addr": "x", "assign": "{}"}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "subscribePattern": ""}, "subscribePattern is required"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":[1]}'}, "assign"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":"01"}}'}, "assign must be JSON such as"),
+        ({"rocketmq.namesrv.addr": "x", "assign": '{"T":{"b":{"0":5}}}'}, "assign must be JSON such as"),
+        ({"rocketmq.namesrv.addr": "localhost", "subscribe": "T"}, "namesrv.addr must be host:port"),
+        ({"rocketmq.namesrv.addr": ";", "subscribe": "T"}, "namesrv.addr must be host:port"),
+        (
+            {**GOOD, "minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5"},
+            "minOffsetsPerTrigger must be at most",
+        ),
+        ({**GOOD, "subExpression": "||"}, r"subExpression must be \* or tags such as"),
+        ({**GOOD, "subExpression": " || "}, r"subExpression must be \* or tags such as"),
+        ({**GOOD, "filterType": "SQL92"}, "subExpression must be a condition"),
+        (
+            {**GOOD, "rocketmq.consumer.offset.reset.to": "latest"},
+            "unknown option rocketmq.consumer.offset.reset.to;",
+        ),
+        ({**GOOD, "rocketmq.groupName": "another"}, "unknown option rocketmq.groupName;"),
+        ({**GOOD, "groupId": "a b"}, "groupId: .*illegal characters"),
+        ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "groupId is required"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        read_source_options(options, is_stream=False)
+
+
+def test_a_stream_has_no_end() -> None:
+    with pytest.raises(OptionError, match="a stream has no end"):
+        read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
+
+
+def test_options_of_the_engine_itself_are_none_of_the_sink() -> None:
+    own = {"queryName": "q", "checkpointLocation": "/c", "path": "T"}
+    assert read_sink_options({"nameServer": "x:1", **own}) == read_sink_options({"nameServer": "x:1"})
+
+
+def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
+    read = read_source_options(
+        {"nameserver": "h:1", "TOPIC": "A, B", "MAXOFFSETSPERTRIGGER": "7"}, is_stream=True
+    )
+    assert (read.namesrv_addr, read.topics, read.max_offsets_per_trigger) == ("h:1", ("A", "B"), 7)
+
+
+def test_a_group_turns_commits_on_and_a_prefix_does_not() -> None:
+    assert read_source_options({**GOOD, "groupId": "g"}, is_stream=True).commits_offsets
+    quiet = read_source_options({**GOOD, "groupIdPrefix": "g"}, is_stream=True)
+    assert (quiet.commits_offsets, quiet.group) == (False, "g")
+
+
+def test_a_timestamp_wins_over_offsets() -> None:
+    options = {**GOOD, "startingTimestamp": "17", "startingOffsets": "earliest"}
+    assert read_source_options(options, is_stream=False).start.timestamp_ms == 17
+
+
+def test_a_pattern_leaves_out_system_retry_and_dead_letter_topics() -> None:
+    topics = ["Orders", "%RETRY%g", "%DLQ%g", "rmq_sys_REVIVE_LOG_x", *SYSTEM_TOPICS]
+    assert matching_topics(".*", topics) == ["Orders"]
+    assert read_source_options({**GOOD, "subscribe": "%DLQ%g"}, is_stream=False).topics == ("%DLQ%g",)

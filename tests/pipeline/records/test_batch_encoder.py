@@ -1,0 +1,118 @@
+"""Batch bodies made column-wise have the bytes that the client's encoder makes, and ids that a repetition repeats."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.message.batch import BatchElement, decode_batch, encode_batch
+from pocketmq.protocol.message.properties import decode_properties
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import numpy as np
+import pyarrow as pa
+from pocketmq.pipeline.errors import OptionError
+from pocketmq.pipeline.records.batch_encoder import batch_slices, bodies_of, elements, property_texts, row_ids
+
+WORDS = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categories=("Cs",)), max_size=8)
+ROWS = st.lists(
+    st.tuples(
+        st.binary(max_size=30),
+        st.one_of(st.none(), WORDS),
+        st.one_of(st.none(), WORDS),
+        st.one_of(
+            st.none(),
+            st.dictionaries(WORDS.filter(lambda word: len(word) > 0).map("p".__add__), WORDS, max_size=3),
+        ),
+        st.integers(-5, 5),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def batch_of(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    bodies, keys, tags, maps, flags = (list(column) for column in zip(*rows, strict=True))
+    return pa.RecordBatch.from_pydict(
+        {
+            "body": pa.array(bodies, pa.binary()),
+            "keys": pa.array(keys, pa.string()),
+            "tags": pa.array(tags, pa.string()),
+            "properties": pa.array(
+                [None if one is None else list(one.items()) for one in maps],  # type: ignore[attr-defined]
+                pa.map_(pa.string(), pa.string()),
+            ),
+            "flag": pa.array(flags, pa.int32()),
+        }
+    )
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_bytes_are_those_of_the_client_and_properties_those_of_the_columns(
+    rows: list[tuple[object, ...]],
+) -> None:
+    batch = batch_of(rows)
+    ids = row_ids("writer", 0, len(rows))
+    texts = property_texts(batch, ids)
+    packed = elements(bodies_of(batch), texts, batch.column("flag"))
+    joined = b"".join(packed.to_pylist())
+    wanted = [
+        BatchElement(flag, body, text.encode())  # type: ignore[arg-type]
+        for (body, _, _, _, flag), text in zip(rows, texts.to_pylist(), strict=True)
+    ]
+    assert joined == encode_batch(wanted)
+    for element, (_, keys, tags, properties, _), unique in zip(
+        decode_batch(joined), rows, ids.to_pylist(), strict=True
+    ):
+        named = {"KEYS": keys, "TAGS": tags, "WAIT": "true", "UNIQ_KEY": unique, **(properties or {})}  # type: ignore[dict-item]
+        assert decode_properties(element.properties) == {
+            name: value for name, value in named.items() if value
+        }
+
+
+def test_ids_depend_on_the_writer_and_the_row_alone() -> None:
+    whole = row_ids("query/7/1", 0, 10).to_pylist()
+    assert row_ids("query/7/1", 4, 3).to_pylist() == whole[4:7]
+    assert not set(whole) & set(row_ids("query/7/2", 0, 10).to_pylist())
+    assert all(len(one) == 32 and int(one, 16) >= 0 for one in whole)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 10), st.integers(1, 200))
+def test_batches_take_every_row_once_and_keep_both_limits(
+    sizes: list[int], most_rows: int, most_bytes: int
+) -> None:
+    cuts = batch_slices(np.array(sizes), most_rows, most_bytes)
+    assert [row for first, stop in cuts for row in range(first, stop)] == list(range(len(sizes)))
+    for first, stop in cuts:
+        assert stop - first <= most_rows
+        assert sum(sizes[first:stop]) <= most_bytes or stop - first == 1
+
+
+@pytest.mark.parametrize("name", ["KEYS", "UNIQ_KEY", "DELAY", "TRAN_MSG", "__SHARDINGKEY"])
+def test_reserved_property_names_are_refused(name: str) -> None:
+    batch = batch_of([(b"x", None, None, {name: "1"}, 0)])
+    with pytest.raises(OptionError, match=f"{name} is reserved"):
+        property_texts(batch, row_ids("w", 0, 1))
+
+
+def test_a_separator_inside_a_value_is_refused() -> None:
+    with pytest.raises(OptionError, match="byte 2"):
+        property_texts(batch_of([(b"x", "a\x02b", None, None, 0)]), row_ids("w", 0, 1))
+
+
+def test_a_null_among_the_keys_of_a_row_takes_no_others_along() -> None:
+    keys = pa.array([["a", None, "b"], None, [], ["", ""], ["only"]], pa.list_(pa.string()))
+    texts = property_texts(pa.RecordBatch.from_pydict({"keys": keys}), row_ids("w", 0, 5))
+    read = [decode_properties(text).get("KEYS") for text in texts.to_pylist()]
+    assert read == ["a b", None, None, None, "only"]
+
+
+def test_a_property_without_a_name_is_refused() -> None:
+    with pytest.raises(OptionError, match="column properties: a name must not be empty"):
+        property_texts(batch_of([(b"x", None, None, {"": "1"}, 0)]), row_ids("w", 0, 1))
+
+
+def test_a_row_without_body_is_refused() -> None:
+    with pytest.raises(OptionError, match="body"):
+        bodies_of(batch_of([(None, None, None, None, 0)]))

@@ -1,0 +1,158 @@
+"""Columns decoded all at once say what the record-by-record reader of `protocol` says."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.message import record as layout
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record, decode_records, encode_record
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.records.boundaries import walk_records
+from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
+from pocketmq.pipeline.records.records import HEAD, Records
+
+from pipeline.records.record_bytes import RECORDS, stored
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, list[object]]:
+    found = walk_records(memoryview(data), 0, len(data))
+    assert found.stop == len(data)
+    records = Records(data, found.starts, broker_name=broker_name)
+    return {name: records.column(name).to_pylist() for name in MESSAGE_COLUMNS}
+
+
+def slowly(record: Record) -> dict[str, object]:
+    """The row as one reads it off the record's drawing."""
+    properties = decode_properties(record.properties)
+
+    def host(packed: bytes) -> str:
+        address, port = unpack_host(packed)
+        return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+    def moment(time_ms: int) -> datetime:
+        return EPOCH + timedelta(milliseconds=time_ms)
+
+    offset_id = encode_message_id(record.store_host, record.position)
+    unique = properties.get("UNIQ_KEY")
+    return {
+        "topic": record.topic,
+        "brokerName": "broker-a",
+        "queueId": record.queue_id,
+        "queueOffset": record.queue_offset,
+        "keys": properties.get("KEYS"),
+        "tags": properties.get("TAGS"),
+        "body": bytes(record.body),
+        "properties": properties,
+        "flag": record.flag,
+        "sysFlag": record.sys_flag,
+        "bornTimestamp": moment(record.born_timestamp),
+        "storeTimestamp": moment(record.store_timestamp),
+        "bornHost": host(record.born_host),
+        "storeHost": host(record.store_host),
+        "reconsumeTimes": record.reconsume_times,
+        "msgId": unique or offset_id,
+        "offsetMsgId": offset_id,
+        "bodyCRC": record.body_crc,
+        "physicalOffset": record.position,
+        "storeSize": record.size,
+        "preparedTransactionOffset": record.prepared_transaction_offset,
+        "transactionId": unique if properties.get("TRAN_MSG") == "true" else None,
+    }
+
+
+@settings(max_examples=60)
+@given(st.lists(RECORDS, min_size=1, max_size=8))
+def test_columns_are_those_of_the_record_by_record_reader(records: list[Record]) -> None:
+    data = b"".join(map(encode_record, records))
+    columns = columns_of(data)
+    rows = [slowly(record) for record in decode_records(data)]
+    for name, column in columns.items():
+        got = [dict(one) if name == "properties" else one for one in column]  # type: ignore[call-overload]
+        assert got == [row[name] for row in rows], name
+
+
+@settings(max_examples=60)
+@given(st.lists(RECORDS, min_size=1, max_size=4), st.data())
+def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
+    records: list[Record], data: st.DataObject
+) -> None:
+    """What `lengths_agree` lets through can be decoded; nothing raises, whatever the byte."""
+    raw = bytearray(b"".join(map(encode_record, records)))
+    starts = walk_records(memoryview(bytes(raw)), 0, len(raw)).starts
+    place = data.draw(st.integers(0, len(raw) - 1))
+    raw[place] = data.draw(st.integers(0, 255))
+    found = Records(bytes(raw), [one for one in starts if walk_records(memoryview(raw), one, one + 1).starts])
+    good = found.only(found.lengths_agree())
+    for name in MESSAGE_COLUMNS:
+        if name not in ("bornTimestamp", "storeTimestamp"):  # any number of ms, also beyond Arrow's range
+            assert len(good.column(name)) == len(good)
+
+
+def test_of_equal_names_the_last_wins() -> None:
+    data = encode_record(Record("T", 0, 0, 0, b"x", b"a\x011\x02KEYS\x01x\x02a\x012\x02KEYS\x01y\x02"))
+    columns = columns_of(data)
+    assert (columns["keys"], columns["properties"]) == (["y"], [[("a", "2"), ("KEYS", "y")]])
+
+
+@pytest.mark.parametrize("kind", ["ZLIB", "LZ4", "ZSTD"])
+def test_compressed_bodies_come_out_as_they_were_sent(kind: str) -> None:
+    body, flag = compress(b"long " * 1000, kind)
+    data = encode_record(Record("T", 0, 0, 0, body, b"", sys_flag=flag)) + encode_record(
+        Record("T", 0, 1, 0, b"y", b"")
+    )
+    assert columns_of(data)["body"] == [b"long " * 1000, b"y"]
+    as_stored = Records(data, walk_records(memoryview(data), 0, len(data)).starts).keep_bodies_compressed()
+    assert as_stored.column("body").to_pylist() == [body, b"y"]
+    assert not as_stored.bad_crcs().any()
+
+
+def test_a_body_whose_crc_is_wrong_is_found() -> None:
+    data = bytearray(stored(10))
+    starts = walk_records(memoryview(bytes(data)), 0, len(data)).starts
+    data[starts[3] + 88] ^= 1
+    assert Records(bytes(data), starts).bad_crcs().nonzero()[0].tolist() == [3]
+
+
+def test_no_records_give_empty_columns_of_the_right_type() -> None:
+    records = Records(b"", [])
+    for name, (_, kind) in MESSAGE_COLUMNS.items():
+        column = records.column(name)
+        assert (len(column), column.type) == (0, kind), name
+
+
+@pytest.mark.parametrize(
+    "topics", [["Orders"] * 3, ["Orders", "Orderz", "Orders"], ["Orders", "T", "Orders"]]
+)
+def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
+    data = bytearray()
+    for topic in topics:
+        data += encode_record(
+            Record(topic=topic, queue_id=0, queue_offset=0, position=len(data), body=b"x", properties=b"")
+        )
+    assert columns_of(bytes(data))["topic"] == topics
+
+
+def test_the_numpy_form_of_a_head_has_the_places_of_the_record_layout():
+    places = {
+        "storeSize": layout.SIZE_AT,
+        "magic": layout.MAGIC_AT,
+        "bodyCRC": layout.BODY_CRC_AT,
+        "queueId": layout.QUEUE_ID_AT,
+        "flag": layout.FLAG_AT,
+        "queueOffset": layout.QUEUE_OFFSET_AT,
+        "physicalOffset": layout.PHYSICAL_OFFSET_AT,
+        "sysFlag": layout.SYS_FLAG_AT,
+        "bornTimestamp": layout.BORN_TIMESTAMP_AT,
+        "bornHost": layout.BORN_HOST_AT,
+    }
+    assert HEAD.fields is not None
+    assert {name: HEAD.fields[name][1] for name in places} == places
+    assert HEAD.itemsize == layout.head_for(0).size

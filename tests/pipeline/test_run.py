@@ -1,0 +1,256 @@
+"""How a job meets its user: what can be mended is said in one line before Spark starts, and every end has its code."""
+
+import json
+import logging
+import os
+import re
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+pytest.importorskip("pyspark")
+
+from pocketmq.cli.pipeline import JOBS, pipeline
+from pocketmq.pipeline.errors import NoJavaError, OptionError
+from pocketmq.pipeline.jobs import run as job_run
+from pocketmq.pipeline.jobs.access_options import source_options, with_keys_of_file
+from pocketmq.pipeline.planning.access import Access
+from pocketmq.pipeline.planning.topic_options import read_source_options
+from pocketmq.pipeline.report.report import Report
+from pocketmq.pipeline.session import session
+from pocketmq.protocol.journal_frames import MAGIC, encode_head
+
+
+class FakeSession:
+    """Stands where Spark would; says what was asked of it."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, Any] = {}
+        self.is_stopped = False
+
+    @property
+    def sparkContext(self) -> "FakeSession":
+        return self
+
+    def setLogLevel(self, level: str) -> None:
+        self.level = level
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_as_on_a_terminal() -> Iterator[None]:
+    """A suite in the background of a shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
+    fake = FakeSession()
+
+    def start(name: str, **options: Any) -> FakeSession:
+        fake.started = options
+        return fake
+
+    monkeypatch.setattr(session, "pocketmq_session", start)
+    return fake
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(pipeline, words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("audit --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
+        ("audit --store {0} --memory lots", "--memory must be a size such as 512m or 2g, got 'lots'"),
+        (
+            "audit --store {0} --master local[x]",
+            "--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got 'local[x]'",
+        ),
+        ("audit --store {0} --json {0}/no/r.json", "--json: folder {0}/no does not exist"),
+        ("audit --store {0} --html {0}", "--html: {0} is a folder"),
+        ("audit --store {0} --parquet {0}/old.journal", "--parquet: {0}/old.journal is a file"),
+        ("duplicates", "one of --store DIR and --namesrv ADDR is required"),
+        ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
+        ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
+        ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
+        ("lag -n 127.0.0.1:1 --topics T", "--groups is required with --namesrv"),
+        ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
+        ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls is required with --tls-trust"),
+        ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
+        (
+            "replay -n a:1 --topics T --to U --from-ms 3 --until-ms 3",
+            "--from-ms must be less than --until-ms",
+        ),
+        (
+            "replay -n a:1 --topics T --to U --to-namesrv b",
+            "--to-namesrv must be host:port, or several separated by ;, got 'b'",
+        ),
+        ("export --store {0} --to {0}", "--to: {0} holds "),
+        ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is not a journal"),
+        ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is not a journal"),
+        ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
+        ("behaviour {0}/whole {0}", "JOURNALS: {0}/whole and {0} are parts of one journal, broker-a@1:"),
+        ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
+    ],
+)
+def test_what_can_be_mended_is_one_line_and_code_2_before_spark_starts(
+    spark: FakeSession, tmp_path: Path, words: str, said: str
+) -> None:
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / f"{0:020}").touch()
+    (tmp_path / "old.journal").write_bytes(MAGIC + b"\x01")
+    (tmp_path / "newer.journal").write_bytes(MAGIC + b"\x07more")
+    (tmp_path / "whole").mkdir()
+    for file in (tmp_path / "whole" / "1.journal", tmp_path / "a.journal"):
+        file.write_bytes(encode_head({"brokerName": "broker-a", "startedNs": 1}))
+    (tmp_path / "other").write_text("hello, there")
+    ended = run(*words.format(tmp_path).split())
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith(f"pocketmq: {said.format(tmp_path)}")
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+    assert spark.started == {}
+
+
+def run_built(build: Callable[[Any], Report], **options: Any) -> None:
+    given = {
+        "master": "local[1]",
+        "memory": "1g",
+        "json_file": None,
+        "parquet_folder": None,
+        "html_file": None,
+    }
+    job_run.run_job("test", build, **{**given, "quiet": False, **options})
+
+
+@contextmanager
+def ends(code: int) -> Iterator[None]:
+    with pytest.raises(SystemExit) as ended:
+        yield
+    assert ended.value.code == code
+
+
+def test_ctrl_c_stops_the_session_and_is_code_130_without_a_word(
+    spark: FakeSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted(_: Any) -> Report:
+        logging.error("KeyboardInterrupt while sending command.")  # as py4j does, with its stack
+        raise KeyboardInterrupt
+
+    with ends(130):
+        run_built(interrupted)
+    assert spark.is_stopped
+    assert caplog.records == []
+
+
+def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
+    spark: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = session.pocketmq_session
+
+    def interrupted(*words: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return started(*words, **options)
+
+    monkeypatch.setattr(session, "pocketmq_session", interrupted)
+    with ends(130):
+        run_built(lambda _: pytest.fail("the job began"))
+    assert spark.is_stopped
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
+    spark: FakeSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report("Title", "Lead [of/it].", [], ["one thing"])
+    file = tmp_path / "r.json"
+    with ends(1):
+        run_built(lambda _: report, json_file=str(file))
+    assert json.loads(file.read_text())["findings"] == ["one thing"]
+    said = capsys.readouterr().out
+    assert "1 finding\n  one thing" in said
+    assert "Lead [of/it]." in said
+    assert said.endswith(f"Written: {file}\n")
+    run_built(lambda _: report, fails_on_findings=False)
+    run_built(lambda _: Report("Title", "", [], []))
+    assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
+
+
+@pytest.mark.parametrize(("is_terminal", "quiet"), [(True, False), (False, False), (True, True)])
+def test_progress_is_for_terminals(
+    spark: FakeSession, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, quiet: bool
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
+    run_built(lambda _: Report("Title", "", []), quiet=quiet)
+    assert spark.started["shows_progress"] is (is_terminal and not quiet)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (NoJavaError("Spark needs Java 17"), "Spark needs Java 17"),
+        (
+            RuntimeError("An error occurred while calling None.x.\n: java.lang.X: no master\n\tat y"),
+            "Spark does not start with --master local[1] and --memory 1g: java.lang.X: no master",
+        ),
+    ],
+)
+def test_a_session_that_does_not_start_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    def start(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(session, "pocketmq_session", start)
+    with ends(2):
+        run_built(lambda _: Report("Title", "", []))
+    assert capsys.readouterr().err == f"pocketmq: {said}\n"
+
+
+def test_only_spark_s_own_folders_are_replaced(tmp_path: Path) -> None:
+    job_run.check_replaceable("--to", str(tmp_path / "new"))
+    job_run.check_replaceable("--to", "s3a://bucket/anything")
+    for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.parquet"):
+        (tmp_path / name).touch()
+    (tmp_path / "date=2026-01-01").mkdir()
+    job_run.check_replaceable("--to", str(tmp_path))
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(OptionError, match=r"--to: .* holds thesis\.txt"):
+        job_run.check_replaceable("--to", str(tmp_path))
+
+
+def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\nsecretKey: secret1\n")
+    home = {"ROCKETMQ_HOME": str(tmp_path)}
+    assert with_keys_of_file(Access(), home) == Access(access_key="file1", secret_key="secret1")
+    assert with_keys_of_file(Access(uses_tls=True), {}) == Access(uses_tls=True)
+    given = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
+    assert with_keys_of_file(given, home) == given
+    source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(given)}
+    assert read_source_options(source, is_stream=False).access == given
+    (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
+    with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
+        with_keys_of_file(Access(), home)
+
+
+def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:
+    document = Path(__file__).parents[2] / "docs" / "pipeline.md"
+    examples = re.findall(r"`pocketmq pipeline ([a-z]+) ?(.*?)`", document.read_text(encoding="utf-8"))
+    assert {job for job, _ in examples} == JOBS.keys() - {"demo"}
+    for job, words in examples:
+        command = pipeline.get_command(click.Context(pipeline), job)
+        command.make_context(job, shlex.split(words))

@@ -1,0 +1,49 @@
+"""Tables where they are read: whole values on a narrow terminal, whole lines in a pipe; no text is markup."""
+
+import io
+
+import pytest
+
+pytest.importorskip("rich")
+
+from pocketmq.pipeline.report import terminal
+from pocketmq.pipeline.report.terminal import FILE_WIDTH, print_table
+from rich.console import Console
+
+LONG = "192.0.2.2@consumer-a#" + "7" * 40
+ROWS = [
+    {"source": "journal", "client": LONG, "heldShare": 0.5, "rule": "[/red] the client decides"},
+    {"source": "journal", "client": "b", "heldShare": None, "rule": "stored offset"},
+]
+
+
+def printed(width: int) -> str:
+    out = io.StringIO()
+    print_table(Console(file=out, width=width, highlight=False, markup=False), "Clients", ROWS)
+    return out.getvalue()
+
+
+def test_a_pipe_gets_a_line_for_each_row() -> None:
+    lines = printed(FILE_WIDTH).splitlines()
+    assert "All rows: source journal." in lines
+    (row,) = [line for line in lines if LONG in line]
+    assert "0.5" in row
+    assert "[/red] the client decides" in row
+    assert any("held share" in line for line in lines)
+
+
+def test_a_terminal_that_is_too_narrow_gets_a_line_for_each_column() -> None:
+    lines = printed(80).splitlines()
+    assert f"client      {LONG}" in [line.rstrip() for line in lines]
+    assert "held share  -" in [line.rstrip() for line in lines]
+
+
+def test_what_is_no_terminal_is_as_wide_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert terminal.console().width == FILE_WIDTH
+
+
+def test_a_table_without_rows_says_so() -> None:
+    out = io.StringIO()
+    print_table(Console(file=out, width=80), "Clients", [])
+    assert "none" in out.getvalue()
