@@ -138,8 +138,8 @@ class Dispatcher:
         self.position = position + size
         self.newest_timestamp = store_timestamp
         self.newest_position = position
-        if self.on_arrival is not None and queue is not None and self.is_awaited(topic, queue.queue_id):
-            self.on_arrival(topic, queue.queue_id, queue_offset, code, properties, store_timestamp)
+        if queue is not None and self.on_arrival is not None:
+            self.on_arrival(topic, message.queue_id, queue_offset, code, properties, store_timestamp)
 
     def _dispatch_one_by_one(
         self,
