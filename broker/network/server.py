@@ -78,19 +78,9 @@ class Server:
 
         Clients that connect wait in the system's queue until `serve`.
         """
-        sockets = await self._bind_once(host, port)
-        for _ in range(FREE_PORT_TRIES):
-            bound: int = sockets[0].getsockname()[1]
-            if all(one.getsockname()[1] == bound for one in sockets):
-                break
-            # A host with several addresses: each got a free port of its own, but clients get one port.
-            _close_all(sockets)
-            try:
-                sockets = await self._bind_once(host, bound)
-            except StartError:  # the port is free for the first address only
-                sockets = await self._bind_once(host, port)
+        sockets = await bind_sockets(self.loop, host, port, self.handlers.name)
         self._sockets += sockets
-        return bound
+        return port_of(sockets)
 
     async def serve(
         self,
@@ -104,29 +94,6 @@ class Server:
         while self._sockets:
             bound = self._sockets.pop()
             self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
-
-    async def _bind_once(self, host: str, port: int) -> list[socket.socket]:
-        sockets: list[socket.socket] = []
-        try:
-            found = await self.loop.getaddrinfo(
-                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
-            for family, _, _, _, address in dict.fromkeys(found):
-                try:
-                    one = socket.socket(family, socket.SOCK_STREAM)
-                except OSError:  # the name has an address of a family that this system lacks
-                    continue
-                sockets.append(one)
-                _prepare(one)
-                one.bind(address)
-                one.listen(BACKLOG)
-            if not sockets:
-                raise OSError("no address of this host can be used")
-        except OSError as error:
-            _close_all(sockets)
-            reason = error.strerror or str(error)
-            raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
-        return sockets
 
     def _protocol(self) -> Connection | FirstByte:
         if self.tls is None or not self.tls.is_served:
@@ -159,7 +126,7 @@ class Server:
         """Stop listening, close every connection, and wait until all are closed (at most 2 s)."""
         self._is_closed = True
         self._idle_scan.cancel()
-        _close_all(self._sockets)
+        close_all(self._sockets)
         for listener in self._listeners:
             listener.close()
         for peer in self._peers():
@@ -212,6 +179,53 @@ class Server:
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
 
+async def bind_sockets(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, name: str
+) -> list[socket.socket]:
+    """Sockets that listen on every address of `host`, all on one port; 0 picks a free one. `StartError` where the port
+    is taken; `name` says what wanted it."""
+    sockets = await _bind_once(loop, host, port, name)
+    for _ in range(FREE_PORT_TRIES):
+        bound = port_of(sockets)
+        if all(one.getsockname()[1] == bound for one in sockets):
+            break
+        # A host with several addresses: each got a free port of its own, but clients get one port.
+        close_all(sockets)
+        try:
+            sockets = await _bind_once(loop, host, bound, name)
+        except StartError:  # the port is free for the first address only
+            sockets = await _bind_once(loop, host, port, name)
+    return sockets
+
+
+def port_of(sockets: list[socket.socket]) -> int:
+    """The port of the first."""
+    port: int = sockets[0].getsockname()[1]
+    return port
+
+
+async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name: str) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(found):
+            try:
+                one = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # the name has an address of a family that this system lacks
+                continue
+            sockets.append(one)
+            _prepare(one)
+            one.bind(address)
+            one.listen(BACKLOG)
+        if not sockets:
+            raise OSError("no address of this host can be used")
+    except (OSError, OverflowError) as error:
+        close_all(sockets)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StartError(f"cannot listen on {host}:{port} ({name}): {reason}") from error
+    return sockets
+
+
 def _prepare(bound: socket.socket) -> None:
     """Set the options that asyncio sets for a listening socket."""
     bound.setblocking(False)
@@ -221,6 +235,6 @@ def _prepare(bound: socket.socket) -> None:
         bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
-def _close_all(sockets: list[socket.socket]) -> None:
+def close_all(sockets: list[socket.socket]) -> None:
     for one in sockets:
         one.close()
