@@ -7,11 +7,11 @@ Mirrors the channel table of `NettyRemotingClient`.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pocketmq.protocol.wire.command import JSON, Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import ReplyT, Request
 
 from ..errors import NotReachable, RequestRefused
 from ..hooks.rpc_hooks import RPCHook
@@ -21,8 +21,6 @@ from .connection import (
     Connection,
     Push,
 )
-
-ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
 class ConnectionPool:
@@ -76,7 +74,7 @@ class ConnectionPool:
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> ReplyT:
-        """The reply's header. `RequestRefused` for any code but 0, `NotReachable` where none came in time."""
+        """What the request returns, header fields or a body. Errors as `Connection.call`."""
         command = await self.exchange(address, request, body, timeout_seconds=timeout_seconds)
         return Connection.read_reply(request, command)
 
