@@ -252,7 +252,7 @@ class Connection(asyncio.Protocol):
         try:
             return read_reply(request, command.fields, command.body)
         except (FieldError, BodyError) as error:
-            raise UnreadableReply(f"the reply to {request.name}: {error}") from error
+            raise UnreadableReply(f"the reply to {request.name} cannot be read: {error}") from error
 
     @staticmethod
     def read_fields(reply_type: type[FieldsT], command: Command, request_name: str) -> FieldsT:
@@ -260,7 +260,7 @@ class Connection(asyncio.Protocol):
         try:
             return from_fields(reply_type, command.fields)
         except FieldError as error:
-            raise UnreadableReply(f"the reply to {request_name}: {error}") from error
+            raise UnreadableReply(f"the reply to {request_name} cannot be read: {error}") from error
 
     def _frame(
         self,
