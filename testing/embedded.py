@@ -224,7 +224,7 @@ class EmbeddedServer:
     async def _request(self, request: Request[ReplyT], body: Body | None) -> ReplyT:
         node = self._running()
         if self._connection is None or self._connection.closed:
-            self._connection = await node.broker.server.connect(node.broker_address)
+            self._connection = await node.server.connect(node.broker_address)
         _, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
         return reply
 

@@ -184,14 +184,14 @@ class RocketMQ:
 
 async def _make_topic(broker: Broker, topic_config: TopicConfig) -> None:
     broker.topics.update(topic_config)
-    await broker.registration.settled()
+    await broker.cluster.registration.settled()
 
 
 def _before_send(broker: Broker, topic: str) -> tuple[int, str]:
     """How many queues a topic has or will have, and an id for the message."""
     topic_config = broker.topics.find(topic)
     queue_nums = _QUEUES if topic_config is None else topic_config.write_queue_nums
-    return max(queue_nums, 1), broker.unique_ids.next()
+    return max(queue_nums, 1), broker.state.unique_ids.next()
 
 
 def _messages(broker: Broker, topic: str) -> list[StoredMessage]:

@@ -32,7 +32,7 @@ from ..broker import Broker
 from ..errors import BrokerError, PeerError
 from ..membership.clients import Client
 from ..network.dispatch import Answer, Call, handles
-from .topic_handlers import UNSET_REMARK
+from ..state.refusals import UNSET_REMARK
 
 CALL_TIMEOUT_SECONDS: Final = 10.0
 STATUS_TIMEOUT_SECONDS: Final = 5.0
@@ -54,7 +54,7 @@ async def consume_message_directly(broker: Broker, request: ConsumeMessageDirect
     """Let one consumer handle a stored message now, and say how that went."""
     record = _record_of(broker, request.msg_id)
     topic_sys_flag, group_sys_flag = request.topic_sys_flag, request.group_sys_flag
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         topic_config = broker.topics.find(request.topic) if request.topic else None
         group_config = broker.groups.find_or_create(request.consumer_group)
         topic_sys_flag = topic_sys_flag if topic_config is None else topic_config.topic_sys_flag
@@ -88,7 +88,7 @@ async def _relay(
     broker: Broker, group: str, client_id: str | None, request: Request[Any], body: Body | None
 ) -> Answer:
     """Send a request to one member of a group and answer with whatever it answers (callConsumer)."""
-    client = broker.consumers.find(group, client_id) if client_id is not None else None
+    client = broker.membership.consumers.find(group, client_id) if client_id is not None else None
     if client is None:
         named = "null" if client_id is None else client_id  # Java's word
         raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{named}> not online")
@@ -111,7 +111,7 @@ def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> 
         remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {error}"
         return BrokerError(ResponseCode.SYSTEM_ERROR, remark)
     # The official text goes on with a line of a Java stack.
-    slash = "" if broker.is_emulating_4 else "/"
+    slash = "" if not broker.config.is_5 else "/"
     return BrokerError(
         ResponseCode.CONSUME_MSG_TIMEOUT,
         f"consumer <{group}> <{client.client_id}> Timeout: {package}.RemotingTimeoutException: wait response on "
@@ -127,7 +127,7 @@ async def invoke_broker_to_get_consumer_status(
     broker: Broker, request: InvokeBrokerToGetConsumerStatus
 ) -> Answer:
     """The offsets each member holds in its queues. Members that do not answer are left out."""
-    group = broker.consumers.get(request.group)
+    group = broker.membership.consumers.get(request.group)
     if group is None:
         remark = f"No Any Consumer online in the consumer group: [{request.group}]"
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
@@ -168,7 +168,7 @@ def _refuse_old_client(client: Client) -> None:
 @handles(InvokeBrokerToResetOffset)
 def invoke_broker_to_reset_offset(broker: Broker, request: InvokeBrokerToResetOffset, call: Call) -> Answer:
     """Let a group go on from a time, the end, or (5.x) an offset of one queue."""
-    if not broker.is_emulating_4 and broker.config.use_server_side_reset_offset:
+    if broker.config.is_5 and broker.config.use_server_side_reset_offset:
         return _reset_here(broker, request)
     return _reset_at_clients(broker, request, is_cpp=call.command.language == "CPP")
 
@@ -176,7 +176,7 @@ def invoke_broker_to_reset_offset(broker: Broker, request: InvokeBrokerToResetOf
 def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     """The 5.x way (resetOffsetInner)."""
     topic, group = request.topic, request.group
-    if broker.config.store.broker_role == "SLAVE":
+    if broker.config.is_slave:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     topic_config = broker.topics.find(topic)
     if topic_config is None:
@@ -224,11 +224,11 @@ def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_
     topic, group = request.topic, request.group
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        code = ResponseCode.SYSTEM_ERROR if broker.is_emulating_4 else ResponseCode.TOPIC_NOT_EXIST
+        code = ResponseCode.SYSTEM_ERROR if not broker.config.is_5 else ResponseCode.TOPIC_NOT_EXIST
         remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
         raise BrokerError(code, remark)
     body = ResetOffsetBody(offset_table=_pushed_offsets(broker, request, topic_config))
-    members = broker.consumers.get(group)
+    members = broker.membership.consumers.get(group)
     if members is None:
         raise BrokerError(
             ResponseCode.CONSUMER_NOT_ONLINE,

@@ -20,10 +20,9 @@ from pocketmq.store.lookup.queue_unit import UNIT
 from ..broker import Broker
 from ..errors import BrokerError
 from ..network.dispatch import Answer, handles
+from ..state.refusals import UNSET_REMARK
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
-NOT_SET: Final = "not set any response code"
-"""The official handler forgets to clear the remark it started with."""
 MAX_ENTRIES: Final = 100_000
 """An answer of so many entries is some 9 MB of JSON and still fits a frame; the official one may not."""
 
@@ -78,7 +77,7 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
         return Answer(remark=f"Index {request.index} of {queue_id}@{topic} is not exist!")
     subscription = filter_data = None
     if group is not None:
-        online = broker.consumers.get(group)
+        online = broker.membership.consumers.get(group)
         subscription = None if online is None else online.subscription(topic)
         # Filter data belong to SQL subscriptions; there are none, which Java writes as the text "null".
         filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
@@ -95,11 +94,11 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
         max_queue_index=queue.max_offset,
         min_queue_index=queue.min_offset,
     )
-    return Answer(remark=NOT_SET, body=body.encode())
+    return Answer(remark=UNSET_REMARK, body=body.encode())
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
     """Only T names another part of the index; unique ids stand among the keys. 4.x knows no types."""
-    if broker.is_emulating_4 or request.unique_key_query:
+    if not broker.config.is_5 or request.unique_key_query:
         return "K"
     return "T" if request.index_type == "T" else "K"

@@ -83,12 +83,12 @@ class Call:
 
     @property
     def body(self) -> Body:
-        """The request body, empty where the frame had none."""
+        """The request body; empty if the frame had none."""
         body = self.command.body
         return b"" if body is None else body
 
     def answer(self, result: Answer | Reply | None) -> None:
-        """Answer a held call; a call whose connection is gone, or a one-way one, is dropped in silence."""
+        """Answer a held call. Does nothing for a one-way request or after the connection closed."""
         self.connection.answer(self.command, result)
 
 

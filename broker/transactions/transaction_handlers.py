@@ -18,49 +18,48 @@ from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessa
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.values import PutStatus
 
-from ..admin.topic_handlers import UNSET_REMARK
-from ..broker import Broker
 from ..errors import BrokerError
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..sending.send_checks import refusal_of
+from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
+from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transaction")
 
 
 @handles(EndTransaction)
-def end_transaction(broker: Broker, request: EndTransaction, call: Call) -> Answer | Held:
+def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" is never answered, as officially: the broker asks again later."""
-    if broker.config.store.broker_role == "SLAVE":
+    if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
     if verdict == TRANSACTION_NONE:
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
-    half = _half_record(broker, request.commit_log_offset)
+    half = _half_record(transactions, request.commit_log_offset)
     properties = decode_properties(half.properties)
-    if broker.config.emulate >= 5 and _is_too_late(broker, request, half, properties):
+    if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_place(request, half, properties)
     if verdict == TRANSACTION_ROLLBACK:
-        broker.half_messages.roll_back(half, properties)
+        transactions.half_messages.roll_back(half, properties)
         return Answer(remark=UNSET_REMARK)
     try:
-        result = broker.half_messages.commit(half, properties)
+        result = transactions.half_messages.commit(half, properties)
     except (KeyError, ValueError) as error:
         raise BrokerError(
             ResponseCode.SYSTEM_ERROR, f"the half message does not say where it belongs: {error!r}"
         ) from error
     if result.status is not PutStatus.PUT_OK:
-        raise _refusal(broker, result.status)
+        raise _refusal(transactions, result.status)
     return Answer()
 
 
-def _refusal(broker: Broker, status: PutStatus) -> BrokerError:
+def _refusal(transactions: Transactions, status: PutStatus) -> BrokerError:
     """As for a send, but for the words."""
-    refusal = refusal_of(broker, status)
+    refusal = refusal_of(transactions.config, status)
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             refusal.remark = refusal.remark.replace("the message", "The message", 1)
@@ -74,8 +73,8 @@ def _refusal(broker: Broker, status: PutStatus) -> BrokerError:
     return refusal
 
 
-def _half_record(broker: Broker, position: int) -> Record:
-    data = broker.store.read_record(position) if position >= 0 else None
+def _half_record(transactions: Transactions, position: int) -> Record:
+    data = transactions.store.read_record(position) if position >= 0 else None
     try:
         if data is not None:
             return decode_record(data)
@@ -84,13 +83,15 @@ def _half_record(broker: Broker, position: int) -> Record:
     raise BrokerError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
-def _is_too_late(broker: Broker, request: EndTransaction, half: Record, properties: dict[str, str]) -> bool:
+def _is_too_late(
+    transactions: Transactions, request: EndTransaction, half: Record, properties: dict[str, str]
+) -> bool:
     """With a time of its own until the first check, a message is ended within that time or by the answer to a check."""
     text = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
     if request.from_transaction_check or text is None:
         return False
-    immunity_ms = max(_seconds_ms(text), broker.config.transaction_time_out)
-    return broker.clock.now_ms() - half.born_timestamp > immunity_ms
+    immunity_ms = max(_seconds_ms(text), transactions.config.transaction_time_out)
+    return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
 
 
 def _seconds_ms(text: str) -> int:
@@ -110,11 +111,11 @@ def _check_place(request: EndTransaction, half: Record, properties: dict[str, st
 
 
 @handles(ResumeCheckHalfMessage)
-def resume_check_half_message(broker: Broker, request: ResumeCheckHalfMessage) -> None:
+def resume_check_half_message(transactions: Transactions, request: ResumeCheckHalfMessage) -> None:
     """Put a message that was given up back among the half messages, its checks counted from zero."""
     try:
         place = decode_message_id(request.msg_id or "")
-        data = broker.store.read_record(place.position)
+        data = transactions.store.read_record(place.position)
         if data is None:
             raise RecordError(f"no message at log position {place.position}")
         record = decode_record(data)
@@ -124,8 +125,8 @@ def resume_check_half_message(broker: Broker, request: ResumeCheckHalfMessage) -
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from error
     properties = decode_properties(record.properties)
     properties[names.TRANSACTION_CHECK_TIMES] = "0"
-    text = stored_properties(properties, broker.config.emulate)
-    result = broker.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
+    text = stored_properties(properties, transactions.config.emulate)
+    result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
     if result.status is not PutStatus.PUT_OK:
         remark = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)

@@ -21,8 +21,11 @@ from pocketmq.protocol.requests.admin import (
     UpdateColdDataFlowCtrConfig,
     ViewBrokerStatsData,
 )
-from pocketmq.protocol.requests.controller import GetBrokerEpochCache
-from pocketmq.protocol.requests.replication import GetBrokerHaStatus, ResetMasterFlushOffset
+from pocketmq.protocol.requests.replication import (
+    GetBrokerEpochCache,
+    GetBrokerHaStatus,
+    ResetMasterFlushOffset,
+)
 from pocketmq.protocol.requests.topic import (
     CleanExpiredConsumeQueue,
     CleanUnusedTopic,

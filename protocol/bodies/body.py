@@ -49,10 +49,6 @@ class Text(str):
     """Any text in UTF-8."""
 
 
-class OtherBytes(bytes):
-    """Bytes with a layout of their own, which the request describes."""
-
-
 def form_name(form: Any) -> str:
     """How tables and errors name a form: `KVTable`, `list[UserInfo]`."""
     return (

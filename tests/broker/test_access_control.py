@@ -298,7 +298,7 @@ async def test_our_own_questions_are_signed_with_the_inner_credentials(tmp_path:
     await asked.start()
     await asking.start()
     try:
-        connection = await asking.broker.server.connect(asked.broker_address)
+        connection = await asking.server.connect(asked.broker_address)
         command, _ = await connection.call(GetBrokerRuntimeInfo(), timeout_seconds=30)
         assert b"bootTimestamp" in bytes(command.body or b"")
     finally:

@@ -166,8 +166,7 @@ def test_files_that_stop_the_start(tmp_path: Path, text: str) -> None:
 
 @pytest.fixture
 def broker4_with_keys(broker4: Broker, acl: PlainAcl) -> Broker:
-    broker4.plain_acl = acl
-    broker4.address = "127.0.0.1:10911"
+    broker4.access.plain_acl = acl
     return broker4
 
 

@@ -38,7 +38,7 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
     ("field", "said"),
     [
         (StructField("color", StringType()), "unknown column color; the columns are topic, "),
-        (StructField("queueId", StringType()), "column queueId: is int, not string"),
+        (StructField("queueId", StringType()), "column queueId must be int, got string"),
     ],
 )
 def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> None:
@@ -50,7 +50,10 @@ def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> N
     ("options", "said"),
     [
         ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
-        ({"nameServer": "h:1", "maxTriggerDelay": "10"}, "maxTriggerDelay: a number with ms, s, m or h"),
+        (
+            {"nameServer": "h:1", "maxTriggerDelay": "10"},
+            "maxTriggerDelay must be a number with ms, s, m or h",
+        ),
         ({}, "namesrv.addr is required"),
     ],
 )

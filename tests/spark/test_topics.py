@@ -144,7 +144,7 @@ def test_sql_finds_the_format(spark: SparkSession, rocketmq: RocketMQ, topic: st
     [
         ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name does not exist on any broker"),
         ({"minPartition": "2"}, "unknown option minpartition;"),
-        ({"schema": "queueId string"}, "column queueId: is int"),
+        ({"schema": "queueId string"}, "column queueId must be int"),
     ],
 )
 def test_what_is_wrong_is_said_in_words(read: Reads, topic: str, options: dict[str, Any], said: str) -> None:

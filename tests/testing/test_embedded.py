@@ -242,7 +242,7 @@ def test_bad_setting_is_one_line(temporary: Path, settings: dict[str, str | int]
 
 def test_keywords_are_keys_of_broker_conf() -> None:
     with EmbeddedServer(emulate="4.9", autoCreateTopicEnable=False, clusterTopicEnable=False) as server:
-        assert server.broker.is_emulating_4
+        assert not server.broker.config.is_5
         with pytest.raises(BrokerError) as refused:
             RocketMQ(server).send("orders", "one")
         assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST

@@ -18,7 +18,7 @@ from pocketmq.pipeline.files.mapped_file import data_end
 from pocketmq.pipeline.files.scan import ScanOptions, scan_log
 from pocketmq.pipeline.records.boundaries import find_record, walk_records
 
-from pipeline.record_bytes import stored
+from pipeline.records.record_bytes import stored
 
 BASE = 1 << 20
 COUNT = 60

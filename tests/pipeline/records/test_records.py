@@ -17,7 +17,7 @@ from pocketmq.pipeline.records.boundaries import walk_records
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 from pocketmq.pipeline.records.records import HEAD, Records
 
-from pipeline.record_bytes import RECORDS, stored
+from pipeline.records.record_bytes import RECORDS, stored
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("rich")
 
-from pocketmq.pipeline.report import terminal as terminal_tables
+from pocketmq.pipeline.report import terminal
 from pocketmq.pipeline.report.terminal import FILE_WIDTH, print_table
 from rich.console import Console
 
@@ -40,7 +40,7 @@ def test_a_terminal_that_is_too_narrow_gets_a_line_for_each_column() -> None:
 
 def test_what_is_no_terminal_is_as_wide_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert terminal_tables.console().width == FILE_WIDTH
+    assert terminal.console().width == FILE_WIDTH
 
 
 def test_a_table_without_rows_says_so() -> None:
