@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from pocketmq.protocol.bodies.body import PropertiesText, Text
 from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
 from pocketmq.protocol.errors import BodyError
@@ -37,7 +38,7 @@ from pocketmq.protocol.wire.schema import Request
 from ..connections.connection import Connection
 from ..connections.route import MASTER_ID
 from ..errors import ClientError, UnreadableReply
-from .calls import properties_body, read_properties
+from .calls import parse_settings, settings_text
 from .offsets import AdminOffsets
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -69,7 +70,8 @@ class AdminBrokers(AdminOffsets):
 
     async def broker_config(self, address: str) -> dict[str, str]:
         """The settings of a broker, by key (getBrokerConfig)."""
-        return await self._read_body(address, GetBrokerConfig(), read_properties)
+        text = await self._read_body(address, GetBrokerConfig(), PropertiesText.decode)
+        return parse_settings(text)
 
     async def update_broker_config(
         self,
@@ -86,7 +88,7 @@ class AdminBrokers(AdminOffsets):
             else await self._targets(address, cluster)
         )
         for target in targets:
-            await self._call(target, UpdateBrokerConfig(), properties_body(settings))
+            await self._call(target, UpdateBrokerConfig(), settings_text(settings))
         return targets
 
     async def broker_stats(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
@@ -146,7 +148,7 @@ class AdminBrokers(AdminOffsets):
         """Limit the bytes a group may read from disk (updateColdDataFlowCtrGroupConfig)."""
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, UpdateColdDataFlowCtrConfig(), properties_body({group: threshold}))
+            await self._call(target, UpdateColdDataFlowCtrConfig(), settings_text({group: threshold}))
         return targets
 
     async def remove_cold_data_limit(
@@ -155,7 +157,7 @@ class AdminBrokers(AdminOffsets):
         """Remove such a limit (removeColdDataFlowCtrGroupConfig)."""
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, RemoveColdDataFlowCtrConfig(), group.encode())
+            await self._call(target, RemoveColdDataFlowCtrConfig(), Text(group))
         return targets
 
     async def cold_data_info(self, address: str) -> dict[str, Any]:

@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, Unpack
 
+from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
-from pocketmq.protocol.text.java_properties import decode_text, parse_properties, set_properties
-from pocketmq.protocol.wire.command import Body
-from pocketmq.protocol.wire.schema import ReplyT, Request
+from pocketmq.protocol.text.java_properties import parse_properties, set_properties
+from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody
 
 from ..connections.route import MASTER_ID
 from ..errors import ClientError, InvalidArgument, RouteNotFound, UnreadableReply
@@ -78,7 +78,7 @@ class AdminCalls(Client):
         self,
         address: str,
         request: Request[ReplyT],
-        body: Body | None = None,
+        body: RequestBody | None = None,
         *,
         timeout_ms: int | None = None,
     ) -> ReplyT:
@@ -208,11 +208,11 @@ def one_address(broker: BrokerData) -> str | None:
     return addresses.get(MASTER_ID) or (random.choice(list(addresses.values())) if addresses else None)
 
 
-def properties_body(settings: Mapping[str, str]) -> bytes:
-    """Settings as the body of an update: properties text."""
-    return set_properties("", settings).encode()
+def settings_text(settings: Mapping[str, str]) -> PropertiesText:
+    """Settings as the body of an update."""
+    return PropertiesText(set_properties("", settings))
 
 
-def read_properties(body: bytes) -> dict[str, str]:
-    """The settings in the body of an answer; the last of equal keys wins."""
-    return {entry.key: entry.value for entry in parse_properties(decode_text(body))}
+def parse_settings(text: PropertiesText) -> dict[str, str]:
+    """The settings in the body of a reply; the last of equal keys wins."""
+    return {entry.key: entry.value for entry in parse_properties(text)}

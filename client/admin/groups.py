@@ -59,7 +59,7 @@ class AdminGroups(AdminTopics):
         """
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, UpdateAndCreateSubscriptionGroup(), config.encode())
+            await self._call(target, UpdateAndCreateSubscriptionGroup(), config)
         return targets
 
     async def update_groups(
@@ -71,7 +71,7 @@ class AdminGroups(AdminTopics):
     ) -> list[str]:
         """Several groups with one request to each broker; 5.x (createAndUpdateSubscriptionGroupConfigList)."""
         targets = await self._targets(address, cluster)
-        body = SubscriptionGroupList(group_config_list=list(configs)).encode()
+        body = SubscriptionGroupList(group_config_list=list(configs))
         for target in targets:
             await self._call(target, UpdateAndCreateSubscriptionGroupList(), body)
         return targets
@@ -144,7 +144,7 @@ class AdminGroups(AdminTopics):
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
         )
         for target in targets:
-            await self._call(target, SetMessageRequestMode(), body.encode())
+            await self._call(target, SetMessageRequestMode(), body)
         return targets
 
     async def group_forbidden(

@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import InvalidArgument, RequestRefused
-from .calls import AdminCalls, properties_body, read_properties
+from .calls import AdminCalls, parse_settings, settings_text
 
 ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
 """Where name servers keep the order configurations."""
@@ -32,7 +32,7 @@ class AdminNameServers(AdminCalls):
     async def namesrv_config(self, servers: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
         """The settings of each name server, by its address (getNameServerConfig)."""
         return {
-            server: await self._read_body(server, GetNamesrvConfig(), read_properties)
+            server: parse_settings(await self._call(server, GetNamesrvConfig()))
             for server in servers or self.name_servers
         }
 
@@ -42,7 +42,7 @@ class AdminNameServers(AdminCalls):
         """Change settings of every name server; the servers that did (updateNameServerConfig)."""
         targets = list(servers or self.name_servers)
         for server in targets:
-            await self._call(server, UpdateNamesrvConfig(), properties_body(settings))
+            await self._call(server, UpdateNamesrvConfig(), settings_text(settings))
         return targets
 
     async def put_kv_config(self, namespace: str, key: str, value: str) -> None:

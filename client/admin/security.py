@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.security import (
     AuthUpdateAcl,
     AuthUpdateUser,
 )
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.schema import Request, RequestBody
 
 from .calls import AdminCalls, check_one_place
 
@@ -33,14 +33,14 @@ class AdminSecurity(AdminCalls):
     ) -> list[str]:
         """Create a user; the brokers that did (createUser). `user_type` is Super or Normal, None for Normal."""
         request = AuthCreateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user.encode())
+        return await self._at_all(address, cluster, request, user)
 
     async def update_user(
         self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Change the given parts of a user: password, type, `user_status` enable or disable (updateUser)."""
         request = AuthUpdateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user.encode())
+        return await self._at_all(address, cluster, request, user)
 
     async def delete_user(
         self, username: str, *, address: str | None = None, cluster: str | None = None
@@ -74,13 +74,13 @@ class AdminSecurity(AdminCalls):
         self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Give rights to a subject; the brokers that did (createAcl). `acl_of` makes the value."""
-        return await self._at_all(address, cluster, AuthCreateAcl(subject=acl.subject), acl.encode())
+        return await self._at_all(address, cluster, AuthCreateAcl(subject=acl.subject), acl)
 
     async def update_acl(
         self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Change the rights of a subject to the resources named (updateAcl)."""
-        return await self._at_all(address, cluster, AuthUpdateAcl(subject=acl.subject), acl.encode())
+        return await self._at_all(address, cluster, AuthUpdateAcl(subject=acl.subject), acl)
 
     async def delete_acl(
         self,
@@ -119,7 +119,7 @@ class AdminSecurity(AdminCalls):
         return acls
 
     async def _at_all(
-        self, address: str | None, cluster: str | None, request: Request[Any], body: bytes | None = None
+        self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None
     ) -> list[str]:
         check_one_place(address, cluster)
         targets = [address] if address is not None else await self.broker_addresses(cluster or "")

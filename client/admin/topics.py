@@ -78,7 +78,7 @@ class AdminTopics(AdminNameServers):
     ) -> list[str]:
         """Several topics with one request to each broker; 5.x (createAndUpdateTopicConfigList)."""
         targets = await self._targets(address, cluster)
-        body = CreateTopicListRequestBody(topic_config_list=list(configs)).encode()
+        body = CreateTopicListRequestBody(topic_config_list=list(configs))
         for target in targets:
             await self._call(target, UpdateAndCreateTopicList(), body)
         return targets

@@ -13,11 +13,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
-from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.errors import FieldError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.protocol.wire.schema import Reply, ReplyT, Request, from_fields, read_reply, to_fields
+from pocketmq.protocol.wire.schema import (
+    Reply,
+    ReplyT,
+    Request,
+    RequestBody,
+    encode_request_body,
+    from_fields,
+    read_reply,
+    to_fields,
+)
 
 from ..errors import CallTimeout, NotReachable, RequestRefused, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
@@ -32,7 +41,7 @@ MAX_BINARY_CODE: Final = 32767
 SHORT_WAIT_SECONDS: Final = 0.1
 """A call that had no longer to wait than this says nothing about the connection when it times out."""
 
-FieldsT = TypeVar("FieldsT", bound=Reply)
+HeaderT = TypeVar("HeaderT", bound=Reply)
 Push = Callable[["Connection", Command], None]
 """Receives what a broker asks of the client."""
 
@@ -134,15 +143,19 @@ class Connection(asyncio.Protocol):
     async def call(
         self,
         request: Request[ReplyT],
-        body: Body | None = None,
+        body: RequestBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> ReplyT:
-        """What the request returns, header fields or a body.
+        """What the request declares of its reply: the header fields, or the body.
 
-        `RequestRefused` for any code but 0, `NotReachable` if no reply arrives in time, `UnreadableReply`.
+        `RequestRefused` for any code but 0, `NotReachable` if no reply came in time, `UnreadableReply` if it has
+        another form. `body` is a value of the declared form, or its bytes.
         """
-        return self.read_reply(request, await self.exchange(request, body, timeout_seconds=timeout_seconds))
+        return self.read_reply(
+            request,
+            await self.exchange(request, encode_request_body(request, body), timeout_seconds=timeout_seconds),
+        )
 
     async def call_for_body(
         self,
@@ -251,11 +264,11 @@ class Connection(asyncio.Protocol):
             raise RequestRefused(command.code, command.remark or "", request.name)
         try:
             return read_reply(request, command.fields, command.body)
-        except (FieldError, BodyError) as error:
+        except ProtocolError as error:
             raise UnreadableReply(f"the reply to {request.name} cannot be read: {error}") from error
 
     @staticmethod
-    def read_fields(reply_type: type[FieldsT], command: Command, request_name: str) -> FieldsT:
+    def read_fields(reply_type: type[HeaderT], command: Command, request_name: str) -> HeaderT:
         """The header fields of a reply, whatever its code; `UnreadableReply`."""
         try:
             return from_fields(reply_type, command.fields)
