@@ -189,7 +189,7 @@ class BatchSender:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
-                self._remember(request, target, Connection.read_fields(sent, command))
+                self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 
         try:
             await self._wire.with_retries(

@@ -163,7 +163,7 @@ class RangeReader:
                 raise RouteNotFound(command.remark or f"{queue} does not exist")
             if command.code not in _ANSWERED:
                 raise RequestRefused(command.code, command.remark or "", request.name)
-            reply: PullMessageReply = Connection.read_fields(request, command)
+            reply = Connection.read_fields(PullMessageReply, command, request.name)
             return _Reply(
                 command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
             )
