@@ -178,7 +178,7 @@ async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
 async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_others(
     name_servers: NameServers, make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "pocketmq.registration")
+    caplog.set_level("INFO", "pocketmq.cluster")
     down, up = name_servers
     await down.stop()
     running = make_broker(down, up)
