@@ -12,7 +12,7 @@ part beside the function once, at the start; a part that is missing fails there.
 `CallWithBody[HeartbeatData]`, whose type must be the one that the request declares.
 
 A handler returns a `Reply` (code 0), the declared body of the reply (code 0), `None` (code 0, no fields), an `Answer`,
-or `HELD` when it has kept the call to answer later. Refusals are raised as `BrokerError`.
+or `HELD` when it has kept the call to answer later. Refusals are raised as `Refusal`.
 """
 
 import asyncio
