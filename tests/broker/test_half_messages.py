@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pocketmq.broker.sending.send_handlers
-import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import encode_properties_text

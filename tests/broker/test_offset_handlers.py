@@ -2,7 +2,6 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,

@@ -7,7 +7,6 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
 from pocketmq.broker.network.dispatch import HELD
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig

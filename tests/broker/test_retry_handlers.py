@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pocketmq.broker.sending.send_handlers
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import Call
@@ -21,8 +20,6 @@ from pocketmq.store.clock import VirtualClock
 from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
-
-assert pocketmq.broker.sending.send_handlers
 
 UNIQUE = "7F000001000000000000000000000002"
 FAQ_4 = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pocketmq.broker.delayed.timer_handlers  # noqa: F401
 import pytest
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.store.clock import VirtualClock

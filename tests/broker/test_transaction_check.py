@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client

@@ -19,7 +19,6 @@ from pocketmq.broker.filters.sql_grammar import read_expression
 from pocketmq.broker.filters.sql_numbers import EvaluationError
 from pocketmq.broker.filters.sql_operands import SqlError
 from pocketmq.broker.network.dispatch import HELD, Answer
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - register what is asked here
 from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
