@@ -177,6 +177,6 @@ def check_client_config(membership: Membership, request: CheckClientConfig, call
         return
     check_filter_enabled(membership.config, subscription.expression_type)
     try:
-        compile_expression(subscription.sub_string, subscription.expression_type, membership.config.emulate)
+        compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.config.is_5)
     except ExpressionRefused as refusal:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

@@ -1,8 +1,7 @@
-"""What the name server answers: registrations, routes, lists, key-value settings.
+"""The requests the name server answers: registrations, routes, lists, key-value settings.
 
-One function for each request, named as the request. The state is a `NameServer`; the rules are in `route_table.py`
-and `topic_routes.py`, the JSON in `protocol/bodies_*.py`. Mirrors `DefaultRequestProcessor` and
-`ClientRequestProcessor`. Settings of the name server itself (318, 319) are in `config_handlers.py`.
+One function for each request, named like the request. The rules are in `route_table.py` and `topic_routes.py`. Mirrors
+`DefaultRequestProcessor` and `ClientRequestProcessor`.
 """
 
 import logging
@@ -83,7 +82,7 @@ def register_broker(name_server: NameServer, request: RegisterBroker, call: Call
 def _registration(
     request: RegisterBroker, call: Call
 ) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
-    """Topics and filter servers of a 103; a body that is missing stands for no topics."""
+    """Topics and filter servers of a 103; a missing body means no topics."""
     if call.command.version < V3_0_11:
         wrapper = TopicConfigAndMappingSerializeWrapper()
         return (TopicConfigAndMappingSerializeWrapper.decode(call.body) if call.body else wrapper), None
@@ -119,7 +118,7 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
 
 
 def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
-    """4.x knows no state version."""
+    """4.x has no state version."""
     if is_5:
         return fastjson.dumps(version)
     return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
@@ -179,7 +178,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
         order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
         route = msgspec.structs.replace(route, order_topic_conf=order)
     if is_5 and request.zone_mode and request.zone_name and not request.zone_name.isspace():
-        # The official filter reads the answer back and writes it in the old dialect, whoever asked.
+        # The official filter decodes the answer and writes it in the old dialect for every client.
         return Answer(body=topic_routes.in_zone(route, request.zone_name).encode())
     body = route.encode_for(
         call.command.version,

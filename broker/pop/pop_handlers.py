@@ -186,7 +186,7 @@ def filter_of(
     try:
         if is_tag_type(expression_type):
             return expression_match(topic, expression), None
-        return None, compile_expression(expression, expression_type, popping.config.emulate)
+        return None, compile_expression(expression, expression_type, is_5=popping.config.is_5)
     except (ProtocolError, ExpressionRefused) as error:
         raise BrokerError(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"

@@ -328,7 +328,7 @@ def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
         raise _parse_failed()
     check_filter_enabled(pulling.config, request.expression_type)
     try:
-        return compile_expression(request.subscription, request.expression_type, pulling.config.emulate)
+        return compile_expression(request.subscription, request.expression_type, is_5=pulling.config.is_5)
     except ExpressionRefused:
         return None
 

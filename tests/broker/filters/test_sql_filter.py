@@ -47,7 +47,7 @@ def plain(cell: str) -> str:
 
 def judged(expression: str, properties: dict[str, str], emulate: int) -> str:
     try:
-        operand = read_expression(expression, emulate)
+        operand = read_expression(expression, is_5=emulate == 5)
         return ANSWERS[operand.evaluate("\x02" + encode_properties_text(properties))]
     except SqlError:
         return "X"
@@ -91,7 +91,7 @@ def test_any_text_is_compiled_or_refused(text: str) -> None:
 )
 def test_what_is_too_deep_or_too_long_is_refused(expression: str) -> None:
     with pytest.raises(ExpressionRefused, match="Invalid SQL92 expression"):
-        compile_expression(expression, "SQL92", 5)
+        compile_expression(expression, "SQL92", is_5=True)
 
 
 def test_a_long_chain_is_not_deep() -> None:
