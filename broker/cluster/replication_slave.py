@@ -14,7 +14,7 @@ from typing import Final, cast
 from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from ..config.addresses import host_and_port
 from ..network.server import CONNECT_TIMEOUT_SECONDS
@@ -137,7 +137,7 @@ class MasterConnection(asyncio.Protocol):
         before = replication.end
         try:
             for position, part in self._parts.feed(data):
-                replication.append(position, part)
+                self._store.append_copied(position, part)
         except (FrameError, StoreError, OSError) as error:
             _log.error("cannot follow the master's log at %s: %s", self._address, error)
             self._transport.abort()
@@ -161,7 +161,7 @@ class MasterConnection(asyncio.Protocol):
         if self._is_stopped:
             return
         try:
-            if self._store.replication.dispatch():
+            if self._store.dispatch_copied():
                 self._dispatch_soon()
         except (StoreError, OSError) as error:
             _log.error("what was copied cannot be made visible: %s", error)

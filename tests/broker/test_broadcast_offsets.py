@@ -9,7 +9,7 @@ from pocketmq.broker.membership.clients import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message
 

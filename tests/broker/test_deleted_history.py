@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import GetMinOffset, QueryConsumerOffset
 from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

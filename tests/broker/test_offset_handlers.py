@@ -5,6 +5,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,
+from pocketmq.store import VirtualClock
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -13,7 +14,6 @@ from pocketmq.protocol.requests.offset import (
     UpdateConsumerOffset,
     decode_verdicts,
 )
-from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

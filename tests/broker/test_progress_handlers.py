@@ -14,7 +14,7 @@ from pocketmq.protocol.requests.group import (
 )
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, store_message
 

@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeConnection, MakeBroker, as_asked, ask, connect, send, store_message
 

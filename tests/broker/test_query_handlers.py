@@ -7,7 +7,7 @@ from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, ask, connect, store_message
 

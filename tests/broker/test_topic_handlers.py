@@ -11,6 +11,7 @@ from pocketmq.broker.cluster.registration import Registration
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.topic import (
     DeleteTopicInBroker,
+from pocketmq.store import VirtualClock
     GetAllTopicConfig,
     GetSystemTopicListFromBroker,
     GetTopicConfig,
@@ -19,7 +20,6 @@ from pocketmq.protocol.requests.topic import (
     UpdateAndCreateTopic,
     UpdateAndCreateTopicList,
 )
-from pocketmq.store.clock import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

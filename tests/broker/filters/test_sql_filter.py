@@ -32,7 +32,7 @@ from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.membership import CheckClientConfig, HeartBeat
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, send, store_message
 
