@@ -20,11 +20,11 @@ from pocketmq.protocol.requests.group import (
 )
 from pocketmq.protocol.requests.membership import (
     GetAllProducerInfo,
-from pocketmq.store import VirtualClock
     GetConsumerConnectionList,
     GetProducerConnectionList,
     HeartBeat,
 )
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, connect, store_message
 

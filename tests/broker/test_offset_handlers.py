@@ -5,7 +5,6 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,
-from pocketmq.store import VirtualClock
     GetEarliestMsgStoreTime,
     GetMaxOffset,
     GetMinOffset,
@@ -14,6 +13,7 @@ from pocketmq.store import VirtualClock
     UpdateConsumerOffset,
     decode_verdicts,
 )
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

@@ -20,13 +20,13 @@ from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.requests.pop import (
     AckMessage,
-from pocketmq.store import VirtualClock
     BatchAckMessage,
     ChangeMessageInvisibleTime,
     Notification,
     PollingInfo,
     PopMessage,
 )
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
 

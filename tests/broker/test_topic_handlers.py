@@ -11,7 +11,6 @@ from pocketmq.broker.cluster.registration import Registration
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.topic import (
     DeleteTopicInBroker,
-from pocketmq.store import VirtualClock
     GetAllTopicConfig,
     GetSystemTopicListFromBroker,
     GetTopicConfig,
@@ -20,6 +19,7 @@ from pocketmq.store import VirtualClock
     UpdateAndCreateTopic,
     UpdateAndCreateTopicList,
 )
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 
