@@ -21,7 +21,7 @@ from ..errors import ClientClosed, ClientError, NotReachable, RouteNotFound
 from ..hooks.rpc_hooks import RPCHook
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import instance_config, settings_of
-from ..pulling.pull_api import PullApi
+from ..offsets.offset_questions import OffsetQuestions
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
 
@@ -76,7 +76,6 @@ class AdminCalls:
             await instance.shutdown()
             raise
         self._instance = instance
-        self._puller = PullApi(instance, TOOLS_GROUP)
 
     async def shutdown(self) -> None:
         """Close the connections."""
@@ -93,10 +92,9 @@ class AdminCalls:
         return self._instance
 
     @property
-    def _pull_api(self) -> PullApi:
-        """Reads queues and their offsets."""
-        _ = self._running
-        return self._puller
+    def _questions(self) -> OffsetQuestions:
+        """Asks for the offsets of queues."""
+        return OffsetQuestions(self._running)
 
     # -- one request
 
