@@ -291,7 +291,7 @@ def test_defaults_that_are_not_official_are_named() -> None:
     config, text = BrokerConfig(), section("Defaults that differ", CONFIGURATION)
     for key in config_keys.keys("broker").values():
         if key.verdict == "honoured" and key.default and key.name != "emulate":
-            is_official = config_keys.shown(config, key, config.emulate) == key.default
+            is_official = config_keys.shown(config, key, is_5=config.is_5) == key.default
             assert is_official or f"`{key.name}`" in text, key.name
 
 
@@ -322,7 +322,7 @@ def test_table_of_first_positions_is_what_the_rules_decide() -> None:
     assert [row[0] for row in listed] == [rule.value for rule in Rule]
     for rule, (_, _, in_5, in_4) in zip(Rule, listed, strict=True):
         for emulate, answer in ((5, in_5), (4, in_4)):
-            decision = decide(FACTS[rule], emulate)
+            decision = decide(FACTS[rule], is_5=emulate == 5)
             if answer in ANSWERS:
                 assert (decision.rule, decision.offset) == (rule, ANSWERS[answer]), (rule, emulate)
             else:

@@ -66,7 +66,7 @@ class AccessControl:
         if not name:
             raise _forbidden("username cannot be null.")
         user = self._enabled_user(name, f"User:{name} is not found.")
-        if not is_signed_with(user.password or "", command, emulate=5):
+        if not is_signed_with(user.password or "", command, is_5=True):
             raise _forbidden("check signature failed.")
 
     def _authorize(self, command: Command, peer: str) -> None:

@@ -154,7 +154,7 @@ class PlainAcl:
             raise refused(f"No acl config for {access_key}")
         if account.is_white(address):
             return
-        if not is_signed_with(account.secret_key, command, emulate=4):
+        if not is_signed_with(account.secret_key, command, is_5=False):
             raise refused(f"Check signature failed for accessKey={access_key}")
         _check(account, command)
 

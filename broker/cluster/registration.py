@@ -230,7 +230,6 @@ class Registration:
 
     def _registration(self, topics: Topics) -> tuple[RegisterBroker, bytes]:
         state, config = self._state, self._state.config
-        is_4 = not state.config.is_5
         shown = {name: self._shown(one) for name, one in topics.items()}
         version = state.topics.data_version
         if config.compressed_register:
@@ -238,7 +237,7 @@ class Registration:
             body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode_compressed(
                 emulate=config.emulate
             )
-        elif is_4:
+        elif not config.is_5:
             old = TopicConfigSerializeWrapper(topic_config_table=shown, data_version=version)
             body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": old})
         else:
@@ -251,8 +250,10 @@ class Registration:
             cluster_name=config.broker_cluster_name,
             ha_server_addr=state.identity.ha_address,
             broker_id=config.broker_id,
-            heartbeat_timeout_millis=config.broker_not_active_timeout_millis if acts and not is_4 else None,
-            enable_acting_master=None if is_4 else acts,
+            heartbeat_timeout_millis=config.broker_not_active_timeout_millis
+            if acts and config.is_5
+            else None,
+            enable_acting_master=acts if config.is_5 else None,
             compressed=config.compressed_register,
             body_crc32=body_crc(body),
         )

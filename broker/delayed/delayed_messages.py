@@ -78,7 +78,7 @@ def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = SCHEDULE_TOPIC, level - 1
-    message.properties = stored_properties(properties, state.config.emulate)
+    message.properties = stored_properties(properties, is_5=state.config.is_5)
     return message
 
 
@@ -202,7 +202,7 @@ class DelayedMessages:
         if record is None:
             return True
         try:
-            message = _real_message(record, state.config.emulate)
+            message = _real_message(record, is_5=state.config.is_5)
         except (RecordError, KeyError, ValueError) as error:
             _log.error("delayed message at log position %d is lost: %r", position, error)
             return True
@@ -221,14 +221,14 @@ class DelayedMessages:
         return True
 
 
-def _real_message(data: memoryview, emulate: int) -> NewMessage:
+def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
     """A waiting record as the message it becomes.
 
     The stored text keeps DELAY, REAL_TOPIC and REAL_QID, as officially; only what the store looks at lacks DELAY.
     """
     record = decode_record(data)
     properties = decode_properties(record.properties)
-    text = stored_properties(properties, emulate)
+    text = stored_properties(properties, is_5=is_5)
     topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
     properties.pop(names.DELAY, None)
     return copy_of(record, topic, queue_id, properties, text)

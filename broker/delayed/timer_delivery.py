@@ -95,7 +95,7 @@ class TimedDelivery:
             times = properties.get(names.TIMER_ROLL_TIMES, "0")
             properties[names.TIMER_ROLL_TIMES] = str(int(times) + 1 if times.isdecimal() else 1)
         properties[names.TIMER_DEQUEUE_MS] = str(state.clock.now_ms())
-        text = stored_properties(properties, state.config.emulate)
+        text = stored_properties(properties, is_5=state.config.is_5)
         topic, queue_id = TIMER_TOPIC, record.queue_id
         stored = dict(properties)
         if not rolls:

@@ -99,7 +99,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         message = delayed.time_if_asked(message)
     except BrokerError:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
-    message.properties = stored_properties(kept, delayed.config.emulate, first_buckets=_BUCKETS)
+    message.properties = stored_properties(kept, is_5=delayed.config.is_5, first_buckets=_BUCKETS)
     result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:
         raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")

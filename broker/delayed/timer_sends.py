@@ -63,7 +63,7 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = TIMER_TOPIC, 0
-    message.properties = stored_properties(properties, state.config.emulate)
+    message.properties = stored_properties(properties, is_5=state.config.is_5)
     return message
 
 

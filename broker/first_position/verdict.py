@@ -30,7 +30,7 @@ def decide_first_position(
 ) -> Decision:
     """The broker's answer to QUERY_CONSUMER_OFFSET for one queue; logged in words at debug level."""
     facts = _facts(state, group, topic, queue_id, set_zero_if_not_found)
-    decision = decide(facts, state.config.emulate)
+    decision = decide(facts, is_5=state.config.is_5)
     if _log.isEnabledFor(logging.DEBUG):
         verdict = _verdict(state, group, topic, queue_id, facts, decision)
         _log.debug("%s %s queue %d: %s %s", group, topic, queue_id, verdict.rule, verdict.because)
@@ -40,7 +40,7 @@ def decide_first_position(
 def explain(state: BrokerState, group: str, topic: str, queue_id: int) -> Verdict:
     """The same decision with everything that led to it."""
     facts = _facts(state, group, topic, queue_id, None)
-    return _verdict(state, group, topic, queue_id, facts, decide(facts, state.config.emulate))
+    return _verdict(state, group, topic, queue_id, facts, decide(facts, is_5=state.config.is_5))
 
 
 def _facts(

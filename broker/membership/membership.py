@@ -31,11 +31,11 @@ class Membership:
         self.filters = ConsumerFilters(config, now_ms)
         self.consumers = ConsumerGroups(
             self.notices.changed,
-            emulate=config.emulate,
+            is_5=config.is_5,
             expiry_ms=config.channel_expired_timeout,
             on_gone=self.filters.unregister,
         )
-        self.producers = ProducerGroups(emulate=config.emulate, expiry_ms=config.channel_expired_timeout)
+        self.producers = ProducerGroups(is_5=config.is_5, expiry_ms=config.channel_expired_timeout)
         self.locks = QueueLocks()
         self.request_modes = RequestModes(state.folder, now_ms)
 

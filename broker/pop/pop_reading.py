@@ -219,7 +219,7 @@ class PopReading:
                     msgspec.structs.replace(
                         record,
                         topic=request.topic,
-                        properties=stored_properties(properties, self._popping.config.emulate),
+                        properties=stored_properties(properties, is_5=self._popping.config.is_5),
                     )
                 )
             )

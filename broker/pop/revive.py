@@ -283,7 +283,7 @@ def _retried(
     if names.TAGS in properties:  # first into the map, as officially
         properties = {names.TAGS: properties[names.TAGS], **properties}
     message = copy_of(
-        record, topic, queue_id, dict(properties), stored_properties(properties, state.config.emulate)
+        record, topic, queue_id, dict(properties), stored_properties(properties, is_5=state.config.is_5)
     )
     message.born_host = message.store_host = state.identity.store_host
     message.reconsume_times += 0 if check_point.suspend else 1

@@ -50,7 +50,7 @@ class ReviveLog:
             topic=revive_topic(state.config.broker_cluster_name),
             queue_id=queue_id,
             body=body,
-            properties=stored_properties(properties, state.config.emulate),
+            properties=stored_properties(properties, is_5=state.config.is_5),
             property_map=properties,
             born_timestamp=state.clock.now_ms(),
             born_host=state.identity.store_host,

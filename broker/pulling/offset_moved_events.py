@@ -30,7 +30,7 @@ def write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) 
             topic=OFFSET_MOVED_TOPIC,
             queue_id=0,
             body=event.encode(),
-            properties=stored_properties(properties, config.emulate),
+            properties=stored_properties(properties, is_5=config.is_5),
             property_map=properties,
             born_timestamp=pulling.clock.now_ms(),
             born_host=pulling.identity.store_host,

@@ -49,7 +49,7 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
     text = (request.properties or "").encode("utf-8", "replace")
     if sending.is_5:
         properties |= fields
-        text = stored_properties(properties, config.emulate)
+        text = stored_properties(properties, is_5=config.is_5)
     failure = await _push(sending, request, call, properties)
     if failure is not None:
         answer.code, answer.remark = ResponseCode.SYSTEM_ERROR, failure
@@ -83,7 +83,7 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
         sys_flag=request.sys_flag,
         born_timestamp=request.born_timestamp,
         flag=request.flag,
-        properties=stored_properties(properties, sending.config.emulate).decode(),
+        properties=stored_properties(properties, is_5=sending.is_5).decode(),
         reconsume_times=request.reconsume_times,
         unit_mode=request.unit_mode,
         born_host=call.connection.peer,

@@ -128,7 +128,7 @@ def _record_at(sending: Sending, offset: int) -> Record:
 
 def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
     """The message as it is stored for the next try. Level 0 (dead letters) means no delay."""
-    emulate = sending.config.emulate
+    is_5 = sending.is_5
     properties = decode_properties(record.properties)
     properties.setdefault(names.RETRY_TOPIC, record.topic)
     properties[names.WAIT] = "false"
@@ -140,13 +140,13 @@ def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: in
         topic=topic,
         queue_id=queue_id,
         body=record.body,
-        properties=stored_properties(properties, emulate),
+        properties=stored_properties(properties, is_5=is_5),
         property_map=properties,
         flag=record.flag,
         sys_flag=record.sys_flag,
         born_timestamp=record.born_timestamp,
         born_host=record.born_host,
-        store_host=sending.store_host if emulate >= 5 else record.store_host,
+        store_host=sending.store_host if is_5 else record.store_host,
         reconsume_times=record.reconsume_times + 1,
     )
     return sending.delayed.delay_if_asked(message)

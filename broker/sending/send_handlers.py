@@ -136,7 +136,7 @@ def _elements(
     added = b""
     if not sending.is_5:
         shared[names.CLUSTER] = sending.config.broker_cluster_name
-        added = stored_properties(shared, sending.config.emulate)
+        added = stored_properties(shared, is_5=sending.is_5)
     topic, sys_flag, born_timestamp = request.topic, request.sys_flag, request.born_timestamp
     born_host, store_host = call.connection.packed_host, sending.store_host
     reconsume_times = request.reconsume_times or 0
@@ -197,13 +197,13 @@ def _complete(sending: Sending, properties: dict[str, str]) -> str | None:
 
 
 def _stored(sending: Sending, properties: dict[str, str]) -> bytes:
-    emulate = sending.config.emulate
-    if sending.is_5 or names.WAIT not in properties:
-        return stored_properties(properties, emulate)
+    is_5 = sending.is_5
+    if is_5 or names.WAIT not in properties:
+        return stored_properties(properties, is_5=is_5)
     # The 4.9 line does not store it, then puts it back, which makes it the youngest of its bucket: a message that is
     # stored anew because it is delayed keeps it, at that place.
     wait = properties.pop(names.WAIT)
-    stored = stored_properties(properties, emulate)
+    stored = stored_properties(properties, is_5=is_5)
     properties[names.WAIT] = wait
     return stored
 

@@ -45,15 +45,15 @@ _OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
 def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
     """Send a message on its detour; it is changed in place: topic, queue, transaction bits and properties."""
     properties = message.property_map
-    emulate = config.emulate
+    is_5 = config.is_5
     unique_id = properties.get(names.UNIQ_KEY)
-    if unique_id and emulate >= 5:
+    if unique_id and is_5:
         properties[names.TRANSACTION_ID] = unique_id
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = HALF_TOPIC, 0
     message.sys_flag = with_transaction_type(message.sys_flag, TRANSACTION_NONE)
-    message.properties = stored_properties(properties, emulate)
+    message.properties = stored_properties(properties, is_5=is_5)
     return message
 
 
@@ -63,10 +63,10 @@ def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]
     `properties` are those of the record, and become those of the message. Raises KeyError or ValueError for a record
     that does not say where it belongs.
     """
-    emulate = delayed.config.emulate
-    kept = b"" if emulate >= 5 else stored_properties(properties, emulate)
+    is_5 = delayed.config.is_5
+    kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
     topic, queue_id = properties.pop(names.REAL_TOPIC), int(properties.pop(names.REAL_QID))
-    text = kept or stored_properties(properties, emulate)
+    text = kept or stored_properties(properties, is_5=is_5)
     properties.pop(names.TRAN_MSG, None)
     message = copy_of(half, topic, queue_id, properties, text)
     message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
@@ -176,7 +176,7 @@ class HalfMessages:
             topic=OP_HALF_TOPIC,
             queue_id=queue_id,
             body=text.encode(),
-            properties=stored_properties(_OP_PROPERTIES, state.config.emulate, first_buckets=16),
+            properties=stored_properties(_OP_PROPERTIES, is_5=state.config.is_5, first_buckets=16),
             property_map=dict(_OP_PROPERTIES),
             born_timestamp=state.clock.now_ms(),
             born_host=state.identity.store_host,

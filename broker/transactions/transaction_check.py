@@ -248,7 +248,7 @@ class TransactionCheck:
         """Store the message once more at the end; the user's flag and the tries are lost, as officially. None where the
         store does not take it."""
         state = self._state
-        text = stored_properties(properties, state.config.emulate)
+        text = stored_properties(properties, is_5=state.config.is_5)
         message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
         message.flag = message.reconsume_times = 0
         result = state.store.append(message)
@@ -283,7 +283,7 @@ class TransactionCheck:
         except (KeyError, ValueError):
             _log.error("half message at %d does not say where it belongs", half.queue_offset)
             return
-        text = stored_properties(properties, state.config.emulate)
+        text = stored_properties(properties, is_5=state.config.is_5)
         message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
         connection.notify(question, encode_record(message))
 
@@ -291,7 +291,7 @@ class TransactionCheck:
         """Out of the half queue, to where administrators find it (323 brings it back)."""
         state = self._state
         topic = state.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
-        text = stored_properties(properties, state.config.emulate)
+        text = stored_properties(properties, is_5=state.config.is_5)
         result = state.store.append(copy_of(record, topic, 0, properties, text))
         if result.status is not PutStatus.PUT_OK:
             _log.error("half message at %d is not given up: %s", record.queue_offset, result.status.name)

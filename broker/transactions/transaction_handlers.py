@@ -125,7 +125,7 @@ def resume_check_half_message(transactions: Transactions, request: ResumeCheckHa
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from error
     properties = decode_properties(record.properties)
     properties[names.TRANSACTION_CHECK_TIMES] = "0"
-    text = stored_properties(properties, transactions.config.emulate)
+    text = stored_properties(properties, is_5=transactions.config.is_5)
     result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
     if result.status is not PutStatus.PUT_OK:
         remark = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."

@@ -59,13 +59,13 @@ def acl(*entries: tuple[str, str, str], kind: str = "Custom", ips: list[str] | N
 def test_old_clients_leave_one_field_unsigned(emulate: int, version: int, counts: bool) -> None:
     fields = {"_UNIQUE_KEY_QUERY": "true", "topic": "T"}
     fields["Signature"] = signature_of(b"trueT" if counts else b"T", "secret")
-    assert is_signed_with("secret", Command(12, 1, fields=fields, version=version), emulate=emulate)
+    assert is_signed_with("secret", Command(12, 1, fields=fields, version=version), is_5=emulate == 5)
 
 
 def test_no_signature_is_a_wrong_one() -> None:
-    assert not is_signed_with("secret", Command(10, 1, fields={"AccessKey": "u"}), emulate=5)
-    assert not is_signed_with("secret", Command(10, 1, fields={"Signature": "\udcff"}), emulate=5)
-    assert is_signed_with("secret", signed(10, "u", "secret", topic="T"), emulate=5)
+    assert not is_signed_with("secret", Command(10, 1, fields={"AccessKey": "u"}), is_5=True)
+    assert not is_signed_with("secret", Command(10, 1, fields={"Signature": "\udcff"}), is_5=True)
+    assert is_signed_with("secret", signed(10, "u", "secret", topic="T"), is_5=True)
 
 
 # -- rights
