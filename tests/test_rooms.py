@@ -96,11 +96,6 @@ ROOMS: dict[str, list[str]] = {
 """Bottom up. Rooms in one line do not import one another."""
 
 STILL_UPWARD: set[tuple[str, str]] = {
-    ("client/delivery/concurrent_delivery.py", "client/push/pop_queues.py"),
-    ("client/delivery/concurrent_delivery.py", "client/push/pop_settlement.py"),
-    ("client/rebalancing/held_queues.py", "client/pulling/pull_api.py"),
-    ("client/rebalancing/held_queues.py", "client/push/pop_queues.py"),
-    ("client/rebalancing/rebalancer.py", "client/push/pop_queues.py"),
     ("store/log/replicated_log.py", "store/admission.py"),
     ("store/log/replicated_log.py", "store/lookup/dispatch.py"),
 }
