@@ -28,9 +28,9 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
-from pocketmq.store.values import NewMessage
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""

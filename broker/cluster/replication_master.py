@@ -19,8 +19,8 @@ from typing import Final, Literal, cast
 
 from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
+from pocketmq.store import PutStatus
 from pocketmq.store.config import DEFAULT_HA_PORT
-from pocketmq.store.values import PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..errors import StartError

@@ -137,7 +137,7 @@ class MasterConnection(asyncio.Protocol):
         before = replication.end
         try:
             for position, part in self._parts.feed(data):
-                replication.append(position, part)
+                self._store.append_copied(position, part)
         except (FrameError, StoreError, OSError) as error:
             _log.error("cannot follow the master's log at %s: %s", self._address, error)
             self._transport.abort()
@@ -161,7 +161,7 @@ class MasterConnection(asyncio.Protocol):
         if self._is_stopped:
             return
         try:
-            if self._store.replication.dispatch():
+            if self._store.dispatch_copied():
                 self._dispatch_soon()
         except (StoreError, OSError) as error:
             _log.error("what was copied cannot be made visible: %s", error)

@@ -22,7 +22,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import RecordError, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import BrokerError
 from ..state.broker_state import BrokerState

@@ -16,10 +16,10 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store import PutStatus
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
-from pocketmq.store.values import PutStatus
 
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of

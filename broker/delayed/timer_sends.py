@@ -17,7 +17,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
 from pocketmq.protocol.message.recall_handle import RecallHandle
 from pocketmq.protocol.message.topics import TIMER_TOPIC, is_retry_topic
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState

@@ -20,8 +20,8 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
-from pocketmq.store.values import GetStatus
 
 from ..errors import BrokerError
 from ..filters.tag_filter import TagsMatch

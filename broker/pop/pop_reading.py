@@ -20,8 +20,8 @@ from pocketmq.protocol.message.record import decode_records, encode_record
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.command import Body
+from pocketmq.store import GetResult, GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
-from pocketmq.store.values import GetResult, GetStatus
 
 from ..errors import BrokerError
 from ..filters.sql_filter import SqlFilter

@@ -30,7 +30,7 @@ from pocketmq.protocol.message.pop_receipt import normal_topic
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..delayed.timer_messages import TimedMessages
 from ..errors import BrokerError

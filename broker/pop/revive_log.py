@@ -14,7 +14,7 @@ from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_T
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..delayed.delayed import Delayed
 from ..errors import BrokerError

@@ -9,7 +9,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store.values import NewMessage
+from pocketmq.store import NewMessage
 
 from ..storing.stored_properties import stored_properties
 from .pulling import Pulling

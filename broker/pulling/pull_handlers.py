@@ -15,7 +15,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import JSON
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import GetResult, GetStatus
+from pocketmq.store import GetResult, GetStatus
 
 from ..config.broker_config import MASTER_ID
 from ..errors import BrokerError

@@ -13,7 +13,7 @@ Mirrors CommitLog.handleDiskFlushAndHA.
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import AppendResult, PutStatus
+from pocketmq.store import AppendResult, PutStatus
 
 from ..network.dispatch import HELD, Answer, Call, Held
 from .sending import Sending

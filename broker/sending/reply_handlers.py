@@ -16,7 +16,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.send import AnySend, SendReplyMessage, SendReplyMessageV2
 from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..errors import BrokerError, PeerError
 from ..network.dispatch import Answer, Call, handles

@@ -22,7 +22,7 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import BrokerError
 from ..network.dispatch import Call, handles

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
 from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..delayed.timer_sends import asks_for_time, recall_handle
 from ..errors import BrokerError

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import PutStatus
+from pocketmq.store import PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..errors import BrokerError

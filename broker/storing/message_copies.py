@@ -7,7 +7,7 @@ copy waits for neither disk nor slaves (WAIT=false), as for every message that t
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
-from pocketmq.store.values import NewMessage
+from pocketmq.store import NewMessage
 
 
 def copy_of(record: Record, topic: str, queue_id: int, properties: dict[str, str], text: bytes) -> NewMessage:

@@ -24,8 +24,8 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
+from pocketmq.store import AppendResult, NewMessage, PutStatus
 from pocketmq.store.tables.metric_table import MetricTable
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed

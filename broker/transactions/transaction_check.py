@@ -28,8 +28,8 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record, encode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
+from pocketmq.store import PutStatus
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
-from pocketmq.store.values import PutStatus
 
 from ..membership.producer_groups import ProducerGroups
 from ..state.broker_state import BrokerState

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import PutStatus
+from pocketmq.store import PutStatus
 
 from ..errors import BrokerError
 from ..network.dispatch import HELD, Answer, Call, Held, handles

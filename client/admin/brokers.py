@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from pocketmq.protocol.bodies.body import PropertiesText, Text
 from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.bodies.replication import EpochEntryCache, HARuntimeInfo
-from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.requests.admin import (
     GetBrokerConfig,
@@ -47,7 +47,7 @@ from pocketmq.protocol.text import fastjson
 from ..connections.connection import Connection
 from ..connections.route import MASTER_ID
 from ..errors import ClientError
-from .calls import properties_body, read_properties
+from .calls import parse_settings, settings_text
 from .offsets import AdminOffsets
 
 TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"
@@ -75,12 +75,12 @@ class AdminBrokers(AdminOffsets):
 
     async def broker_runtime(self, address: str) -> dict[str, str]:
         """Figures of a running broker, by name (fetchBrokerRuntimeStats)."""
-        body = await self._body(address, GetBrokerRuntimeInfo())
-        return dict(sorted(KVTable.decode(body).table.items()))
+        reply = await self._call(address, GetBrokerRuntimeInfo())
+        return dict(sorted(reply.table.items()))
 
     async def broker_config(self, address: str) -> dict[str, str]:
         """The settings of a broker, by key (getBrokerConfig)."""
-        return read_properties(await self._body(address, GetBrokerConfig()))
+        return parse_settings(PropertiesText.decode(await self._body(address, GetBrokerConfig())))
 
     async def update_broker_config(
         self,
@@ -97,7 +97,7 @@ class AdminBrokers(AdminOffsets):
             else await self._targets(address, cluster)
         )
         for target in targets:
-            await self._call(target, UpdateBrokerConfig(), properties_body(settings))
+            await self._call(target, UpdateBrokerConfig(), settings_text(settings))
         return targets
 
     async def broker_stats(self, address: str, stats_name: str, stats_key: str) -> BrokerStatsData:
@@ -107,7 +107,7 @@ class AdminBrokers(AdminOffsets):
         `topic@group`; BROKER_PUT_NUMS, BROKER_GET_NUMS of a cluster.
         """
         request = ViewBrokerStatsData(stats_name=stats_name, stats_key=stats_key)
-        return BrokerStatsData.decode(await self._body(address, request))
+        return await self._call(address, request)
 
     async def topic_rates(self, topic: str) -> list[TopicRates]:
         """Traffic of a topic, a row for each group that reads it, one without group where nobody does."""
@@ -128,11 +128,11 @@ class AdminBrokers(AdminOffsets):
 
     async def ha_status(self, address: str) -> HARuntimeInfo:
         """How far slaves are behind; 5.x (getBrokerHAStatus)."""
-        return HARuntimeInfo.decode(await self._body(address, GetBrokerHaStatus()))
+        return await self._call(address, GetBrokerHaStatus())
 
     async def epochs(self, address: str) -> EpochEntryCache:
         """The masterships a broker has seen; 5.x (getBrokerEpochCache)."""
-        return EpochEntryCache.decode(await self._body(address, GetBrokerEpochCache()))
+        return await self._call(address, GetBrokerEpochCache())
 
     async def reset_master_flush_offset(self, address: str, offset: int) -> None:
         """Tell a slave how far its master is on disk; 5.x (resetMasterFlushOffset)."""
@@ -155,7 +155,7 @@ class AdminBrokers(AdminOffsets):
         """Limit the bytes a group may read from disk (updateColdDataFlowCtrGroupConfig)."""
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, UpdateColdDataFlowCtrConfig(), properties_body({group: threshold}))
+            await self._call(target, UpdateColdDataFlowCtrConfig(), settings_text({group: threshold}))
         return targets
 
     async def remove_cold_data_limit(
@@ -164,13 +164,13 @@ class AdminBrokers(AdminOffsets):
         """Take such a limit away (removeColdDataFlowCtrGroupConfig)."""
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, RemoveColdDataFlowCtrConfig(), group.encode())
+            await self._call(target, RemoveColdDataFlowCtrConfig(), Text(group))
         return targets
 
     async def cold_data_info(self, address: str) -> dict[str, Any]:
         """The limits and what was read, as the broker puts it (getColdDataFlowCtrInfo)."""
-        body = await self._body(address, GetColdDataFlowCtrInfo())
-        return fastjson.decode(body, dict[str, Any]) if body else {}
+        reply = await self._call(address, GetColdDataFlowCtrInfo())
+        return fastjson.decode(reply, dict[str, Any]) if reply else {}
 
     async def set_read_ahead_mode(self, address: str, mode: str) -> str:
         """Advise the system how the log is read: 0 normal, 1 random; the broker's words (setCommitLogReadAheadMode)."""
@@ -188,27 +188,27 @@ class AdminBrokers(AdminOffsets):
     ) -> list[str]:
         """Remove queue files that point before the log's start (cleanExpiredConsumerQueue)."""
         return await self._everywhere(
-            address, cluster, lambda one: self._body(one, CleanExpiredConsumeQueue())
+            address, cluster, lambda one: self._call(one, CleanExpiredConsumeQueue())
         )
 
     async def clean_unused_topics(
         self, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Remove queues of topics that no longer exist (cleanUnusedTopic)."""
-        return await self._everywhere(address, cluster, lambda one: self._body(one, CleanUnusedTopic()))
+        return await self._everywhere(address, cluster, lambda one: self._call(one, CleanUnusedTopic()))
 
     async def delete_expired_commit_log(
         self, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Delete commit-log files that are past their time, now (deleteExpiredCommitLog)."""
-        return await self._everywhere(address, cluster, lambda one: self._body(one, DeleteExpiredCommitLog()))
+        return await self._everywhere(address, cluster, lambda one: self._call(one, DeleteExpiredCommitLog()))
 
     # -- name servers
 
     async def namesrv_config(self, servers: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
         """The settings of each name server, by its address (getNameServerConfig)."""
         return {
-            server: read_properties(await self._body(server, GetNamesrvConfig()))
+            server: parse_settings(await self._call(server, GetNamesrvConfig()))
             for server in servers or self.name_servers
         }
 
@@ -218,7 +218,7 @@ class AdminBrokers(AdminOffsets):
         """Change settings of every name server; the servers that did (updateNameServerConfig)."""
         targets = list(servers or self.name_servers)
         for server in targets:
-            await self._call(server, UpdateNamesrvConfig(), properties_body(settings))
+            await self._call(server, UpdateNamesrvConfig(), settings_text(settings))
         return targets
 
     async def put_kv_config(self, namespace: str, key: str, value: str) -> None:
@@ -231,8 +231,8 @@ class AdminBrokers(AdminOffsets):
 
     async def kv_configs(self, namespace: str) -> dict[str, str]:
         """All keys of a namespace (getKVListByNamespace); `RequestRefused` 22 where there is none."""
-        body = await self._running.routes.name_servers.ask(GetKvListByNamespace(namespace=namespace))
-        return dict(sorted(KVTable.decode(body).table.items()))
+        reply = await self._running.routes.name_servers.ask(GetKvListByNamespace(namespace=namespace))
+        return dict(sorted(reply.table.items()))
 
     async def delete_kv_config(self, namespace: str, key: str) -> None:
         """Remove a key at every name server, there or not (deleteKvConfig)."""

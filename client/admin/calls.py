@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 
+from pocketmq.protocol.bodies.body import PropertiesText
 from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, TopicRouteData
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.name_server import GetBrokerClusterInfo
-from pocketmq.protocol.text.java_properties import decode_text, parse_properties, set_properties
+from pocketmq.protocol.text.java_properties import parse_properties, set_properties
 from pocketmq.protocol.wire.command import Body
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import Request, RequestBody
 
 from ..connections.route import MASTER_ID
 from ..errors import ClientClosed, ClientError, NotReachable, RouteNotFound
@@ -32,7 +33,7 @@ UNKNOWN_CLUSTER: Final = (
     "Make sure the specified clusterName exists or the name server connected to is correct."
 )
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+ReplyT = TypeVar("ReplyT")
 
 
 class AdminCalls:
@@ -102,11 +103,11 @@ class AdminCalls:
         self,
         address: str,
         request: Request[ReplyT],
-        body: Body | None = None,
+        body: RequestBody | None = None,
         *,
         timeout_ms: int | None = None,
     ) -> ReplyT:
-        """The reply's header; `RequestRefused`, `NotReachable`."""
+        """What the request declares of its reply; errors as `Connection.call`."""
         seconds = (timeout_ms or self.timeout_ms) / 1000
         return await self._running.connections.call(address, request, body, timeout_seconds=seconds)
 
@@ -127,7 +128,7 @@ class AdminCalls:
                 failure = error
         raise failure or ClientError("no name server: give namesrv_addr or set NAMESRV_ADDR")
 
-    async def _tell_name_servers(self, request: Request[Any], body: Body | None = None) -> None:
+    async def _tell_name_servers(self, request: Request[Any], body: RequestBody | None = None) -> None:
         """Every name server is told, also after one that refused or was gone; the last failure is raised then."""
         failure: ClientError | None = None
         for server in self.name_servers:
@@ -147,7 +148,7 @@ class AdminCalls:
 
     async def cluster_info(self) -> ClusterInfo:
         """Every broker group with its addresses, and the groups of each cluster (examineBrokerClusterInfo)."""
-        return ClusterInfo.decode(await self._running.routes.name_servers.ask(GetBrokerClusterInfo()))
+        return await self._running.routes.name_servers.ask(GetBrokerClusterInfo())
 
     async def cluster_brokers(self, cluster: str) -> list[BrokerData]:
         """The broker groups of a cluster by name; `ClientError` where no cluster has that name."""
@@ -215,11 +216,11 @@ def one_address(broker: BrokerData) -> str | None:
     return addresses.get(MASTER_ID) or (random.choice(list(addresses.values())) if addresses else None)
 
 
-def properties_body(settings: Mapping[str, str]) -> bytes:
-    """Settings as the body of an update: properties text."""
-    return set_properties("", settings).encode()
+def settings_text(settings: Mapping[str, str]) -> PropertiesText:
+    """Settings as the body of an update."""
+    return PropertiesText(set_properties("", settings))
 
 
-def read_properties(body: bytes) -> dict[str, str]:
-    """The settings in the body of an answer; the last of equal keys wins."""
-    return {entry.key: entry.value for entry in parse_properties(decode_text(body))}
+def parse_settings(text: PropertiesText) -> dict[str, str]:
+    """The settings in the body of a reply; the last of equal keys wins."""
+    return {entry.key: entry.value for entry in parse_properties(text)}

@@ -10,18 +10,15 @@ from pocketmq.protocol.bodies.client import SetMessageRequestModeRequestBody, Su
 from pocketmq.protocol.bodies.client_state import (
     ConsumerConnection,
     ConsumerRunningInfo,
-    GetConsumerStatusBody,
     ProducerConnection,
     ProducerInfo,
-    ProducerTableInfo,
 )
 from pocketmq.protocol.bodies.group_config import (
     SubscriptionGroupConfig,
     SubscriptionGroupList,
     SubscriptionGroupWrapper,
 )
-from pocketmq.protocol.bodies.offsets import GroupForbidden, QuerySubscriptionResponseBody
-from pocketmq.protocol.bodies.routes import TopicList
+from pocketmq.protocol.bodies.offsets import GroupForbidden
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import dlq_topic, retry_topic
 from pocketmq.protocol.requests.group import (
@@ -62,7 +59,7 @@ class AdminGroups(AdminTopics):
         """
         targets = await self._targets(address, cluster)
         for target in targets:
-            await self._call(target, UpdateAndCreateSubscriptionGroup(), config.encode())
+            await self._call(target, UpdateAndCreateSubscriptionGroup(), config)
         return targets
 
     async def update_groups(
@@ -74,7 +71,7 @@ class AdminGroups(AdminTopics):
     ) -> list[str]:
         """Several groups with one request to each broker; 5.x (createAndUpdateSubscriptionGroupConfigList)."""
         targets = await self._targets(address, cluster)
-        body = SubscriptionGroupList(group_config_list=list(configs)).encode()
+        body = SubscriptionGroupList(group_config_list=list(configs))
         for target in targets:
             await self._call(target, UpdateAndCreateSubscriptionGroupList(), body)
         return targets
@@ -119,15 +116,15 @@ class AdminGroups(AdminTopics):
         """Topics a group has offsets in, sorted; 5.x (queryTopicsByConsumer)."""
         topics: set[str] = set()
         for address in await self._brokers_of(retry_topic(group)):
-            body = await self._body(address, QueryTopicsByConsumer(group=group))
-            topics.update(TopicList.decode(body).topic_list)
+            reply = await self._call(address, QueryTopicsByConsumer(group=group))
+            topics.update(reply.topic_list)
         return sorted(topics)
 
     async def subscription(self, group: str, topic: str) -> SubscriptionData | None:
         """What the online members of a group want of a topic (querySubscription)."""
         for address in await self._brokers_of(topic):
-            body = await self._body(address, QuerySubscriptionByConsumer(group=group, topic=topic))
-            return QuerySubscriptionResponseBody.decode(body).subscription_data
+            reply = await self._call(address, QuerySubscriptionByConsumer(group=group, topic=topic))
+            return reply.subscription_data
         return None
 
     async def set_consume_mode(
@@ -146,7 +143,7 @@ class AdminGroups(AdminTopics):
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
         )
         for target in targets:
-            await self._call(target, SetMessageRequestMode(), body.encode())
+            await self._call(target, SetMessageRequestMode(), body)
         return targets
 
     async def group_forbidden(
@@ -155,7 +152,7 @@ class AdminGroups(AdminTopics):
         """Allow or forbid a group one topic, and say which holds; without `readable` only ask
         (updateAndGetGroupReadForbidden)."""
         request = UpdateAndGetGroupForbidden(group=group, topic=topic, readable=readable)
-        return GroupForbidden.decode(await self._body(address, request))
+        return await self._call(address, request)
 
     # -- who is online
 
@@ -166,12 +163,11 @@ class AdminGroups(AdminTopics):
         """
         broker = address or random.choice(await self._brokers_of(retry_topic(group)))
         try:
-            body = await self._body(broker, GetConsumerConnectionList(consumer_group=group))
+            connections = await self._call(broker, GetConsumerConnectionList(consumer_group=group))
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.CONSUMER_NOT_ONLINE:
                 raise NotOnline(refusal.remark) from refusal
             raise
-        connections = ConsumerConnection.decode(body)
         if not connections.connection_set:
             raise NotOnline("Not found the consumer group connection")
         return connections
@@ -179,15 +175,14 @@ class AdminGroups(AdminTopics):
     async def producer_connections(self, group: str, topic: str) -> ProducerConnection:
         """Producers of a group as a broker of the topic sees them (examineProducerConnectionInfo)."""
         broker = random.choice(await self._brokers_of(topic))
-        body = await self._body(broker, GetProducerConnectionList(producer_group=group))
-        connections = ProducerConnection.decode(body)
+        connections = await self._call(broker, GetProducerConnectionList(producer_group=group))
         if not connections.connection_set:
             raise NotOnline("Not found the producer group connection")
         return connections
 
     async def producers(self, address: str) -> dict[str, list[ProducerInfo]]:
         """Every producer connected to a broker, by group (getAllProducerInfo)."""
-        table = ProducerTableInfo.decode(await self._body(address, GetAllProducerInfo()))
+        table = await self._call(address, GetAllProducerInfo())
         return dict(sorted((table.data or {}).items()))
 
     async def consumer_running_info(
@@ -197,7 +192,7 @@ class AdminGroups(AdminTopics):
         broker = (await self._brokers_of(retry_topic(group)))[0]
         request = GetConsumerRunningInfo(consumer_group=group, client_id=client_id, jstack_enable=jstack)
         # The broker waits for the member, up to ten seconds.
-        return ConsumerRunningInfo.decode(await self._body(broker, request, timeout_ms=3 * self.timeout_ms))
+        return await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
 
     async def consumer_status(
         self, topic: str, group: str, client_id: str | None = None
@@ -205,5 +200,5 @@ class AdminGroups(AdminTopics):
         """The offsets members hold in their memory, by client id (getConsumeStatus)."""
         broker = (await self._brokers_of(topic))[0]
         request = InvokeBrokerToGetConsumerStatus(topic=topic, group=group, client_addr=client_id)
-        body = await self._body(broker, request, timeout_ms=3 * self.timeout_ms)
-        return GetConsumerStatusBody.decode(body).consumer_table
+        reply = await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
+        return reply.consumer_table

@@ -192,7 +192,7 @@ class AdminMessages(AdminBrokers):
         request = QueryConsumeQueue(
             topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group
         )
-        return QueryConsumeQueueResponseBody.decode(await self._body(address, request))
+        return await self._call(address, request)
 
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
@@ -202,8 +202,7 @@ class AdminMessages(AdminBrokers):
         request = ConsumeMessageDirectly(
             consumer_group=group, client_id=client_id, topic=topic, msg_id=message.offset_message_id
         )
-        body = await self._body(_store_address(message), request, timeout_ms=3 * self.timeout_ms)
-        return ConsumeMessageDirectlyResult.decode(body)
+        return await self._call(_store_address(message), request, timeout_ms=3 * self.timeout_ms)
 
     async def resend(self, topic: str, message_id: str, *, unit_name: str | None = None) -> SendResult:
         """Send a stored message once more, with its properties and its producer's id (official QueryMsgByIdSubCommand

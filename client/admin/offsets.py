@@ -12,8 +12,6 @@ from pocketmq.protocol.bodies.offsets import (
     ConsumeStats,
     ConsumeStatsList,
     OffsetWrapper,
-    ResetOffsetBody,
-    TopicStatsTable,
 )
 from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -71,8 +69,7 @@ class AdminOffsets(AdminGroups):
         for broker in route.broker_datas:
             address = one_address(broker)
             if address is not None:
-                body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
-                stats = ConsumeStats.decode(body)
+                stats = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
                 offsets.update(stats.offset_table)
                 tps += stats.consume_tps
         if not offsets:
@@ -87,8 +84,7 @@ class AdminOffsets(AdminGroups):
         self, address: str, *, is_order: bool = False, timeout_ms: int = 50_000
     ) -> ConsumeStatsList:
         """The progress of every group of one broker (fetchConsumeStatsInBroker)."""
-        body = await self._body(address, GetBrokerConsumeStats(is_order=is_order), timeout_ms=timeout_ms)
-        return ConsumeStatsList.decode(body)
+        return await self._call(address, GetBrokerConsumeStats(is_order=is_order), timeout_ms=timeout_ms)
 
     # -- moving a group
 
@@ -111,9 +107,9 @@ class AdminOffsets(AdminGroups):
             topic=topic, group=group, timestamp=timestamp_ms, is_force=is_force, offset=-1
         )
         for address in await self._brokers_of(route_topic or topic):
-            body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
-            if body:
-                offsets.update(ResetOffsetBody.decode(body).offset_table)
+            reply = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+            if reply is not None:
+                offsets.update(reply.offset_table)
         return dict(sorted(offsets.items()))
 
     async def reset_offsets_offline(
@@ -158,8 +154,8 @@ class AdminOffsets(AdminGroups):
             UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset),
         )
         request = InvokeBrokerToResetOffset(topic=topic, group=group, queue_id=queue_id, offset=offset)
-        body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
-        return ResetOffsetBody.decode(body).offset_table if body else {}
+        reply = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+        return {} if reply is None else reply.offset_table
 
     async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's offset in a queue; online members overwrite it (updateConsumeOffset)."""
@@ -238,13 +234,11 @@ class AdminOffsets(AdminGroups):
         topic: str,
     ) -> dict[MessageQueue, OffsetWrapper]:
         """Where a group stands at one broker; at the start of each queue where it stands nowhere."""
-        body = await self._body(address, GetConsumeStats(consumer_group=group))
-        table = ConsumeStats.decode(body).offset_table
+        table = (await self._call(address, GetConsumeStats(consumer_group=group))).offset_table
         places = {queue: place for queue, place in table.items() if queue.topic == topic}
         if places:
             return places
-        body = await self._body(address, GetTopicStatsInfo(topic=topic))
-        topic_offsets = TopicStatsTable.decode(body).offset_table
+        topic_offsets = (await self._call(address, GetTopicStatsInfo(topic=topic))).offset_table
         queues = queue_datas.get(broker.broker_name)
         for queue_id in range(queues.read_queue_nums if queues is not None else 0):
             queue = MessageQueue(topic, broker.broker_name or "", queue_id)

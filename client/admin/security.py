@@ -19,8 +19,7 @@ from pocketmq.protocol.requests.security import (
     AuthUpdateAcl,
     AuthUpdateUser,
 )
-from pocketmq.protocol.text import fastjson
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.schema import Request, RequestBody
 
 from ..errors import ClientError
 from .calls import AdminCalls, ReplyT
@@ -34,14 +33,14 @@ class AdminSecurity(AdminCalls):
     ) -> list[str]:
         """Make a user; the brokers that did (createUser). `user_type` is Super or Normal, None for Normal."""
         request = AuthCreateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user.encode())
+        return await self._at_all(address, cluster, request, user)
 
     async def update_user(
         self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Change what is given of a user: password, type, `user_status` enable or disable (updateUser)."""
         request = AuthUpdateUser(username=user.username)
-        return await self._at_all(address, cluster, request, user.encode())
+        return await self._at_all(address, cluster, request, user)
 
     async def delete_user(
         self, username: str, *, address: str | None = None, cluster: str | None = None
@@ -51,13 +50,11 @@ class AdminSecurity(AdminCalls):
 
     async def user(self, address: str, username: str) -> UserInfo | None:
         """One user of a broker, `None` where it has none of that name (getUser)."""
-        body = await self._body(address, AuthGetUser(username=username))
-        return UserInfo.decode(body) if body else None
+        return await self._call(address, AuthGetUser(username=username))
 
     async def users(self, address: str, name_part: str | None = None) -> list[UserInfo]:
         """Users of a broker whose name holds a text (listUser)."""
-        body = await self._body(address, AuthListUser(filter=name_part))
-        return fastjson.decode(body, list[UserInfo]) if body else []
+        return await self._call(address, AuthListUser(filter=name_part)) or []
 
     async def copy_users(
         self, source: str, target: str, usernames: Sequence[str] | None = None
@@ -77,13 +74,13 @@ class AdminSecurity(AdminCalls):
         self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Give rights to a subject; the brokers that did (createAcl). `acl_of` makes the value."""
-        return await self._at_all(address, cluster, AuthCreateAcl(subject=acl.subject), acl.encode())
+        return await self._at_all(address, cluster, AuthCreateAcl(subject=acl.subject), acl)
 
     async def update_acl(
         self, acl: AclInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
         """Change the rights of a subject to the resources named (updateAcl)."""
-        return await self._at_all(address, cluster, AuthUpdateAcl(subject=acl.subject), acl.encode())
+        return await self._at_all(address, cluster, AuthUpdateAcl(subject=acl.subject), acl)
 
     async def delete_acl(
         self,
@@ -98,16 +95,14 @@ class AdminSecurity(AdminCalls):
 
     async def acl(self, address: str, subject: str) -> AclInfo | None:
         """The rights of a subject, `None` where it has none (getAcl)."""
-        body = await self._body(address, AuthGetAcl(subject=subject))
-        return AclInfo.decode(body) if body else None
+        return await self._call(address, AuthGetAcl(subject=subject))
 
     async def acls(
         self, address: str, subject_part: str | None = None, resource_part: str | None = None
     ) -> list[AclInfo]:
         """Rights at a broker whose subject and resource hold these texts (listAcl)."""
         request = AuthListAcl(subject_filter=subject_part, resource_filter=resource_part)
-        body = await self._body(address, request)
-        return fastjson.decode(body, list[AclInfo]) if body else []
+        return await self._call(address, request) or []
 
     async def copy_acls(
         self, source: str, target: str, subjects: Sequence[str] | None = None
@@ -124,7 +119,11 @@ class AdminSecurity(AdminCalls):
         return acls
 
     async def _at_all(
-        self, address: str | None, cluster: str | None, request: Request[ReplyT], body: bytes | None = None
+        self,
+        address: str | None,
+        cluster: str | None,
+        request: Request[ReplyT],
+        body: RequestBody | None = None,
     ) -> list[str]:
         if (address is None) == (cluster is None):
             raise ClientError("give either the address of a broker or the name of a cluster")

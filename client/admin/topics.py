@@ -8,8 +8,6 @@ from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.offsets import (
-    GroupList,
-    QueryConsumeTimeSpanBody,
     QueueTimeSpan,
     TopicStatsTable,
 )
@@ -17,7 +15,7 @@ from pocketmq.protocol.bodies.registration import (
     TopicConfigAndMappingSerializeWrapper,
     TopicConfigAndQueueMapping,
 )
-from pocketmq.protocol.bodies.routes import BrokerData, TopicList
+from pocketmq.protocol.bodies.routes import BrokerData
 from pocketmq.protocol.bodies.topic_config import CreateTopicListRequestBody, TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
@@ -87,7 +85,7 @@ class AdminTopics(AdminCalls):
     ) -> list[str]:
         """Several topics with one request to each broker; 5.x (createAndUpdateTopicConfigList)."""
         targets = await self._targets(address, cluster)
-        body = CreateTopicListRequestBody(topic_config_list=list(configs)).encode()
+        body = CreateTopicListRequestBody(topic_config_list=list(configs))
         for target in targets:
             await self._call(target, UpdateAndCreateTopicList(), body)
         return targets
@@ -122,13 +120,13 @@ class AdminTopics(AdminCalls):
 
     async def topics(self) -> list[str]:
         """Every topic with a route, sorted (fetchAllTopicList)."""
-        body = await self._running.routes.name_servers.ask(GetAllTopicListFromNameServer())
-        return sorted(TopicList.decode(body).topic_list)
+        reply = await self._running.routes.name_servers.ask(GetAllTopicListFromNameServer())
+        return sorted(reply.topic_list)
 
     async def topics_of_cluster(self, cluster: str) -> list[str]:
         """Topics of one cluster, sorted (fetchTopicsByCLuster)."""
-        body = await self._running.routes.name_servers.ask(GetTopicsByCluster(cluster=cluster))
-        return sorted(TopicList.decode(body).topic_list)
+        reply = await self._running.routes.name_servers.ask(GetTopicsByCluster(cluster=cluster))
+        return sorted(reply.topic_list)
 
     async def clusters_of_topic(self, topic: str) -> list[str]:
         """Clusters that hold a topic, sorted (getTopicClusterList)."""
@@ -146,7 +144,7 @@ class AdminTopics(AdminCalls):
         offsets = {}
         tps = 0.0
         for address in await self._brokers_of(route_topic or topic):
-            table = TopicStatsTable.decode(await self._body(address, GetTopicStatsInfo(topic=topic)))
+            table = await self._call(address, GetTopicStatsInfo(topic=topic))
             offsets.update(table.offset_table)
             tps += table.topic_put_tps
         if not offsets:
@@ -155,7 +153,7 @@ class AdminTopics(AdminCalls):
 
     async def topic_config(self, address: str, topic: str) -> TopicConfigAndQueueMapping:
         """A topic's settings at one 5.x broker (examineTopicConfig)."""
-        return TopicConfigAndQueueMapping.decode(await self._body(address, GetTopicConfig(topic=topic)))
+        return await self._call(address, GetTopicConfig(topic=topic))
 
     async def topic_configs(self, address: str) -> dict[str, TopicConfig]:
         """Every topic of one broker with its settings, by name."""
@@ -167,22 +165,22 @@ class AdminTopics(AdminCalls):
 
     async def system_topics(self, address: str) -> list[str]:
         """Topics a broker made for itself, sorted (getSystemTopicListFromBroker)."""
-        body = await self._body(address, GetSystemTopicListFromBroker())
-        return sorted(TopicList.decode(body).topic_list)
+        reply = await self._call(address, GetSystemTopicListFromBroker())
+        return sorted(reply.topic_list)
 
     async def groups_of_topic(self, topic: str) -> list[str]:
         """Groups that consume a topic, sorted, as its first broker knows (queryTopicConsumeByWho)."""
         for address in await self._brokers_of(topic):
-            body = await self._body(address, QueryTopicConsumeByWho(topic=topic))
-            return sorted(GroupList.decode(body).group_list)
+            reply = await self._call(address, QueryTopicConsumeByWho(topic=topic))
+            return sorted(reply.group_list)
         return []
 
     async def consume_time_span(self, topic: str, group: str) -> list[QueueTimeSpan]:
         """Store times of the oldest, newest and last consumed message of each queue (queryConsumeTimeSpan)."""
         spans: list[QueueTimeSpan] = []
         for address in await self._brokers_of(topic):
-            body = await self._body(address, QueryConsumeTimeSpan(topic=topic, group=group))
-            spans += QueryConsumeTimeSpanBody.decode(body).consume_time_span_set
+            reply = await self._call(address, QueryConsumeTimeSpan(topic=topic, group=group))
+            spans += reply.consume_time_span_set
         return spans
 
     async def allocate_queues(self, topic: str, members: Sequence[str]) -> dict[str, list[MessageQueue]]:

@@ -9,7 +9,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.errors import BodyError, ProtocolError
@@ -36,7 +36,7 @@ NO_NAME_SERVER: Final = "no name server: give namesrv_addr or set NAMESRV_ADDR"
 MAX_QUEUES: Final = 65536
 """Of one topic at one broker; a route with more is refused as damaged."""
 
-ReadT = TypeVar("ReadT")
+ReplyT = TypeVar("ReplyT")
 
 
 class NameServers:
@@ -84,26 +84,27 @@ class NameServers:
     async def find(self, topic: str) -> Route:
         """The route of a topic. `RouteNotFound` if it has none, `NotReachable` if no name server answers."""
         try:
-            data = await self._ask(GetRouteInfoByTopic(topic=topic), _read_route)
+            data = await self._ask(GetRouteInfoByTopic(topic=topic), _check_route)
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(f"no route for topic {topic}") from refusal
             raise
         return Route(topic, data)
 
-    async def ask(self, request: Request[Any]) -> bytes:
-        """The body of a name server's reply; the next server is asked if one does not answer."""
-        return await self._ask(request, bytes)
+    async def ask(self, request: Request[ReplyT]) -> ReplyT:
+        """The reply of a name server; the next server is asked if one does not answer."""
+        return await self._ask(request)
 
-    async def _ask(self, request: Request[Any], read: Callable[[bytes], ReadT]) -> ReadT:
-        """What `read` makes of the answer. An answer that cannot be read counts as no answer."""
+    async def _ask(
+        self, request: Request[ReplyT], check: Callable[[ReplyT], None] = lambda _: None
+    ) -> ReplyT:
+        """A reply that passes the check. A reply that cannot be read counts as no reply."""
         failure: NotReachable | None = None
         for server in list(self.servers):
             try:
-                body = await self._connections.call_for_body(
-                    server, request, timeout_seconds=self._timeout_seconds
-                )
-                return read(body)
+                reply = await self._connections.call(server, request, timeout_seconds=self._timeout_seconds)
+                check(reply)
+                return reply
             except NotReachable as error:
                 failure = error
             except ProtocolError as error:
@@ -116,10 +117,8 @@ class NameServers:
         raise failure
 
 
-def _read_route(body: bytes) -> TopicRouteData:
-    """Raises ProtocolError for a body that is not a route, or has more than MAX_QUEUES."""
-    data = TopicRouteData.decode(body)
+def _check_route(data: TopicRouteData) -> None:
+    """Raises ProtocolError for a route with more queues than can be meant."""
     for queues in data.queue_datas:
         if max(queues.read_queue_nums, queues.write_queue_nums) > MAX_QUEUES:
             raise BodyError(f"a route with {queues.read_queue_nums} queues of {queues.broker_name}")
-    return data

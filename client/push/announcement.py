@@ -43,6 +43,6 @@ async def check_expressions(instance: ClientInstance, group: str, subscriptions:
         body = CheckClientRequestBody(
             client_id=instance.client_id, group=group, subscription_data=subscription
         )
-        await instance.connections.call_for_body(
-            address, CheckClientConfig(), body.encode(), timeout_seconds=instance.api_timeout_seconds
+        await instance.connections.call(
+            address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
         )

@@ -196,9 +196,7 @@ class PopApi:
         instance = self._instance
         try:
             address = await instance.routes.find_master(queue, main_port=True)
-            await instance.connections.call_for_body(
-                address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS
-            )
+            await instance.connections.call(address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS)
         except RequestRefused as refusal:
             _log.warning("%s of %s: %s", request.name, queue, refusal)
             if refused is not None:

@@ -17,8 +17,8 @@ from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
 from pocketmq.protocol.wire.command import Command
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
 

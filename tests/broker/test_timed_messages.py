@@ -7,8 +7,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage
+from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import AppendResult, PutStatus
 
 from broker_fakes import FakeLoop, MakeBroker, ask
 from timed_sends import bodies, send, text, with_timer

@@ -110,7 +110,9 @@ async def test_an_answer_that_is_none_is_one_line_on_the_command_line(garbage: b
             CliRunner().invoke, main, ["admin", "topicList", "-n", address], catch_exceptions=False
         )
     assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("pocketmq: an answer cannot be read: ")
+    assert result.stderr.startswith(
+        "pocketmq: the reply to GET_ALL_TOPIC_LIST_FROM_NAMESERVER cannot be read: "
+    )
     assert result.stderr.count("\n") == 1
 
 
