@@ -7,11 +7,11 @@ Mirrors the channel table of `NettyRemotingClient`.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pocketmq.protocol.wire.command import JSON, Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request, RequestBody, encode_request_body
+from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody, encode_request_body
 
 from ..errors import NotReachable, RequestRefused
 from ..hooks.rpc_hooks import RPCHook
@@ -21,8 +21,6 @@ from .connection import (
     Connection,
     Push,
 )
-
-ReplyT = TypeVar("ReplyT")
 
 
 class ConnectionPool:

@@ -69,7 +69,7 @@ class PullApi:
         status = pull_status(command.code)
         if status is None:
             raise self._refused(connection, request, command)
-        reply: PullMessageReply = Connection.read_fields(request, command)
+        reply = Connection.read_fields(PullMessageReply, command, request.name)
         self._suggested[queue] = reply.suggest_which_broker_id
         messages: list[MessageExt] = []
         if status is PullStatus.FOUND:

@@ -94,7 +94,7 @@ class PopApi:
                 instance.connections.leave(connection)
                 raise NotReachable(f"{connection.address} is about to stop")
             raise RequestRefused(command.code, command.remark or "", request.name)
-        reply: PopMessageReply = Connection.read_fields(request, command)
+        reply = Connection.read_fields(PopMessageReply, command, request.name)
         messages = decode_messages(
             command.body or b"",
             queue.broker_name,
