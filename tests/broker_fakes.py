@@ -16,7 +16,7 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.cluster.name_server_link import Connect
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.errors import BrokerError, PeerError
+from pocketmq.broker.errors import PeerError, Refusal
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held, Result
 from pocketmq.broker.state.broker_state import Identity
@@ -225,7 +225,7 @@ async def send(
         result = handler.function(part, *arguments)
         if inspect.isawaitable(result):
             result = await result
-    except BrokerError as error:
+    except Refusal as error:
         return Answer(code=error.code, remark=error.remark)
     except (FieldError, BodyError) as error:
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
