@@ -146,15 +146,19 @@ def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupC
 
 @handles(DeleteSubscriptionGroup)
 def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) -> None:
-    """Remove a group, and its offsets if asked. The two lines call that flag differently and ignore the other's.
+    """Delete a group, and its offsets if the request says so: each line has a flag of its own for that and ignores the
+    other's.
 
-    5.5.0 makes the group anew at once where offsets stay and groups make themselves; that is not copied.
+    Where the offsets stay, 5.x creates the group anew at once, if groups are created automatically.
     """
     refuse_on_slave(broker)
-    broker.groups.delete(request.group_name)
-    if request.remove_offset if not broker.config.is_5 else request.clean_offset:
-        broker.offsets.remove_group(request.group_name)
-    broker.statistics.group_deleted(request.group_name)
+    is_5, name = broker.config.is_5, request.group_name
+    broker.groups.delete(name)
+    if request.clean_offset if is_5 else request.remove_offset:
+        broker.offsets.remove_group(name)
+    elif is_5:
+        broker.groups.find_or_create(name)
+    broker.statistics.group_deleted(name)
 
 
 @handles(UpdateAndGetGroupForbidden)

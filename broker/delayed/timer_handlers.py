@@ -11,8 +11,7 @@ from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.errors import StoreError
+from pocketmq.store import NewMessage, PutStatus, StoreError
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
