@@ -22,7 +22,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock
 
 from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
