@@ -113,7 +113,7 @@ class _Acts:
                 read = await regular.pull(queue, await regular.min_offset(queue), max_count=2)
                 await regular.commit(queue, read.next_offset)
             await self._show(
-                regular, "Another group has read two messages of each queue and stored its offsets"
+                regular, "Another group has read two messages of each queue and committed its offsets"
             )
             broker.close()
 

@@ -1,15 +1,15 @@
-"""`pocketmq exec -- COMMAND`: any program, with a server for as long as it runs.
+"""`pocketmq exec -- COMMAND`: run any program with a server of its own.
 
-    pocketmq exec -- mvn test          NAMESRV_ADDR is set for it; its exit code is ours
+    pocketmq exec -- mvn test          NAMESRV_ADDR is set for it; we return its exit code
 
 The server is in this process (`pocketmq.testing.EmbeddedServer`), the program a child. Who gets which signal:
 
-    started from a terminal     Ctrl-C, Ctrl-\\ and Ctrl-Z reach the program from the terminal itself, and end only
-                                the program: we wait for it. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on
-    anywhere else (CI, cron)    the program leads a process group, every signal is passed on to the whole group, and
-                                what is left of the group when the program has ended is ended too
+    started from a terminal     the terminal itself sends Ctrl-C, Ctrl-\\ and Ctrl-Z to the program; we wait until the
+                                program has ended. We pass on SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2
+    anywhere else (CI, cron)    the program leads a process group. We pass every signal on to the whole group, and end
+                                the rest of the group when the program has ended
 
-Killing us with SIGKILL leaves the program to itself.
+If we are killed with SIGKILL, the program keeps running.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from .options import USER_ERROR
 
 NOT_EXECUTABLE: Final = 126
 NOT_FOUND: Final = 127
-"""Exit codes of shells, for a program that cannot be started."""
+"""The exit codes that shells use if a program cannot be started."""
 PATIENCE_SECONDS: Final = 2.0
-"""How long what the program left behind may take to end."""
+"""How long the processes that the program left behind may take to end."""
 
 
 def _signals(*names: str) -> tuple[signal.Signals, ...]:
-    """Those of these signals that the system has: Windows lacks most."""
+    """The signals of these names that the system has: Windows lacks most of them."""
     return tuple(signal.Signals[name] for name in names if name in signal.Signals.__members__)
 
 
@@ -73,7 +73,7 @@ def exec_command(
 ) -> None:
     """Run COMMAND with a RocketMQ server of its own.
 
-    NAMESRV_ADDR in its environment says where the server is. When COMMAND has ended, the server is stopped, and the
+    NAMESRV_ADDR in its environment is the address of the server. When COMMAND has ended, the server is stopped. The
     exit code is that of COMMAND.
     """
     from pocketmq.broker.config.loading import read_settings
@@ -103,11 +103,11 @@ class _Program:
         self._is_begun = False
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
-        """Signals that came while the child was being made."""
+        """Signals that arrived while the child was being started."""
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """While inside, signals are the program's; before it is started they end the start."""
+        """Inside, signals go to the program. Before the program is started, a signal cancels the start."""
         former = {number: signal.signal(number, self._signalled) for number in _PASSED_ON}
         try:
             yield
@@ -116,7 +116,7 @@ class _Program:
                 signal.signal(number, handler)
 
     def run(self, environment: Mapping[str, str]) -> int:
-        """Start it and wait for its end; its exit code, 128 + number where a signal ended it."""
+        """Start the program and wait for its end; returns its exit code, or 128 + number if a signal ended it."""
         self._is_begun = True
         group = None if self._has_terminal else 0
         try:
@@ -142,7 +142,7 @@ class _Program:
     def _pass_on(self, number: int) -> None:
         child = self._child
         if child is None or child.returncode is not None:
-            return  # it has ended, and the server is about to
+            return  # it has ended, and the server is stopping
         if not self._has_terminal:
             _signal_group(child.pid, number)
         elif number not in _FROM_TERMINAL:
@@ -150,7 +150,7 @@ class _Program:
 
 
 def _has_terminal() -> bool:
-    """Are we in the foreground of a terminal? Then a child of our process group is, too."""
+    """True if we are in the foreground of a terminal; then a child of our process group is, too."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -164,7 +164,7 @@ def _has_terminal() -> bool:
 
 
 def _end_group(leader: int) -> None:
-    """End what the program started and left: SIGTERM, then SIGKILL for those that do not listen."""
+    """End the processes that the program left behind: SIGTERM, then SIGKILL."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     is_left = _signal_group(leader, signal.SIGTERM)
     while is_left and time.monotonic() < deadline:
@@ -175,11 +175,11 @@ def _end_group(leader: int) -> None:
 
 
 def _signal_group(leader: int, number: int) -> bool:
-    """False where nobody is left in the group."""
+    """False if the group has no process left."""
     try:
         os.killpg(leader, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody is left, but not ours to end (macOS: a zombie)
+    except PermissionError:  # a process is left that we may not end (macOS: a zombie)
         return number != 0
     return True

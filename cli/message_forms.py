@@ -3,7 +3,7 @@
 text   Orders queue 0 offset 12: the body as text
 body   the bytes of the body, and a line end
 full   the line, and below it times, ids and properties
-json   one object a line; a body that is no UTF-8 stands as bodyBase64
+json   one object a line; a body that is not UTF-8 becomes bodyBase64
 """
 
 import base64
@@ -16,7 +16,7 @@ from pocketmq.client import MessageExt
 
 
 def text_form(message: MessageExt) -> bytes:
-    """One line; bytes that are no text become U+FFFD."""
+    """One line; bytes that are not UTF-8 become U+FFFD."""
     body = message.body.decode("utf-8", "replace")
     return f"{message.topic} queue {message.queue_id} offset {message.queue_offset}: {body}\n".encode()
 
@@ -27,7 +27,7 @@ def body_form(message: MessageExt) -> bytes:
 
 
 def full_form(message: MessageExt) -> bytes:
-    """Everything a message carries, for people."""
+    """All of a message, for people."""
     told = [
         ("id", message.message_id),
         ("born", f"{_moment(message.born_timestamp)} at {message.born_host}"),
@@ -43,7 +43,7 @@ def full_form(message: MessageExt) -> bytes:
 
 
 def json_form(message: MessageExt) -> bytes:
-    """Everything a message carries, for programs; names as in the official MessageExt."""
+    """All of a message, for programs; names as in the official MessageExt."""
     seen: dict[str, Any] = {
         "topic": message.topic,
         "brokerName": message.broker_name,
@@ -78,4 +78,4 @@ FORMS: Final[dict[str, Callable[[MessageExt], bytes]]] = {
     "full": full_form,
     "json": json_form,
 }
-"""By the word of `--output`."""
+"""Value of `--output` -> form."""

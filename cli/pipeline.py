@@ -20,7 +20,7 @@ JOBS: Final = {
 
 
 class JobGroup(click.Group):
-    """A click group whose jobs are imported on use."""
+    """A click group that imports a job when it is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)

@@ -1,11 +1,11 @@
 """`pocketmq pipeline demo`: from a running broker to a report for the browser, in about half a minute.
 
-A broker of its own records a journal while three consumers of one group come and go:
+A broker records a journal while three consumers join and leave one group:
 
     0  a producer, consumers a and b     1/4  c joins     1/2  b leaves     3/4  a leaves, c is alone
 
-Then Spark reads the journal and writes the behaviour report. With `-n ADDR` and `--journal DIR` the traffic goes to a
-broker that runs already and records to that folder.
+Then Spark reads the journal and writes the behaviour report. With `-n ADDR` and `--journal DIR`, the traffic goes to a
+running broker that records to that folder.
 """
 
 import asyncio
@@ -27,11 +27,9 @@ _PAUSE_SECONDS: Final = 0.005
 
 @click.command()
 @click.option("--html", "html_file", default="pipeline-report.html", show_default=True, help="The report.")
-@click.option("--seconds", default=12.0, show_default=True, help="How long the consumers come and go.")
-@click.option(
-    "-n", "--namesrv", "namesrv_addr", metavar="ADDR", help="A broker that runs already, with --journal."
-)
-@click.option("--journal", metavar="DIR", help="The folder that broker records to.")
+@click.option("--seconds", default=12.0, show_default=True, help="How long the consumers run.")
+@click.option("-n", "--namesrv", "namesrv_addr", metavar="ADDR", help="A running broker, with --journal.")
+@click.option("--journal", metavar="DIR", help="The folder that this broker records to.")
 def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: str | None) -> None:
     """From a running broker to a report for the browser."""
     from pocketmq.pipeline.behaviour.job import build
@@ -39,15 +37,15 @@ def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: s
     from pocketmq.testing import EmbeddedServer
 
     if (namesrv_addr is None) != (journal is None):
-        raise click.UsageError("--namesrv and --journal belong together")
+        raise click.UsageError("give both --namesrv and --journal, or neither")
     with tempfile.TemporaryDirectory(prefix="pocketmq-demo-") as folder:
         recorded = journal or str(Path(folder) / "journal")
         if namesrv_addr is not None:
-            click.echo(f"{GROUP} come and go at {namesrv_addr} for {seconds:g} s.")
+            click.echo(f"{GROUP} consume at {namesrv_addr} for {seconds:g} s.")
             run_command(drive(namesrv_addr, seconds))
         else:
             with EmbeddedServer(journal=recorded) as server:
-                click.echo(f"A broker is up and records; {GROUP} come and go for {seconds:g} s.")
+                click.echo(f"A broker is up and records; {GROUP} consume for {seconds:g} s.")
                 run_command(drive(server.namesrv_addr, seconds))
         click.echo("Spark reads the journal.")
         run_job(
@@ -66,7 +64,7 @@ def main(*, html_file: str, seconds: float, namesrv_addr: str | None, journal: s
 
 
 async def drive(namesrv_addr: str, seconds: float) -> None:
-    """Send and consume for so long."""
+    """Send and consume for `seconds`."""
     step = seconds / 4
     async with Producer("demo-producers", namesrv_addr=namesrv_addr) as producer:
         await producer.send(TOPIC, b"first")
@@ -82,7 +80,7 @@ async def drive(namesrv_addr: str, seconds: float) -> None:
 
 
 async def _stay(namesrv_addr: str, name: str, joins: float, leaves: float) -> None:
-    """One consumer from when it joins to when it leaves, in seconds from the beginning."""
+    """One consumer: joins and leaves at these seconds after the beginning."""
     await asyncio.sleep(joins)
     subscription = {TOPIC: "*"}
     async with PushConsumer(
@@ -102,6 +100,6 @@ async def _send(producer: Producer) -> None:
 
 
 async def _on_message(message: MessageExt) -> None:
-    """Every hundredth message fails once: a retry to be seen in the report."""
+    """Every hundredth message fails once, so that the report shows a retry."""
     if message.keys.endswith("00") and not message.reconsume_times:
         raise RetryLater(delay_level=1)

@@ -1,11 +1,10 @@
 """`pocketmq send`: messages from a terminal, a file or a pipe, with every setting a message can have.
 
-Messages leave one after the other, so that lines keep their order; each is answered for on a line of its own.
+Messages are sent one after the other, so that lines keep their order. Each result is printed on a line of its own.
 """
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,10 +13,11 @@ import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
 from .options import client_options, run_command
+from .times import moment_of
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the options say of every message."""
+    """The options that hold for every message."""
 
     topic: str
     tags: str
@@ -37,33 +37,15 @@ def property_of(text: str) -> tuple[str, str]:
     """NAME=VALUE as a pair. BadParameter for anything else."""
     name, sign, value = text.partition("=")
     if not name or not sign or not value:
-        raise click.BadParameter(f"{text!r} is no NAME=VALUE")
+        raise click.BadParameter(f"{text!r} must be NAME=VALUE")
     return name, value
-
-
-def moment_of(text: str) -> int:
-    """Epoch milliseconds or a time as 2026-01-31T12:00:00, as epoch ms. BadParameter for anything else."""
-    moment = epoch_ms(text)
-    if moment is None:
-        raise click.BadParameter(f"{text!r} is neither epoch milliseconds nor a time as 2026-01-31T12:00:00")
-    return moment
-
-
-def epoch_ms(text: str) -> int | None:
-    """A number as it is, an ISO time (local where it names no zone) as epoch ms, None for anything else."""
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        return None
 
 
 @click.command()
 @click.argument("topic")
 @click.argument("bodies", metavar="[BODY]...", nargs=-1)
 @click.option("--tags", "--tag", default="", help="The messages' tag.")
-@click.option("--keys", "--key", multiple=True, help="A key, or several with blanks between; repeatable.")
+@click.option("--keys", "--key", multiple=True, help="A key, or several separated by spaces; repeatable.")
 @click.option(
     "-p",
     "--property",
@@ -73,9 +55,11 @@ def epoch_ms(text: str) -> int | None:
     multiple=True,
     help="A property; repeatable.",
 )
-@click.option("--flag", type=int, default=0, help="The number a message carries for its users.")
+@click.option(
+    "--flag", type=int, default=0, help="The flag: a number that the message carries for its users."
+)
 @click.option("--delay-level", type=click.IntRange(0), default=0, help="Deliver after this delay level.")
-@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Deliver so many ms from now (5.x).")
+@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Deliver after this many ms (5.x).")
 @click.option(
     "--deliver-at",
     type=moment_of,
@@ -83,20 +67,24 @@ def epoch_ms(text: str) -> int | None:
     default="0",
     help="Deliver at this time (5.x): epoch ms or ISO.",
 )
-@click.option("--queue", "queue_id", type=click.IntRange(0), help="The queue; in turn without.")
-@click.option("--order-key", help="All messages to the one queue this text leads to, in order.")
-@click.option("--one-way", is_flag=True, help="Wait for no answer; nobody tells whether it was stored.")
+@click.option("--queue", "queue_id", type=click.IntRange(0), help="The queue.  [default: round robin]")
+@click.option(
+    "--order-key", help="Send all messages to one queue, chosen by this text's hash: they keep their order."
+)
+@click.option(
+    "--one-way", is_flag=True, help="Do not wait for an answer, so whether it was stored stays unknown."
+)
 @click.option(
     "-f",
     "--file",
     "file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Each line of FILE is a message; - is standard input.",
+    help="Send each line of FILE; - is standard input.",
 )
-@click.option("--whole", is_flag=True, help="The whole of FILE or of standard input is one message.")
+@click.option("--whole", is_flag=True, help="Send all of FILE or of standard input as one message.")
 @click.option("-g", "--group", default="pocketmq-send", show_default=True, help="The producer group.")
 @click.option("--timeout-ms", type=click.IntRange(1), default=3000, show_default=True)
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing of what was stored.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no results.")
 @client_options
 def send(
     *,
@@ -183,7 +171,7 @@ def _line(result: SendResult) -> str:
 
 
 def _messages(file: Path | None, *, whole: bool) -> Iterator[bytes]:
-    """The bodies in a file or on standard input, without their line ends."""
+    """The lines of a file or of standard input, without line ends."""
     if file is None or str(file) == "-":
         yield from _cut(sys.stdin.buffer, whole=whole)
         return

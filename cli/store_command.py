@@ -70,10 +70,15 @@ def _print_report(report: "Report") -> None:
 
 @store_command.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--topic", help="The messages of this topic instead of a list of all.")
+@click.option("--topic", help="Show the messages of this topic, not the list of queues.")
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="Only this queue of the topic.")
 @click.option(
-    "-c", "--count", type=click.IntRange(1), default=20, show_default=True, help="Newest messages of a queue."
+    "-c",
+    "--count",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="How many of each queue's newest messages.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(*, folder: Path, topic: str | None, queue_id: int | None, count: int, as_json: bool) -> None:
@@ -86,7 +91,7 @@ def show(*, folder: Path, topic: str | None, queue_id: int | None, count: int, a
         if topic is not None and queue_id is not None:
             queues = [queue for queue in queues if queue.queue_id == queue_id]
         if topic is not None and not queues:
-            raise StoreError(f"{folder} holds no queue of topic {topic}")
+            raise StoreError(f"{folder} has no queue of topic {topic}")
         if topic is None:
             _print_queues(queues, as_json=as_json)
         else:

@@ -1,10 +1,10 @@
 """`pocketmq tail`: the messages of a topic, printed as they arrive or until the end.
 
-    without a group   every queue is read by offset; nothing is stored, nobody notices
-    --group G         as a member of G: queues are shared with the others, offsets are stored, so that the next
-                      tail goes on where this one ended, and --from counts only where G has no offset yet
+    without a group   every queue is read by offset; nothing is stored
+    --group G         as a member of G: the members share the queues, and offsets are committed, so the next tail
+                      continues where this one ended. --from counts only for queues without an offset of G
 
-A broker that goes away is waited for. How a message looks is `message_forms.py`.
+If a broker stops, tail waits for it. `message_forms.py` prints a message.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from pocketmq.client.settings.timestamps import format_timestamp
 
 from .message_forms import FORMS
 from .options import client_options, run_command
-from .send import epoch_ms
+from .times import epoch_ms
 
 WAIT_MS: Final = 10_000
 """How long one pull waits for a message before it asks again."""
 AGAIN_SECONDS: Final = 1.0
-"""Pause before a broker that could not be reached is asked again."""
+"""Pause before asking a broker again that could not be reached."""
 READ_AHEAD: Final = 1000
-"""Messages read, but not printed yet."""
+"""How many messages may be read ahead of printing."""
 _AGO: Final = re.compile(r"(\d+)([smhd])\Z")
 _UNITS_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -61,7 +61,9 @@ def start_of(text: str) -> Start:
         return Start("time", max(0, time.time_ns() // 1_000_000 - int(ago[1]) * _UNITS_MS[ago[2]]))
     moment = None if text.isdigit() else epoch_ms(text)
     if moment is None:
-        raise click.BadParameter(f"{text!r}: take first, last, 2026-01-31T12:00:00, 10m (ago) or an offset")
+        raise click.BadParameter(
+            f"{text!r} must be first, last, a time as 2026-01-31T12:00:00, 10m (ago) or an offset"
+        )
     return Start("time", moment)
 
 
@@ -88,18 +90,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     metavar="first|last|TIME|AGO|OFFSET",
     default="last",
     show_default=True,
-    help="Begin here: an ISO time, so long ago (10m, 2h), or an offset of every queue.",
+    help="Where to begin: an ISO time, a time ago (10m, 2h), or an offset of every queue.",
 )
 @click.option("--from-start", is_flag=True, help="The same as --from first.")
 @click.option("--queue", "queue_id", type=click.IntRange(0), help="Read this queue only.")
-@click.option("-c", "--count", type=click.IntRange(1), help="End after so many messages.")
+@click.option("-c", "--count", type=click.IntRange(1), help="End after COUNT messages.")
 @click.option(
     "--follow/--no-follow",
     default=True,
     show_default=True,
-    help="Wait for what comes, or end with what is there at the start.",
+    help="Wait for new messages, or end with the last one that exists at the start.",
 )
-@click.option("-g", "--group", help="Read as a member of this consumer group; none without.")
+@click.option("-g", "--group", help="Read as a member of this consumer group.  [default: no group]")
 @click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
 @client_options
 def tail(
@@ -118,9 +120,11 @@ def tail(
 ) -> None:
     """Print the messages of TOPIC as they arrive. Without --group no offset is stored."""
     if group is not None and (queue_id is not None or not follow):
-        raise click.UsageError("a member of a group reads the queues it is given, and follows")
+        raise click.UsageError(
+            "with --group, --queue and --no-follow are not possible: the group assigns the queues"
+        )
     if group is not None and start.where == "offset":
-        raise click.UsageError("a group has its own offsets: --from takes first, last or a time with --group")
+        raise click.UsageError("with --group, --from must be first, last or a time")
     wanted = Wanted(
         topic=topic,
         expression=sql or tags,
@@ -161,14 +165,14 @@ async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncG
         while left != 0:
             for message in await consumer.poll(WAIT_MS):
                 yield message
-                # Printed: the group goes on behind it, also where this program is killed now.
+                # It is printed, so commit: the group continues behind it, even if this program is killed now.
                 await consumer.commit({message.queue: message.queue_offset + 1})
                 left = None if left is None else left - 1
                 if left == 0:
                     break
 
 
-# -- without
+# -- without a group
 
 
 async def _read(wanted: Wanted, client: dict[str, Any]) -> AsyncGenerator[MessageExt, None]:
@@ -192,7 +196,7 @@ async def _read(wanted: Wanted, client: dict[str, Any]) -> AsyncGenerator[Messag
 
 
 async def _next(arrived: asyncio.Queue[MessageExt], readers: list[asyncio.Task[None]]) -> MessageExt | None:
-    """The next message of any queue, None when every queue is read to its end; what a reader raises."""
+    """The next message of any queue; None when every queue is read to its end. Raises what a reader raises."""
     while True:
         for reader in [one for one in readers if one.done()]:
             readers.remove(reader)
@@ -236,7 +240,7 @@ async def _read_queue(
                 return
             await arrived.put(message)
         if result.next_offset == offset and end is not None and not result.messages:
-            return  # deleted meanwhile: nothing is left below the end
+            return  # the messages were deleted meanwhile
         offset = result.next_offset
 
 

@@ -1,36 +1,36 @@
-"""Errors of the pipeline: what the user of a data frame does about them."""
+"""Errors of the pipeline, by what the user of a data frame can do about them."""
 
 
 class PipelineError(Exception):
-    """Root of everything this package raises."""
+    """Root of all errors that this package raises."""
 
 
 class OptionError(PipelineError):
-    """A wrong option or column; the message names the option and what it may be."""
+    """A wrong option or column; the message names it and what is allowed."""
 
 
 class DataLossError(PipelineError):
-    """Messages that were asked for are not there any more; the message names the queue and the missing range."""
+    """Requested messages no longer exist; the message names the queue and the missing range."""
 
 
 class CorruptStoreError(PipelineError):
-    """A store file holds bytes that are no record; the message names the file and the position."""
+    """A store file holds bytes that are not a record; the message names the file and the position."""
 
 
 class CheckpointError(PipelineError):
-    """The offsets of a checkpoint do not belong to the topics asked for, or are of a newer form."""
+    """The offsets of a checkpoint belong to other topics, or to a newer version."""
 
 
 class JournalError(PipelineError):
-    """A journal file is of a newer form, or none at all."""
+    """A file is not a journal, or of a newer version."""
 
 
 class SourceUnreachable(PipelineError):
-    """Name server or broker did not answer as long as retries were allowed."""
+    """A name server or broker did not answer within the time for retries."""
 
 
 class SendError(PipelineError):
-    """A message could not be sent, retries included; the task fails and Spark may repeat it."""
+    """A message could not be sent, with all retries; the task fails and Spark may repeat it."""
 
 
 class NoJavaError(PipelineError):

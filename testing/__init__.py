@@ -2,14 +2,20 @@
 
     from pocketmq.testing import EmbeddedServer
 
-    with EmbeddedServer() as server:            # up in some milliseconds, on free ports, store in a temporary folder
+    with EmbeddedServer() as server:            # ready in a few milliseconds, free ports, temporary store
         print(server.namesrv_addr)
 
-With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rocketmq` are there once PocketMQ is
-installed. In reading order: `embedded` (the server and its thread), `settings` (keywords to settings), `mark` (what
-`reset` goes back to), `rocketmq` (topics, groups and messages of one test), `stored_message`, `pytest_plugin`,
-`errors`. Needs nothing but the server itself, the plug-in also pytest. Imported on use, not here: pytest loads the
-plug-in at every start, also where no test wants a server.
+With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rocketmq` exist once PocketMQ is installed.
+
+    embedded.py         the server and its thread
+    settings.py         keywords to settings
+    mark.py             the state that `reset` returns to
+    rocketmq.py         topics, groups and messages of one test
+    stored_message.py   a message as the broker stores it
+    pytest_plugin.py    the fixtures; the only file that needs pytest
+    errors.py
+
+A name is imported when it is used: pytest loads the plug-in at every start, also if no test wants a server.
 """
 
 from importlib import import_module

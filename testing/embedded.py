@@ -3,11 +3,11 @@
     with EmbeddedServer(emulate="4.9") as server:      or      async with EmbeddedServer() as server:
         run_code_under_test(server.namesrv_addr)
 
-The thread has an event loop of its own (uvloop where it is installed), so it serves whether the caller waits, blocks
-or runs a loop. Everything is real but the place: TCP on free ports of 127.0.0.1, the store in a temporary folder that
-is gone afterwards. Methods may be called from any thread but the server's own.
+The thread has its own event loop (uvloop if installed), so the server works while the caller waits, blocks or runs a
+loop. Clients connect over TCP to free ports of 127.0.0.1; the store is a temporary folder that is removed afterwards.
+Methods may be called from any thread except the server's own.
 
-Not here: processes, signals, standard output; that is `pocketmq.broker.process`. Next: `mark.py`, `rocketmq.py`.
+Not here: processes, signals, standard output; those are in `pocketmq.broker.process`.
 """
 
 import asyncio
@@ -38,21 +38,23 @@ from .settings import Value, broker_config, name_server_config
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
 IN_MEMORY: Final = Path("/dev/shm")
 IN_MEMORY_BYTES: Final = 512 << 20
-"""Free space from which on a temporary store may lie in memory. Containers often have 64 MB there: too little."""
+"""A temporary store is kept in memory only if that much space is free. Containers often have 64 MB: too little."""
 
 ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
 class EmbeddedServer:
-    """A server of one's own. `start` and `stop` mirror each other; both context managers call them.
+    """A name server and a broker. `start` and `stop` mirror each other; both context managers call them.
 
-    `settings` and keywords are keys of broker.conf, `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`,
-    and win over `conf`, a broker.conf to read. `store` is a folder to keep, instead of a temporary one; `namesrv_port`
-    0 a free port, as is the default of `listenPort`; `clock` where the server gets the time from (`VirtualClock`
-    stands still; timers run on real time all the same); `journal` a folder in which every
-    request is recorded. A server that was stopped can be started again, on other
-    ports; a kept store is opened again.
+    settings, keywords  keys of broker.conf: `EmbeddedServer({"brokerName": "b"}, defaultTopicQueueNums=4)`
+    conf                a broker.conf to read; settings and keywords override it
+    store               a folder to keep, instead of a temporary one
+    namesrv_port        0 picks a free port, as does the default of `listenPort`
+    clock               the server's time. A `VirtualClock` stands still, but timers still run in real time
+    journal             a folder in which every request is recorded
+
+    A stopped server can be started again, on other ports; a kept store is opened again.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class EmbeddedServer:
         self._first_mark: Mark | None = None
         self._connection: Connection | None = None
 
-    # -- where it is
+    # -- addresses
 
     @property
     def namesrv_addr(self) -> str:
@@ -90,26 +92,26 @@ class EmbeddedServer:
 
     @property
     def broker_addr(self) -> str:
-        """`127.0.0.1:port` of the broker, as its routes tell it."""
+        """`127.0.0.1:port` of the broker, as its routes say."""
         return self._running().broker_address
 
     @property
     def broker(self) -> Broker:
-        """The parts of the broker. They belong to the server's thread: touch them inside `call` or `run`."""
+        """The parts of the broker. They belong to the server's thread: use them only inside `call` or `run`."""
         return self._running().broker
 
     @property
     def node(self) -> Node:
-        """Name server and broker together; as `broker`, for the server's thread alone."""
+        """Name server and broker together; like `broker`, only for the server's thread."""
         return self._running()
 
     # -- start and stop
 
     def start(self) -> Self:
-        """Return when clients may come. `StartError` or `StoreError`, with one clear line, where it cannot start;
-        nothing is left behind."""
+        """Return once clients can connect. `StartError` or `StoreError`, with one clear line, if the server cannot
+        start; nothing is left behind."""
         if self._thread is not None:
-            raise StartError("this server runs already")
+            raise StartError("this server is already running")
         store = self._store or _temporary_folder()
         try:
             self._start_in(store)
@@ -141,16 +143,16 @@ class EmbeddedServer:
         self._thread = threading.Thread(
             target=self._serve, args=(node, store, started), name="pocketmq-embedded", daemon=True
         )
-        atexit.register(self.stop)  # a server nobody stopped must not leave its folder behind
+        atexit.register(self.stop)  # a server that is never stopped must not leave its folder behind
         self._thread.start()
         started.result()
         self._node = node
         self._first_mark = self.mark()
 
     def stop(self) -> None:
-        """End it as `pocketmq serve` ends: unregister, close the connections, save, close the store. Waits for it.
+        """Stop as `pocketmq serve` does: unregister, close the connections, save, close the store. Waits for all of it.
 
-        Nothing happens where it does not run. Raises what went wrong on the way out.
+        Does nothing if the server is not running. Raises what went wrong while stopping.
         """
         thread = self._thread
         if thread is None:
@@ -172,7 +174,7 @@ class EmbeddedServer:
     # -- in the server's thread
 
     def _serve(self, node: Node, store: Path, started: "Future[None]") -> None:
-        """The thread from its first to its last moment."""
+        """What the thread runs."""
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(self._live(node, started))
@@ -205,7 +207,7 @@ class EmbeddedServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
-        """Call a function in the server's thread, where its parts may be looked at and changed."""
+        """Call a function in the server's thread, where the server's parts may be read and changed."""
 
         async def called() -> ResultT:
             return function(*arguments)
@@ -213,9 +215,9 @@ class EmbeddedServer:
         return self.run(called())
 
     def request(self, request: Request[ReplyT], body: Body | None = None) -> ReplyT:
-        """Send the broker a request over TCP, as a client does; the reply's header.
+        """Send the broker a request over TCP, as a client does; returns the reply's header.
 
-        `BrokerError` with code and remark where it refuses, `PeerError` where it does not answer in 5 s.
+        `BrokerError` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
         """
         return self.run(self._request(request, body))
 
@@ -227,22 +229,22 @@ class EmbeddedServer:
         return reply
 
     def mark(self) -> Mark:
-        """What stands now; `reset` can go back to it."""
+        """The present state; `reset` can return to it."""
         return self.run(take_mark(self._running()))
 
     def reset(self, mark: Mark | None = None) -> None:
-        """Forget the topics, groups, offsets, locks and messages that came since `mark`, or since the start.
+        """Forget the topics, groups, offsets, locks and messages created since `mark`, or since the start.
 
-        Topics, groups and settings that were changed are as they were. Connections stay. See `mark.py`.
+        Changed topics, groups and settings are restored. Connections stay open. See `mark.py`.
         """
         mark = mark or self._first_mark
         if mark is None:
-            raise NotRunningError("the server does not run")
+            raise NotRunningError("the server is not running")
         self.run(restore(self._running(), mark))
 
     def _running(self) -> Node:
         if self._node is None:
-            raise NotRunningError("the server does not run")
+            raise NotRunningError("the server is not running")
         return self._node
 
     def _refuse_own_thread(self) -> None:
@@ -260,7 +262,7 @@ class EmbeddedServer:
         self.stop()
 
     async def __aenter__(self) -> Self:
-        """The caller's loop goes on meanwhile; a start that is cancelled is taken back."""
+        """The caller's loop keeps running. If the start is cancelled, the server is stopped again."""
         starting = asyncio.create_task(asyncio.to_thread(self.start))
         try:
             await asyncio.shield(starting)
@@ -289,8 +291,8 @@ def _temporary_folder() -> Path:
 
 
 def _memory_folder() -> Path | None:
-    """Where Linux keeps files in memory, if there is room: deleting the queues of a test there does not wait for a
-    disk that is busy with something else. None for the usual place, also where the environment names one."""
+    """The folder that Linux keeps in memory, if it has room: deleting a test's queues there does not wait for a busy
+    disk. None for the usual place, also if the environment names one."""
     if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")):
         return None
     try:

@@ -11,12 +11,12 @@ class TestingError(Exception):
 
 
 class NotRunningError(TestingError):
-    """The server was asked for something before `start` or after `stop`, or from its own thread."""
+    """A call to the server before `start`, after `stop`, or from its own thread."""
 
 
 class WouldBlockError(TestingError):
-    """A waiting call inside a running event loop: it would keep the code under test from running."""
+    """A call that waits, inside a running event loop: it would block the code under test."""
 
 
 class MessagesMissingError(TestingError, AssertionError):
-    """What a test waited for did not come in time; says how much of it did."""
+    """What a test waited for did not arrive in time; says how much did."""

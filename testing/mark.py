@@ -1,16 +1,16 @@
-"""Mark: what a server holds at one moment, and the way back to it.
+"""Mark: the state of a server at one moment, and the way back to it.
 
-    mark = await take_mark(node)    topics, groups, routes and settings, as the values they are
-    ...                             a test does what it likes
-    await restore(node, mark)       what came since is gone, what was changed or deleted is as it was
+    mark = await take_mark(node)    copies topics, groups, routes and settings
+    ...                             a test runs
+    await restore(node, mark)       what was created since is removed, what was changed or deleted is restored
 
-Going back is quick because it forgets instead of starting anew: of a topic the queues, of a group the offsets, the
-members and the locks. Records stay in the log unseen until their file goes; so a message id still finds its message,
-and a query by key finds it under a topic of the same name. Messages and offsets of topics and groups that stood at
-the mark are not touched. Messages that wait for a delay level are forgotten, all of them. Connections stay, and a
-consumer that still lives joins its group again with its next heartbeat.
+Restoring is quick because it forgets instead of restarting: the queues of a topic; the offsets, members and locks of a
+group. Records stay in the log until their file is deleted, so a message id still finds its message, and a query by key
+finds it under a topic of the same name. Messages and offsets of topics and groups that existed at the mark are not
+touched. All messages that wait for a delay level are forgotten. Connections stay open, and a consumer that still runs
+joins its group again with its next heartbeat.
 
-All of it runs in the server's thread. Next: `rocketmq.py`.
+All of it runs in the server's thread.
 """
 
 from typing import Any, Final
@@ -25,7 +25,7 @@ from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE
 
 _FOREVER_MS: Final = 1 << 62
 _OWNED_QUEUES: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC})
-"""Queues of system topics whose readers keep their place in memory."""
+"""System topics whose readers keep their offset in memory."""
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -34,18 +34,18 @@ class Mark(msgspec.Struct, frozen=True):
     topics: dict[str, TopicConfig]
     groups: dict[str, SubscriptionGroupConfig]
     offset_groups: frozenset[str]
-    """Groups that have offsets; they need not stand in the table."""
+    """Groups that have offsets; they need not be in the group table."""
     routes: dict[str, dict[str, QueueData]]
     order_topics: dict[str, str]
-    """What the name server tells of ordered topics."""
+    """The name server's settings of ordered topics."""
     settings: tuple[dict[str, Any], ...]
     """Of broker, store and name server."""
 
 
 async def take_mark(node: Node) -> Mark:
-    """What stands now. Some hundred references are copied; it costs microseconds."""
+    """The present state. Copies some hundred references; takes microseconds."""
     broker, name_server = node.broker, node.name_server
-    await broker.registration.settled()  # a route that is still under way belongs to what stands
+    await broker.registration.settled()  # a registration that is still under way belongs to the state
     routes = {} if name_server is None else name_server.routes.topics
     order_topics = None if name_server is None else name_server.kv.list(ORDER_TOPIC_CONFIG)
     return Mark(
@@ -59,10 +59,10 @@ async def take_mark(node: Node) -> Mark:
 
 
 async def restore(node: Node, mark: Mark) -> None:
-    """Forget what came since the mark, and put back what was changed."""
+    """Forget what was created since the mark, and restore what was changed."""
     broker = node.broker
     await _restore_settings(node, mark)
-    await broker.registration.settled()  # a topic under way to the name server would come back
+    await broker.registration.settled()  # a registration that is still under way would bring a topic back
     topics = [topic for topic in broker.topics.topics if topic not in mark.topics]
     groups = {*broker.groups.groups, *broker.offsets.group_topic_map()}
     for group in groups - mark.groups.keys() - mark.offset_groups:
@@ -96,7 +96,7 @@ def _forget_topic(broker: Broker, topic: str) -> None:
 
 
 def _restore_tables(broker: Broker, mark: Mark) -> None:
-    """Put back topics and groups that were changed or deleted."""
+    """Restore topics and groups that were changed or deleted."""
     for topic, topic_config in mark.topics.items():
         if broker.topics.topics.get(topic) != topic_config:
             broker.topics.delete(topic)
@@ -109,7 +109,7 @@ def _restore_tables(broker: Broker, mark: Mark) -> None:
 
 
 def _empty_system_topics(broker: Broker) -> None:
-    """Delayed messages that wait would be delivered into a later test; traces and the like are of no use there."""
+    """Delete the queues of system topics: delayed messages would otherwise be delivered into a later test."""
     is_delaying = bool(broker.store.queues_of(SCHEDULE_TOPIC))
     if is_delaying:
         broker.delayed.stop()
@@ -123,7 +123,7 @@ def _empty_system_topics(broker: Broker) -> None:
 
 
 def _shorten_log(broker: Broker, mark: Mark) -> None:
-    """Full log files go, so that a long session needs no more disk than a short one; unless a topic that stays may
+    """Delete full log files, so that a long session needs no more disk than a short one. Not if a topic that stays may
     have messages in them."""
     if any(broker.store.queues_of(topic) for topic in mark.topics):
         return
@@ -149,7 +149,7 @@ def _restore_routes(node: Node, mark: Mark) -> None:
 
 
 async def _restore_settings(node: Node, mark: Mark) -> None:
-    """Settings that were changed over the wire."""
+    """Restore settings that were changed over the wire."""
     configs = _configs(node)
     if tuple(map(_values, configs)) == mark.settings:
         return

@@ -4,12 +4,11 @@
         orders = rocketmq.topic("orders")
         ...
 
-    rocketmq_server     session     an `EmbeddedServer`; NAMESRV_ADDR is its address as long as it runs
-    rocketmq            function    a `RocketMQ` on it: names of this test's own; all it left behind is gone afterwards
+    rocketmq_server     session     an `EmbeddedServer`; NAMESRV_ADDR is its address while it runs
+    rocketmq            function    a `RocketMQ` on it, with names of this test; everything it created is removed
     rocketmq_settings   session     keys of broker.conf, for a conftest.py to override
 
-Loaded at every start of pytest through its entry point, so nothing of the server is imported before a test asks for
-it. Next: `rocketmq.py`, what a test holds in its hand.
+pytest loads this file at every start, so nothing of the server is imported before a test asks for it.
 """
 
 import itertools
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from .rocketmq import RocketMQ
 
 ADDRESS: Final = "NAMESRV_ADDR"
-"""Environment variable official clients of all languages look at."""
+"""The environment variable that official clients of all languages read."""
 _numbers: Final = itertools.count(1)
 
 
@@ -39,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="one key of broker.conf; repeatable, wins over the ini file and rocketmq_settings",
+        help="one key of broker.conf; repeatable, overrides the ini file and rocketmq_settings",
     )
     parser.addini("rocketmq_emulate", emulate)
     parser.addini("rocketmq_conf", f"{conf}; relative to the ini file", type="string")
@@ -56,7 +55,7 @@ def rocketmq_settings() -> dict[str, str | int | float | bool]:
 def rocketmq_server(
     pytestconfig: pytest.Config, rocketmq_settings: dict[str, str | int | float | bool]
 ) -> "Iterator[EmbeddedServer]":
-    """Name server and broker for the whole session, in a thread of this process."""
+    """Name server and broker of the whole session, in a thread of this process."""
     from pocketmq.broker.errors import StartError
     from pocketmq.store.errors import StoreError
 
@@ -83,7 +82,7 @@ def rocketmq_server(
 
 @pytest.fixture
 def rocketmq(rocketmq_server: "EmbeddedServer") -> "Iterator[RocketMQ]":
-    """The server for one test. What topics, groups and settings it makes or changes is undone afterwards."""
+    """The server for one test. Topics, groups and settings that the test creates or changes are undone afterwards."""
     from .rocketmq import RocketMQ
 
     mark = rocketmq_server.mark()
@@ -106,7 +105,7 @@ def _emulate(line: str | None) -> dict[str, str]:
 
 
 def _conf(pytestconfig: pytest.Config) -> str | None:
-    """On the command line relative to where pytest was started, in the ini file relative to that."""
+    """A path on the command line is relative to the working directory, one in the ini file to that file."""
     given: str | None = pytestconfig.getoption("rocketmq_conf")
     if given:
         return os.path.join(pytestconfig.invocation_params.dir, given)

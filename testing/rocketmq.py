@@ -1,15 +1,15 @@
-"""RocketMQ: what one test does with the server: names of its own, messages in, messages and offsets out.
+"""RocketMQ: one test's view of the server: its own names, messages in, messages and offsets out.
 
-    orders = rocketmq.topic("orders", queues=2)         t7-orders: made, and known to the name server
+    orders = rocketmq.topic("orders", queues=2)         t7-orders: created, and known to the name server
     billing = rocketmq.group("billing")                 t7-billing
     rocketmq.send(orders, "one", tags="created")
     run_code_under_test(rocketmq.namesrv_addr, orders, billing)
     rocketmq.wait_consumed(orders, billing)
     assert [message.text for message in rocketmq.messages("invoices")] == ["one"]
 
-Looking does not read: no offset moves, no group is made. Names that are not of its making, like "invoices" here, are
-taken as they are. It is not a client; those are in `pocketmq.client`. Every method may be called from any thread; the
-two that wait refuse to do so inside a running event loop, which they would stop. Next: `pytest_plugin.py`.
+Looking at messages moves no offset and creates no group. Names that the test did not create here, like "invoices", are
+used as they are. This is not a client; those are in `pocketmq.client`. Every method may be called from any thread. The
+two that wait refuse to do so inside a running event loop, because they would block it.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _QUEUES: Final = 4
 
 
 class RocketMQ:
-    """Names with one prefix on one server. Holds nothing that must be closed."""
+    """Names with one prefix, on one server. Nothing in it needs closing."""
 
     def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
         self.server = server
@@ -57,9 +57,9 @@ class RocketMQ:
         order: bool = False,
         attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Make a topic (official UPDATE_AND_CREATE_TOPIC) with as many read as write queues; its full name.
+        """Create a topic (UPDATE_AND_CREATE_TOPIC) with as many read as write queues; returns its full name.
 
-        `attributes` as they are stored, e.g. `{"message.type": "FIFO"}`. A topic that is there already is replaced.
+        `attributes` as they are stored, e.g. `{"message.type": "FIFO"}`. An existing topic is replaced.
         """
         full_name = self.prefix + name
         refusal = topic_refusal(full_name, emulate=self.server.broker.config.emulate)
@@ -76,7 +76,7 @@ class RocketMQ:
         return full_name
 
     def group(self, name: str = "group") -> str:
-        """Make a consumer group with the default settings; its full name. Good as a producer group, too."""
+        """Create a consumer group with the default settings; returns its full name. Also usable as a producer group."""
         full_name = self.prefix + name
         refusal = group_refusal(full_name)
         if refusal is not None:
@@ -98,9 +98,9 @@ class RocketMQ:
         queue_id: int | None = None,
         delay_level: int = 0,
     ) -> SendMessageReply:
-        """Send one message over TCP; where it was stored. Queues are taken in turn.
+        """Send one message over TCP; returns where it is stored. Queues are used round robin.
 
-        The topic is made where the broker allows it. `BrokerError` with code and remark where it refuses.
+        The topic is created if the broker allows it. `BrokerError` with code and remark if the broker refuses.
         """
         queue_nums, unique_id = self.server.call(_before_send, self.server.broker, topic)
         given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}
@@ -127,26 +127,26 @@ class RocketMQ:
     # -- messages out
 
     def messages(self, topic: str) -> list[StoredMessage]:
-        """Everything that lies in a topic, in the order it came; nothing for a topic that is not there."""
+        """Every message of a topic, oldest first; an empty list if the topic does not exist."""
         return self.server.call(_messages, self.server.broker, topic)
 
     def offsets(self, topic: str, group: str) -> dict[int, int]:
-        """Committed offset by queue id: the number of the next message the group will read."""
+        """Committed offset by queue id: the offset of the next message the group will read."""
         return self.server.call(self.server.broker.offsets.offsets, topic, group) or {}
 
     def lag(self, topic: str, group: str) -> int:
-        """Messages of the topic the group has not committed; all of them where it never did."""
+        """How many messages of the topic the group has not committed; all, if it never committed."""
         return self.server.call(_lag, self.server.broker, topic, group)
 
     def wait_messages(
         self, topic: str, count: int, *, timeout_seconds: float = WAIT_SECONDS
     ) -> list[StoredMessage]:
-        """Wait until at least `count` messages lie in a topic; all of them. `MessagesMissingError` otherwise."""
+        """Wait until a topic has at least `count` messages; returns all of them. `MessagesMissingError` otherwise."""
         broker = self.server.broker
 
         def missing() -> str | None:
             present = _count(broker, topic)
-            return None if present >= count else f"{present} of {count} messages came to {topic}"
+            return None if present >= count else f"{present} of {count} messages arrived in {topic}"
 
         self._wait("wait_messages", missing, timeout_seconds)
         return self.messages(topic)
@@ -175,7 +175,7 @@ class RocketMQ:
             self.server.run(_nothing_missing(missing, timeout_seconds))
             return
         raise WouldBlockError(
-            f"{name} would stop the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
+            f"{name} would block the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
         )
 
 
@@ -188,7 +188,7 @@ async def _make_topic(broker: Broker, topic_config: TopicConfig) -> None:
 
 
 def _before_send(broker: Broker, topic: str) -> tuple[int, str]:
-    """How many queues a topic has, or will have, and an id for the message."""
+    """How many queues a topic has or will have, and an id for the message."""
     topic_config = broker.topics.find(topic)
     queue_nums = _QUEUES if topic_config is None else topic_config.write_queue_nums
     return max(queue_nums, 1), broker.unique_ids.next()

@@ -1,10 +1,10 @@
-"""Settings of an embedded server: keywords named as the keys of broker.conf, on top of defaults for tests.
+"""Settings of an embedded server: keywords with the names of broker.conf's keys, on top of defaults for tests.
 
     EmbeddedServer(defaultTopicQueueNums=4, emulate="4.9", autoCreateTopicEnable=False)
 
-A temporary store has small files and is not forced to disk while it is used; a store that is kept has the official
-sizes, so that an official broker's can be opened. Stricter than `pocketmq serve` in one thing: an unknown key is an
-error, not a warning. What the keys mean is in `pocketmq.broker.config.broker_config`.
+A temporary store has small files that are not forced to disk. A kept store has the official file sizes, so the store
+of an official broker can be opened. Stricter than `pocketmq serve` in one thing: an unknown key is an error, not a
+warning. What the keys mean is in `pocketmq.broker.config.broker_config`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
 
 Value = str | int | float | bool
-"""Of a key: what its text in broker.conf says, as text or as the Python value."""
+"""The value of a key: its text in broker.conf, or the Python value."""
 
 _HOUR_MS: Final = 3_600_000
 TEMPORARY: Final[Mapping[str, Value]] = {
@@ -26,13 +26,13 @@ TEMPORARY: Final[Mapping[str, Value]] = {
     "mappedFileSizeConsumeQueue": 400_000,
     "maxHashSlotNum": 10_000,
     "maxIndexNum": 40_000,
-    # Nobody reads these files after a crash: the disk need not be waited for.
+    # These files are never read after a crash, so nothing waits for the disk.
     "flushIntervalCommitLog": _HOUR_MS,
     "flushIntervalConsumeQueue": _HOUR_MS,
     "flushConsumerOffsetInterval": _HOUR_MS,
     "flushDelayOffsetInterval": _HOUR_MS,
 }
-"""Defaults of a temporary store. A log file holds any message of the official maximum."""
+"""Defaults of a temporary store. One log file holds a message of the official maximum size."""
 _ORIGIN: Final = "settings"
 _BY_ARGUMENT: Final = {"storePathRootDir": "store"}
 
@@ -78,6 +78,6 @@ def _settings(values: Mapping[str, Value]) -> Iterator[Setting]:
 
 def _check(key: str) -> None:
     if key in _BY_ARGUMENT:
-        raise StartError(f"{_ORIGIN}: {key} is given as the argument {_BY_ARGUMENT[key]}")
+        raise StartError(f"{_ORIGIN}: {key} must be given as the argument {_BY_ARGUMENT[key]}")
     if key not in config_keys.keys("broker") and key not in config_keys.keys("namesrv"):
         raise StartError(f"{_ORIGIN}: unknown key {key}{config_keys.did_you_mean(key)}")

@@ -1,7 +1,7 @@
-"""StoredMessage: a message as it lies in the broker, for a test to look at.
+"""StoredMessage: a message as the broker stores it, for a test to look at.
 
-Decoded from the record in the log: the body is decompressed and copied, properties are a map. Not what a consumer
-gets: nothing is filtered, and nothing is marked as read. Official class: MessageExt. Next: `rocketmq.py`.
+Decoded from the record in the log: the body is decompressed and copied, properties are a map. Reading it filters
+nothing and commits nothing. Official class: MessageExt.
 """
 
 import msgspec
@@ -24,7 +24,7 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     store_timestamp: int
     reconsume_times: int
     position: int
-    """Position in the commit log: messages of several queues sort by it into the order they came in."""
+    """Position in the commit log. Sorting by it gives the order of arrival across queues."""
 
     @property
     def text(self) -> str:
@@ -37,17 +37,17 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> list[str]:
-        """What was given as keys; one text with blanks between them on the wire."""
+        """The keys; on the wire, one text with spaces between them."""
         return self.properties.get(names.KEYS, "").split()
 
     @property
     def message_id(self) -> str | None:
-        """The id its producer gave it (UNIQ_KEY), `msgId` of the official send result."""
+        """The id that its producer gave it (UNIQ_KEY), `msgId` of the official send result."""
         return self.properties.get(names.UNIQ_KEY)
 
 
 def stored_message(record: memoryview) -> StoredMessage:
-    """The message of one record. Raises RecordError or CompressionError for bytes that are none."""
+    """Decode one record. RecordError or CompressionError for other bytes."""
     decoded = decode_record(record)
     return StoredMessage(
         topic=decoded.topic,

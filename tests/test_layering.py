@@ -104,3 +104,24 @@ def test_store_starts_no_event_loop_and_opens_no_socket() -> None:
 def test_every_package_has_a_rule() -> None:
     folders = {init.parent.name for init in ROOT.glob("*/__init__.py")} - {"tests", "conformance", "bench"}
     assert folders <= MAY_IMPORT.keys()
+
+
+SPARK_AT_IMPORT = {"sources", "sink", "session"}
+SPARK_ON_USE = {"jobs", "behaviour"}
+"""Rooms of the pipeline that import pyspark: on import of the room, or inside functions and under TYPE_CHECKING."""
+
+
+def test_only_some_rooms_of_the_pipeline_import_spark() -> None:
+    wrong = []
+    for path in sources("pipeline"):
+        room = path.relative_to(ROOT / "pipeline").parts[0]
+        at_top = {
+            node.lineno
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+        for line, module in imported_modules(path):
+            allowed = SPARK_AT_IMPORT if line in at_top else SPARK_AT_IMPORT | SPARK_ON_USE
+            if module.split(".")[0] == "pyspark" and room not in allowed:
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    assert wrong == []

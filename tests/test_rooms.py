@@ -87,7 +87,7 @@ ROOMS: dict[str, list[str]] = {
     "testing": ["errors settings stored_message", "mark", "embedded", "rocketmq", "pytest_plugin"],
     "cli": [
         "options",
-        "message_forms",
+        "message_forms times",
         "admin bench demo exec explain pipeline_demo pipeline_prepare send store_command tail",
         "pipeline",
         "main",
@@ -142,7 +142,6 @@ STILL_UPWARD: set[tuple[str, str]] = {
     ("broker/transactions/transaction_handlers.py", "broker/admin/topic_handlers.py"),
     ("broker/transactions/transaction_handlers.py", "broker/broker.py"),
     ("broker/transactions/transaction_handlers.py", "broker/sending/send_checks.py"),
-    ("cli/tail.py", "cli/send.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_queues.py"),
     ("client/delivery/concurrent_delivery.py", "client/push/pop_settlement.py"),
     ("client/rebalancing/held_queues.py", "client/pulling/pull_api.py"),

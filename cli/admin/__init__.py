@@ -1,18 +1,12 @@
-"""pocketmq.cli.admin
+"""`pocketmq admin`: mqadmin's commands, with its options, columns and texts.
 
-brokers.py       `pocketmq admin`
-command.py       `pocketmq admin COMMAND`
-export.py        `pocketmq admin`
-given.py         What a user gave to a command of `pocketmq admin`
-groups.py        `pocketmq admin`
-messages.py      `pocketmq admin`
-name_servers.py  `pocketmq admin`
-offsets.py       `pocketmq admin`
-reading.py       `pocketmq admin`
-security.py      `pocketmq admin`
-sending.py       `pocketmq admin`
-texts.py         How mqadmin writes values
-topics.py        `pocketmq admin`
-upkeep.py        `pocketmq admin`
-    admin_commands.tsv  what mqadmin says of its commands and options
+admin_commands.tsv  every command and option, and the function that runs it
+command.py          the click commands made from that table
+given.py            the options of one call: text, numbers, times
+texts.py            how mqadmin writes values
+topics.py  groups.py  offsets.py  messages.py  brokers.py  name_servers.py  security.py
+upkeep.py           clean-up, replication, cold data, timer engine
+reading.py          queues, printed from one end to the other
+sending.py          round trips of sends
+export.py           settings of a cluster, as JSON files
 """

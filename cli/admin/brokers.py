@@ -23,7 +23,7 @@ BASE_HEAD = (
 
 
 async def cluster_list(admin: AdminClient, given: Given) -> None:
-    """Once, or with an interval until interrupted."""
+    """Runs once, or with an interval until interrupted."""
     interval = given.number("interval", 0)
     show = _show_more_stats if given.flag("moreStats") else _show_base_info
     while True:
@@ -93,7 +93,7 @@ async def stats_all(admin: AdminClient, given: Given) -> None:
 
 
 def _members(info: ClusterInfo, clusters: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
-    """Cluster, broker name, broker id and address, in order."""
+    """Cluster, broker name, broker id and address, sorted."""
     for cluster in clusters:
         for name in sorted((info.cluster_addr_table or {}).get(cluster, ())):
             broker = (info.broker_addr_table or {}).get(name)
@@ -102,7 +102,7 @@ def _members(info: ClusterInfo, clusters: Sequence[str]) -> Iterator[tuple[str, 
 
 
 async def _figures(admin: AdminClient, address: str) -> dict[str, str]:
-    """Nothing of a broker that does not answer: it is listed all the same."""
+    """An empty result for a broker that does not answer: it is listed anyway."""
     try:
         return await admin.broker_runtime(address)
     except (ClientError, BodyError) as error:
@@ -148,7 +148,7 @@ def _base_row(cluster: str, name: str, broker_id: int, address: str, table: dict
 
 
 def _figure(table: dict[str, str], name: str) -> float:
-    """A number, the first of several (rates of ten seconds, a minute, ten minutes); 0 where there is none."""
+    """The number, or the first of several (rates over ten seconds, a minute, ten minutes); 0 if there is none."""
     words = (table.get(name) or "").split()
     try:
         return float(words[0]) if words else 0.0

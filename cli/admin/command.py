@@ -38,7 +38,7 @@ def command_rows() -> dict[str, list[OptionRow]]:
 
 
 class OneLineCommand(click.Command):
-    """A command whose mistakes are one line, as everywhere where scripts read standard error."""
+    """A command that prints a mistake of the user as one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -49,7 +49,7 @@ class OneLineCommand(click.Command):
 
 
 class AdminGroup(click.Group):
-    """The commands of the table; names are found in any case, as mqadmin finds them."""
+    """The commands of the table. As in mqadmin, names may be written in any case."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(command_rows())

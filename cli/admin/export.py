@@ -1,6 +1,6 @@
-"""`pocketmq admin`: topics, groups and settings of a cluster written to a file, as JSON.
+"""`pocketmq admin`: writes topics, groups and settings of a cluster to a JSON file.
 
-Numbers of queues of the brokers are added up, as mqadmin does.
+As in mqadmin, the queue numbers of the brokers are added up.
 """
 
 from pathlib import Path
@@ -53,7 +53,7 @@ SETTINGS: Final = (
 
 
 async def export_metadata(admin: AdminClient, given: Given) -> None:
-    """Of one broker its topics or its groups; of a cluster either, or both."""
+    """Export the topics or the groups of one broker, or either or both of a cluster."""
     only_topics, only_groups = given.flag("topic"), given.flag("subscriptionGroup")
     with_special = given.flag("specialTopic")
     folder = Path(given.text("filePath") or FOLDER)
@@ -70,7 +70,7 @@ async def export_metadata(admin: AdminClient, given: Given) -> None:
             kept = msgspec.structs.replace(whole, subscription_group_table=groups)
             _write(folder / "subscriptionGroup.json", kept, end="")
         else:
-            raise ClientError("of a broker, export either -t (topic) or -g (subscriptionGroup)")
+            raise ClientError("for a broker, give either -t (topic) or -g (subscriptionGroup)")
         return
     if cluster is None:
         raise ClientError("give either -c (clusterName) or -b (brokerAddr)")
@@ -91,7 +91,7 @@ async def export_metadata(admin: AdminClient, given: Given) -> None:
 
 
 async def export_configs(admin: AdminClient, given: Given) -> None:
-    """The settings that matter of each master, and how many servers there are."""
+    """Export the important settings of each master, and the number of servers."""
     masters = slaves = 0
     configs: dict[str, dict[str, str]] = {}
     for broker in await admin.cluster_brokers(given.needed("clusterName")):
@@ -112,7 +112,7 @@ async def export_configs(admin: AdminClient, given: Given) -> None:
 
 
 async def _user_topics(admin: AdminClient, address: str, *, with_special: bool) -> dict[str, TopicConfig]:
-    """Topics users made; retry and dead-letter topics where asked for."""
+    """The users' topics; retry and dead-letter topics if asked for."""
     system = SYSTEM_TOPICS | set(await admin.system_topics(address))
     return {
         name: config

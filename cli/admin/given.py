@@ -1,7 +1,7 @@
-"""What a user gave to a command of `pocketmq admin`: the values of its options, as text, number, truth or time.
+"""The options of one call of `pocketmq admin`, as text, number, boolean or time.
 
-Values are read as mqadmin reads them: trimmed; anything but `true` is false. What it cannot read is `ClientError`,
-which the program prints as one line.
+Values are read as mqadmin reads them: trimmed, and anything but `true` is false. A value that cannot be read raises
+`ClientError`, which the program prints as one line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ ValueT = TypeVar("ValueT")
 
 
 class OptionRow(msgspec.Struct, frozen=True):
-    """A line of `admin_commands.tsv`. Of the command itself `kind` is "command" and `need` says where it is."""
+    """A line of `admin_commands.tsv`. For a command itself, `kind` is "command" and `need` names its function."""
 
     command: str
     short: str
@@ -36,12 +36,12 @@ class OptionRow(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The long name; some official ones end with a blank."""
+        """The long name; some official names end with a space."""
         return self.long.strip()
 
     @property
     def variable(self) -> str:
-        """The name of the value in Python."""
+        """The parameter's name in Python."""
         return f"given_{self.name.replace(' ', '_')}"
 
 
@@ -58,7 +58,7 @@ class Given:
         self._values = values
 
     def check_choices(self) -> None:
-        """Of options that exclude each other exactly one is wanted; else one line and exit code 2."""
+        """Exactly one of the options that exclude each other must be given; else one line and exit code 2."""
         choices: dict[str, list[OptionRow]] = {}
         for row in self._rows.values():
             if row.need.startswith(ONE_OF):
@@ -70,12 +70,12 @@ class Given:
                 raise SystemExit(USER_ERROR)
 
     def text(self, name: str) -> str | None:
-        """The trimmed text, `None` where the option was not given."""
+        """The trimmed text; `None` if the option was not given."""
         value = self._values.get(self._rows[name].variable)
         return value.strip() if isinstance(value, str) else None
 
     def needed(self, name: str) -> str:
-        """The text of an option that is required, or that others make necessary."""
+        """The text of an option that is required, or that other options make necessary."""
         value = self.text(name)
         if value is None:
             raise ClientError(f"{self._called(name)} is missing")
@@ -91,14 +91,14 @@ class Given:
         return default if value is None else value.lower() == "true"
 
     def number(self, name: str, default: int) -> int:
-        """A whole number; the default where the option was not given."""
+        """A whole number; the default if the option was not given."""
         value = self.text(name)
         if value is None:
             return default
         try:
             return int(value)
         except ValueError:
-            raise ClientError(f"{self._called(name)} is {value!r:.60}, expected a whole number") from None
+            raise ClientError(f"{self._called(name)} must be a whole number, got {value!r:.60}") from None
 
     def time_ms(self, name: str, default: int) -> int:
         """`now`, epoch milliseconds, or local time as 2026-01-31#23:59:59:999."""
@@ -111,7 +111,7 @@ class Given:
         return {"address": self.text("brokerAddr"), "cluster": self.text(cluster)}
 
     def json_file(self, name: str, form: type[ValueT]) -> ValueT:
-        """The content of a JSON file the user named."""
+        """The content of a JSON file that the user named."""
         path = Path(self.needed(name))
         try:
             return fastjson.decode(path.read_bytes(), form)
@@ -126,7 +126,7 @@ class Given:
 
 
 def parse_time_ms(text: str) -> int:
-    """A time a user wrote; `ClientError` for what is none."""
+    """A time as a user wrote it. `ClientError` for any other text."""
     if text == "now":
         return wall_ms()
     try:

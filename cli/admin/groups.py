@@ -1,5 +1,4 @@
-"""`pocketmq admin`: the commands of groups and of who is online. The calls are those of
-`pocketmq.client.admin.groups`."""
+"""`pocketmq admin`: groups and connected clients. The calls are those of `pocketmq.client.admin.groups`."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ from .texts import (
 )
 
 SETTLED_MS = timedelta(minutes=2) // timedelta(milliseconds=1)
-"""Members younger than this may still be told of each other's subscriptions."""
+"""Members that joined less than this ago may not know each other's subscriptions yet."""
 BLOCKED_MS = timedelta(minutes=1) // timedelta(milliseconds=1)
 
 
@@ -92,7 +91,7 @@ async def set_consume_mode(admin: AdminClient, given: Given) -> None:
     echo(f"topic[{topic}] group[{group}] consume mode[{mode}] popShareQueueNum[{count}]")
 
 
-# -- who is online
+# -- connected clients
 
 
 async def consumer_connection(admin: AdminClient, given: Given) -> None:
@@ -133,7 +132,7 @@ async def producer(admin: AdminClient, given: Given) -> None:
 
 
 async def consumer_status(admin: AdminClient, given: Given) -> None:
-    """What each member says of itself goes to a file of its own, below a folder named by the present time."""
+    """Writes what each member reports to a file, in a folder named by the present time."""
     group, jstack = given.needed("consumerGroup"), given.flag("jstack")
     found = await admin.consumer_connections(group, address=given.text("brokerAddr"))
     client_id = given.text("clientId")
@@ -161,7 +160,7 @@ async def consumer_status(admin: AdminClient, given: Given) -> None:
 
 
 def _show_analysis(infos: dict[str, ConsumerRunningInfo]) -> None:
-    """Whether the members agree, and which of their queues stand still."""
+    """Whether the members' subscriptions agree, and which of their queues make no progress."""
     if not _has_one_subscription(infos):
         echo("\n\nWARN: Different subscription in the same group of consumer!!!", nl=False)
         return
@@ -186,7 +185,7 @@ def _is_push(info: ConsumerRunningInfo) -> bool:
 
 
 def _stuck_queues(client_id: str, info: ConsumerRunningInfo) -> list[str]:
-    """Queues that wait for a lock, an unlock or the listener for long (ConsumerRunningInfo.analyzeProcessQueue)."""
+    """Queues that have waited long for a lock, an unlock or the listener (ConsumerRunningInfo.analyzeProcessQueue)."""
     if not _is_push(info):
         return []
     lines = []

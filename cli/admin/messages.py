@@ -1,6 +1,6 @@
-"""`pocketmq admin`: messages found, sent again, consumed once more. The calls are those of `client.admin_messages`.
+"""`pocketmq admin`: find, resend, send and consume single messages. The calls are those of `client/admin/messages.py`.
 
-As mqadmin does, what a query finds is described on standard output and its body written to a file below
+As in mqadmin, a query describes the messages on standard output and writes each body to a file below
 /tmp/rocketmq/msgbodys.
 """
 
@@ -45,7 +45,7 @@ from .texts import (
 BODIES: Final = Path("/tmp/rocketmq/msgbodys")
 HOUR_MS: Final = 3_600_000
 AROUND_MS: Final = 36 * HOUR_MS
-"""How far from now messages are looked for by their unique id."""
+"""How far from now to look for a message by its unique id."""
 NOT_FOUND: Final = "query message by key finished, but no message."
 ENTRY_RULE: Final = "======================================"
 
@@ -199,7 +199,7 @@ async def query_cq(admin: AdminClient, given: Given) -> None:
 
 
 def charset_of(given: Given, name: str) -> str | None:
-    """The name of a character set Python knows, `None` where none was given."""
+    """The name of a character set that Python knows; `None` if none was given."""
     charset = given.text(name)
     if charset is None:
         return None
@@ -218,7 +218,7 @@ def send_result_text(result: SendResult) -> str:
 
 
 async def show_message(admin: AdminClient, message: MessageExt, charset: str | None = None) -> None:
-    """A message, where its body is, and which groups consumed it."""
+    """Prints a message, the file of its body, and which groups consumed it."""
     path = _write_body(message, "")
     echo(row("%-20s %s", "OffsetID:", message.offset_message_id))
     _describe(message, path)
@@ -264,7 +264,7 @@ async def _show_track(admin: AdminClient, message: MessageExt, *, end: str) -> N
     try:
         tracks = await admin.message_track(message)
     except (ClientError, BodyError) as error:
-        echo(f"pocketmq: which groups consumed it is not known: {error}", err=True)
+        echo(f"pocketmq: cannot find out which groups consumed it: {error}", err=True)
         return
     if not tracks:
         echo("\n\nWARN: No Consumer", nl=False)
@@ -279,7 +279,7 @@ async def _show_track(admin: AdminClient, message: MessageExt, *, end: str) -> N
 
 
 async def _push(admin: AdminClient, group: str, client_id: str, topic: str, message_id: str) -> None:
-    """Let a push consumer handle a message now."""
+    """Have a push consumer handle a message now."""
     info = await admin.consumer_running_info(group, client_id)
     if info.properties.get("PROP_CONSUME_TYPE") != ConsumeType.CONSUME_PASSIVELY:
         raise ClientError(f"this {client_id} client is not push consumer ,not support direct push")

@@ -1,4 +1,4 @@
-"""`pocketmq admin`: the commands that speak to name servers. The calls are those of `pocketmq.client.admin.brokers`."""
+"""`pocketmq admin`: name servers. The calls are those of `AdminClient`."""
 
 from click import echo
 from pocketmq.client import AdminClient

@@ -1,4 +1,4 @@
-"""`pocketmq admin`: the commands of progress and offsets. The calls are those of `pocketmq.client.admin.offsets`."""
+"""`pocketmq admin`: progress and offsets. The calls are those of `pocketmq.client.admin.offsets`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -123,7 +123,7 @@ async def broker_consume_stats(admin: AdminClient, given: Given) -> None:
 
 
 async def _show_groups(admin: AdminClient) -> None:
-    """Every group that has a retry topic."""
+    """The progress of every group that has a retry topic."""
     head = ("#Group", "#Count", "#Version", "#Type", "#Model", "#TPS", "#Diff Total")
     echo(row("%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s", *head))
     for topic in await admin.topics():
@@ -134,11 +134,11 @@ async def _show_groups(admin: AdminClient) -> None:
         try:
             stats = await admin.consume_stats(group)
         except (ClientError, BodyError):
-            pass  # it stands nowhere yet
+            pass  # it has no offset yet
         try:
             connections = await admin.consumer_connections(group)
         except (ClientError, BodyError):
-            pass  # nobody is online
+            pass  # no member is online
         members = connections.connection_set
         version = version_name(min(one.version for one in members)) if members else "OFFLINE"
         is_pull = connections.consume_type == ConsumeType.CONSUME_ACTIVELY
@@ -150,7 +150,7 @@ async def _show_groups(admin: AdminClient) -> None:
 
 
 async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
-    """The address part of the client id that reads each queue; empty where nobody can be asked."""
+    """The address part of the client id that reads each queue; empty if no member can be asked."""
     owners: dict[MessageQueue, str] = {}
     try:
         for one in (await admin.consumer_connections(group)).connection_set:

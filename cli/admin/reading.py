@@ -1,4 +1,4 @@
-"""`pocketmq admin`: queues read from one end to the other, and printed. Nothing is committed."""
+"""`pocketmq admin`: prints queues from one end to the other. Nothing is committed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _show(messages: Sequence[MessageExt], charset: str, *, shows_body: bool) -> 
 
 
 async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[int, int]:
-    """First and end of what is to be read: the whole queue, or what was stored between two times."""
+    """The first offset and the end of the part to read: the whole queue, or what was stored between two times."""
     begin = await admin.min_offset(queue)
     end = await admin.max_offset(queue)
     if given.text("beginTimestamp") is not None:
@@ -108,7 +108,7 @@ async def _span(admin: AdminClient, given: Given, queue: MessageQueue) -> tuple[
 
 
 def _times(given: Given) -> tuple[int, int]:
-    """Begin and end in epoch ms, 0 where not given."""
+    """Begin and end in epoch ms; 0 if not given."""
     begin_ms, end_ms = given.time_ms("beginTimestamp", 0), given.time_ms("endTimestamp", 0)
     if begin_ms > wall_ms():
         raise ClientError("Please set the beginTimestamp before now!")
@@ -145,7 +145,7 @@ async def _consume_one(
 
 
 async def _consume(admin: AdminClient, group: str, queue: MessageQueue, begin: int, end: int) -> None:
-    """Read up to an offset, which is asked for too: the end of the queue answers that there is nothing new."""
+    """Read up to `end`, with a pull at that offset too: at the queue's end it answers that nothing is new."""
     offset = begin
     while offset <= end:
         count = min(PULL_MAX, end - offset + 1)

@@ -1,4 +1,4 @@
-"""`pocketmq admin`: the commands of users and rights. The calls are those of `pocketmq.client.admin.security`."""
+"""`pocketmq admin`: users and permissions. The calls are those of `pocketmq.client.admin.security`."""
 
 from collections.abc import Iterable
 
@@ -97,7 +97,7 @@ async def copy_acl(admin: AdminClient, given: Given) -> None:
 
 
 async def _brokers(admin: AdminClient, given: Given) -> list[str]:
-    """The broker asked for, or the masters of the cluster."""
+    """The broker that was named, or the masters of the cluster."""
     address = given.text("brokerAddr")
     if address is not None:
         return [address]

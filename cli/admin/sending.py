@@ -1,6 +1,6 @@
-"""`pocketmq admin`: messages sent to see how long that takes, to a broker, a topic, or every broker of the clusters.
+"""`pocketmq admin`: round trips of sends to a broker, a topic, or every broker of the clusters.
 
-Brokers have a topic of their own name for that.
+Each broker has a topic of its own name for this.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ BODY_BYTES: Final = 128
 INTERVAL_SECONDS: Final = 10
 MAX_BODY_BYTES: Final = 4 << 20
 TLOG_ZONE: Final = timedelta(hours=8)
-"""The log form of the round trips is in the time of its first users, GMT+8."""
+"""The log form of the round trips uses GMT+8, as in mqadmin."""
 
 
 async def send_msg_status(admin: AdminClient, given: Given) -> None:
@@ -57,7 +57,7 @@ async def check_msg_send_rt(admin: AdminClient, given: Given) -> None:
 
 
 async def cluster_rt(admin: AdminClient, given: Given) -> None:
-    """Again and again, until interrupted."""
+    """Repeats until interrupted."""
     amount, size = given.number("amount", AMOUNT), _size(given, "size")
     as_log, room = given.truth("print log"), given.text("machine room") or "noname"
     async with _producer(given, str(wall_ms())) as producer:
@@ -90,7 +90,7 @@ def _producer(given: Given, group: str) -> Producer:
 
 
 async def _round_trips(producer: Producer, topic: str, amount: int, size: int) -> tuple[float, int, int]:
-    """Average in ms without the first, how many were stored, how many failed."""
+    """The average in ms without the first, how many were stored, how many failed."""
     elapsed, sent = 0, 0
     for number in range(amount):
         began = time.perf_counter()
@@ -104,7 +104,7 @@ async def _round_trips(producer: Producer, topic: str, amount: int, size: int) -
 
 
 def _body(size: int) -> bytes:
-    """The words official programs send, at least so many bytes."""
+    """The text that official programs send, repeated to at least this many bytes."""
     return BODY_PART * -(-size // len(BODY_PART))
 
 

@@ -1,6 +1,6 @@
-"""How mqadmin writes values: what Java's `toString` makes of them, its times and its order of maps.
+"""How mqadmin writes values: Java's `toString`, its times, and its order of maps.
 
-Only for people to read, and for scripts written for mqadmin.
+For people, and for scripts that were written for mqadmin.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.properties import TRANSACTION_ID
 
 PROPERTY_BUCKETS: Final = 128
-"""The size of the hash table official clients decode properties into."""
+"""The size of the hash table that official clients decode properties into."""
 RATES: Final = (
     *("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT"),
     *("#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour"),
@@ -24,7 +24,7 @@ RATES: Final = (
 
 
 def row(layout: str, *cells: object) -> str:
-    """A line of a table. Layouts are Java's: what they mean is the same here."""
+    """A line of a table. The layout is a Java format string; Python's `%` reads it the same way."""
     return layout % tuple(cell if type(cell) in (int, float, str) else java(cell) for cell in cells)
 
 
@@ -64,7 +64,7 @@ def digits_text(timestamp_ms: int) -> str:
 
 
 def file_name(text: str) -> str:
-    """A client or message id as the name of a file; ids come from anybody, so nothing in it may be a path."""
+    """A client or message id as a file name. Ids come from clients, so any part that could be a path is replaced."""
     name = text.replace("/", "_").replace("\0", "_")[:200]
     return f"_{name}" if name in ("", ".", "..") else name
 
@@ -102,7 +102,7 @@ def retry_policy_text(policy: GroupRetryPolicy) -> str:
 
 
 def group_members(config: SubscriptionGroupConfig) -> dict[str, str | None]:
-    """The members of a group's settings in the official order; None where there is nothing."""
+    """A group's settings in the official order; None for what is not set."""
     subscriptions = config.subscription_data_set
     return {
         "groupName": config.group_name,
@@ -133,7 +133,7 @@ def group_members(config: SubscriptionGroupConfig) -> dict[str, str | None]:
 
 def group_text(config: SubscriptionGroupConfig) -> str:
     members = group_members(config)
-    # One member stands elsewhere in the text than in the class.
+    # One field is at another place in the text than in the class.
     names = [name for name in members if name != "groupRetryPolicy"]
     names.insert(names.index("brokerId"), "groupRetryPolicy")
     return "SubscriptionGroupConfig{" + ", ".join(f"{name}={java(members[name])}" for name in names) + "}"

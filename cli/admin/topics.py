@@ -1,4 +1,4 @@
-"""`pocketmq admin`: the commands of topics. The calls are those of `pocketmq.client.admin.topics`."""
+"""`pocketmq admin`: topics. The calls are those of `pocketmq.client.admin.topics`."""
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, TopicConfig

@@ -1,4 +1,4 @@
-"""`pocketmq admin`: brokers looked after: clean-up, replication, cold data, the timer's engine.
+"""`pocketmq admin`: clean-up, replication, cold data, the timer's engine.
 
 The calls are those of `pocketmq.client.admin.brokers`.
 """
@@ -35,7 +35,7 @@ async def delete_expired_commit_log(admin: AdminClient, given: Given) -> None:
 
 
 async def ha_status(admin: AdminClient, given: Given) -> None:
-    """Once, or with an interval until interrupted."""
+    """Runs once, or with an interval until interrupted."""
     while True:
         address = given.text("brokerAddr")
         masters = [address] if address else await admin.master_addresses(given.needed("clusterName"))
@@ -46,7 +46,7 @@ async def ha_status(admin: AdminClient, given: Given) -> None:
 
 
 async def get_broker_epoch(admin: AdminClient, given: Given) -> None:
-    """Once, or with an interval until interrupted."""
+    """Runs once, or with an interval until interrupted."""
     while True:
         name = given.text("brokerName")
         if name is not None:
@@ -123,7 +123,7 @@ async def set_commit_log_read_ahead_mode(admin: AdminClient, given: Given) -> No
 
 
 async def _again(given: Given) -> bool:
-    """Whether the user wants to see it again, after the interval asked for (seconds)."""
+    """Waits for the interval in seconds that the user gave; False if none was given."""
     interval = given.number("interval", 0)
     if interval > 0:
         await asyncio.sleep(interval)
@@ -131,7 +131,7 @@ async def _again(given: Given) -> bool:
 
 
 async def _places(admin: AdminClient, given: Given) -> AsyncIterator[tuple[str, str]]:
-    """The address of the broker that was named, or of each master of the cluster and its slaves, and a heading."""
+    """A heading, and the address of the broker that was named or of each master of the cluster with its slaves."""
     address = given.text("brokerAddr")
     if address is not None:
         yield address, f"============{address}============"
@@ -146,7 +146,7 @@ async def _places(admin: AdminClient, given: Given) -> AsyncIterator[tuple[str, 
 
 
 def _name_times(one: dict[str, Any]) -> None:
-    """Times for people instead of milliseconds."""
+    """Times as text instead of milliseconds."""
     for key, name in (
         ("lastColdReadTimeMills", "lastColdReadTimeFormat"),
         ("createTimeMills", "createTimeFormat"),

@@ -1,6 +1,6 @@
-"""pocketmq.cli.bench
+"""`pocketmq bench`: load for a broker, and how fast it answered.
 
-command.py    `pocketmq bench`
-latencies.py  How long many things took
-runs.py       What `pocketmq bench` runs
+command.py      options and output
+runs.py         the producers and consumers that are measured
+latencies.py    a histogram of bounded size
 """

@@ -1,10 +1,8 @@
-"""`pocketmq bench`: how many messages a broker and this client manage, and how long each took.
+"""`pocketmq bench`: messages a second of a broker and this client, and how long each message took.
 
-    producer     sends: one after the other in each of --tasks, or --in-flight futures at once
-    consumer     reads a topic's backlog as a new group; with --follow for --duration
-    end-to-end   both in one process: from the call of send to the listener
-
-What runs is `runs.py`.
+producer     sends: one after the other in each of --tasks, or --in-flight futures at once
+consumer     reads a topic's backlog as a new group; with --follow for --duration
+end-to-end   both in one process: from the call of send to the listener
 """
 
 import asyncio
@@ -55,7 +53,7 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "--rate",
     type=click.FloatRange(0),
     default=0,
-    help="Messages a second in all.  [default: as many as go; end-to-end: 1000]",
+    help="Messages a second, all tasks together.  [default: no limit; end-to-end: 1000]",
 )
 @click.option(
     "-d",
@@ -64,16 +62,18 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     type=click.FloatRange(0.1, 86_400),
     default=5.0,
     show_default=True,
-    help="Seconds; at most so many for a consumer's backlog.",
+    help="Seconds to run; for a consumer's backlog, the most.",
 )
 @click.option(
     "--warm-up",
     type=click.FloatRange(0, 3600),
     default=0.5,
     show_default=True,
-    help="Seconds of sending before anything counts.",
+    help="Seconds of sending before measuring begins.",
 )
-@click.option("--follow", is_flag=True, help="consumer: go on for --duration, not to the end of the backlog.")
+@click.option(
+    "--follow", is_flag=True, help="consumer: run for --duration instead of to the end of the backlog."
+)
 @click.option("-g", "--group", default="", help="The consumer group.  [default: a new one]")
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 @client_options

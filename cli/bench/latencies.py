@@ -1,4 +1,4 @@
-"""How long many things took: a histogram of bounded size, exact to within 1 %.
+"""Latencies as a histogram of bounded size, exact to within 1 %.
 
 microseconds   0 .. 255      one bucket each
                256 ..        128 buckets for each doubling
@@ -11,7 +11,7 @@ _BITS = 8
 
 
 class Latencies:
-    """`add` seconds; ask for percentiles in ms."""
+    """Add seconds, get percentiles in ms."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -19,7 +19,7 @@ class Latencies:
         self._buckets: defaultdict[int, int] = defaultdict(int)
 
     def add(self, seconds: float, count: int = 1) -> None:
-        """Note that `count` things took so long; less than nothing (a clock set back) counts as nothing."""
+        """Add `count` latencies of this length. A negative one (the clock was set back) counts as 0."""
         microseconds = max(0, int(seconds * 1e6))
         shift = max(0, microseconds.bit_length() - _BITS)
         self._buckets[shift << _BITS | microseconds >> shift] += count
@@ -28,7 +28,7 @@ class Latencies:
             self.max_ms = seconds * 1000
 
     def percentile_ms(self, percent: float) -> float:
-        """The latency that `percent` of them did not exceed; 0 without any."""
+        """The latency that `percent` per cent do not exceed; 0 if none was added."""
         wanted = self.count * percent / 100
         seen = 0
         for key in sorted(self._buckets):

@@ -1,7 +1,6 @@
-"""What `pocketmq bench` runs: producers, a consumer, or both with the way between them measured.
+"""What `pocketmq bench` runs: producers, a consumer, or both, measured from send to listener.
 
-The clients are the ordinary ones with their ordinary settings: what is measured is what a program gets. Options and
-output are `command.py`.
+The clients are the usual ones with default settings, so the figures are what a program gets.
 """
 
 import asyncio
@@ -26,17 +25,17 @@ from pocketmq.client import (
 from .latencies import Latencies
 
 LONGEST_TO_END_SECONDS: Final = 10.0
-"""After the sends are over, what is still under way to the consumer is waited for so long."""
+"""After the last send, wait this long for messages that are still on their way to the consumer."""
 ROUTE_SECONDS: Final = 10.0
-"""A topic made by a send stands in the route table within this time."""
+"""A topic created by a send is in the route table within this time."""
 SHORTEST_WARM_UP_SECONDS: Final = 0.2
-"""The first message to a listener comes over new connections."""
+"""The first message to a listener uses new connections."""
 STAMP_BYTES: Final = 8
-"""A body begins with the epoch ns of its making."""
+"""A body begins with the time it was made, in epoch ns."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The options. `rate` is messages per second over all tasks, 0 for as many as go; `batch` messages a send."""
+    """The options. `rate` is messages a second over all tasks, 0 for no limit; `batch` is messages in one send."""
 
     client: dict[str, Any]
     topic: str
@@ -52,17 +51,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct):
-    """What a run has done so far; read by the progress bar while it runs."""
+    """What a run has done so far; the progress bar reads it."""
 
     done: int = 0
     failed: int = 0
     share: float = 0.0
-    """Of the whole run, 0 to 1."""
+    """Part of the whole run, 0 to 1."""
     first_error: str = ""
 
 
 class Measured(msgspec.Struct, kw_only=True):
-    """What one run found. Rates are messages a second; CPU is this process's."""
+    """The result of one run. Rates are messages a second; CPU time is this process's."""
 
     mode: str
     messages: int
@@ -76,7 +75,7 @@ class Measured(msgspec.Struct, kw_only=True):
 
 
 class _Meter:
-    """From `begin` to `end`: time, CPU and memory."""
+    """Measures time, CPU time and memory from `begin` to `end`."""
 
     def __init__(self) -> None:
         self.began = self._cpu = 0.0
@@ -101,7 +100,7 @@ class _Meter:
 
 
 def resident_bytes() -> int:
-    """Memory of this process; 0 where the system does not tell."""
+    """Memory of this process in bytes; 0 if the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -124,7 +123,7 @@ async def produce(plan: Plan, progress: Progress) -> Measured:
 
 
 async def ensure_topic(producer: Producer, topic: str) -> None:
-    """Make the topic by a first send, and wait until its own route is known."""
+    """Create the topic by a first send, and wait until its own route is known."""
     await producer.send(topic, b"first")
     async with asyncio.timeout(ROUTE_SECONDS):
         while True:
@@ -166,7 +165,7 @@ class _Load:
             await asyncio.sleep(min(0.1, self._end - now))
 
     async def _loop(self, began: float, number: int, lines: int) -> None:
-        """One send after the other; with a rate, each at its own time whatever the last one took."""
+        """One send after the other; with a rate, each at its own time, however long the previous one took."""
         step = lines * self._plan.batch / self._plan.rate if self._plan.rate else 0.0
         due = began + step * number / lines
         while True:
@@ -192,7 +191,7 @@ class _Load:
         self.latencies.add(time.perf_counter() - began, self._plan.batch)
 
     async def _pipeline(self, began: float, number: int) -> None:
-        """Futures: up to `in_flight` of them, without a task for each."""
+        """Up to `in_flight` futures, without a task for each."""
         plan, progress, add = self._plan, self._progress, self.latencies.add
         loop = asyncio.get_running_loop()
         step = plan.tasks / plan.rate if plan.rate else 0.0
@@ -249,7 +248,7 @@ class _Load:
 
 
 async def consume(plan: Plan, progress: Progress) -> Measured:
-    """Read the topic from its beginning as a new group: what is there, or with `follow` for `seconds`."""
+    """Read the topic from its beginning as a new group: the backlog, or with `follow` for `seconds`."""
     async with PullConsumer("pocketmq-bench", **plan.client) as reader:
         queues = await reader.queues(plan.topic)
         backlog = 0
@@ -281,7 +280,7 @@ async def consume(plan: Plan, progress: Progress) -> Measured:
         if progress.done:
             join.add(first - meter.began)
         measured = meter.end("consumer", progress.done, 0, first_delivery=join)
-    if progress.done > 1:  # the rate is that of the deliveries, without joining and leaving
+    if progress.done > 1:  # the rate counts deliveries only, not joining and leaving the group
         measured.per_second = (progress.done - 1) / max(last - first, 1e-9)
     return measured
 
@@ -306,7 +305,7 @@ async def end_to_end(plan: Plan, progress: Progress) -> Measured:
     async def listener(message: MessageExt) -> None:
         nonlocal arrived
         sent_ns = int.from_bytes(message.body[:STAMP_BYTES], "big")
-        if sent_ns >= began_ns > 0:  # not the warm-up
+        if sent_ns >= began_ns > 0:  # without the warm-up
             arrived += 1
             travelled.add((time.time_ns() - sent_ns) / 1e9)
             if arrived == expected:
@@ -338,7 +337,7 @@ async def end_to_end(plan: Plan, progress: Progress) -> Measured:
 
 
 async def _skip_history(plan: Plan) -> None:
-    """Let a group that has joined, but not read yet, begin at the end: a new one would read a young topic whole."""
+    """Let a group that has not read yet begin at the end: a new group would read the whole of a young topic."""
     async with PullConsumer(plan.group, **plan.client) as reader:
         for queue in await reader.queues(plan.topic):
             await reader.commit(queue, await reader.max_offset(queue))

@@ -32,7 +32,7 @@ from ..producing.producer import Producer
 from ..pulling.pull_api import PullApi
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
-from ..values.message import Message, MessageExt, decode_messages
+from ..values.message import MessageExt, decode_messages
 from ..values.results import PullResult, PullStatus, SendResult
 from .brokers import AdminBrokers
 from .calls import TOOLS_GROUP, one_address
@@ -214,10 +214,7 @@ class AdminMessages(AdminBrokers):
         own = {"instance_name": str(wall_ms()), "unit_name": unit_name or self.settings.unit_name}
         settings = ProducerSettings(**shared | own)
         async with Producer(RESEND_GROUP, settings=settings, hooks=self.hooks) as producer:
-            sender = producer._ready
-            again = Message(message.topic, message.body, flag=message.flag)
-            outgoing = sender.prepare(again, dict(message.properties))
-            return await sender.send(outgoing, settings.send_msg_timeout, attempts=1)
+            return await producer.resend(message)
 
     async def trace(
         self,

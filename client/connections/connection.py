@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
+import msgspec
 from pocketmq.protocol.errors import FieldError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
@@ -37,14 +38,42 @@ Push = Callable[["Connection", Command], None]
 
 
 class Waiter(Protocol):
-    """Who waits for a reply: a future, or whatever else takes its end as one. Called once, by the connection."""
+    """What waits for the end of a call. The connection calls exactly one of the two, once."""
 
-    def done(self) -> bool:
-        """Nobody waits any more."""
+    def replied(self, reply: Command) -> None:
+        """The reply arrived, whatever its code."""
         ...
 
-    def set_result(self, result: Command, /) -> None: ...
-    def set_exception(self, exception: Exception, /) -> None: ...
+    def failed(self, error: Exception) -> None:
+        """There will be no reply: `CallTimeout`, `NotReachable`, or what a hook raised."""
+        ...
+
+
+class FutureWaiter:
+    """A call whose end a future gets; a future that is cancelled ignores it."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: asyncio.Future[Command]) -> None:
+        self.future = future
+
+    def replied(self, reply: Command) -> None:
+        if not self.future.done():
+            self.future.set_result(reply)
+
+    def failed(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Call(msgspec.Struct):
+    """A request under way."""
+
+    waiter: Waiter
+    due: float
+    """When the reply is late, loop time."""
+    request: Request[Any]
+    timeout_seconds: float
 
 
 class Connection(asyncio.Protocol):
@@ -140,7 +169,7 @@ class Connection(asyncio.Protocol):
         """
         try:
             future: asyncio.Future[Command] = self._loop.create_future()
-            self.post_for(future, request, body, timeout_seconds=timeout_seconds, fields=fields)
+            self.post_for(FutureWaiter(future), request, body, timeout_seconds=timeout_seconds, fields=fields)
             return await future
         except CallTimeout:
             if timeout_seconds > SHORT_WAIT_SECONDS:
@@ -151,10 +180,10 @@ class Connection(asyncio.Protocol):
     def post(
         self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
     ) -> asyncio.Future[Command]:
-        """Send now; the future brings the reply frame, `CallTimeout` or `NotReachable`. Cancelling it forgets the
-        reply."""
+        """Send now; the future gets the reply frame, `CallTimeout` or `NotReachable`. A reply to a cancelled future is
+        dropped."""
         future: asyncio.Future[Command] = self._loop.create_future()
-        self.post_for(future, request, body, timeout_seconds=timeout_seconds)
+        self.post_for(FutureWaiter(future), request, body, timeout_seconds=timeout_seconds)
         return future
 
     def post_for(
@@ -166,16 +195,16 @@ class Connection(asyncio.Protocol):
         timeout_seconds: float,
         fields: dict[str, str] | None = None,
     ) -> None:
-        """Send now, and tell the waiter what came of it. `NotReachable` where it cannot be sent.
+        """Send now; the waiter gets the reply or the failure. `NotReachable` if it cannot be sent.
 
-        `fields` is the header where the caller has made it already; the request is then asked for its code only.
+        `fields` is the header if the caller has made it already: of the request only the code is used then.
         """
         if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
             raise NotReachable(f"cannot send {request.name} to {self.address}")
         opaque = next(self._opaque) & 0x7FFFFFFF
         frame = self._frame(request, opaque, 0, body, fields=fields)
         due = self._loop.time() + timeout_seconds
-        self._calls[opaque] = (waiter, due, request, timeout_seconds)
+        self._calls[opaque] = _Call(waiter, due, request, timeout_seconds)
         if self._timer is None or due < self._timer_due:
             self._set_timer(due)
         self._write(frame)
@@ -271,15 +300,13 @@ class Connection(asyncio.Protocol):
         """One timer for all calls: it rings when the earliest of them may be due."""
         self._timer = None
         now = self._loop.time()
-        for opaque, (waiter, due, request, timeout_seconds) in list(self._calls.items()):
-            if due > now and not waiter.done():
-                continue
-            del self._calls[opaque]
-            if not waiter.done():
-                text = f"{self.address} did not answer {request.name} within {timeout_seconds:g} s"
-                waiter.set_exception(CallTimeout(text))
+        late = [opaque for opaque, call in self._calls.items() if call.due <= now]
+        for opaque in late:
+            call = self._calls.pop(opaque)
+            text = f"{self.address} did not answer {call.request.name} within {call.timeout_seconds:g} s"
+            call.waiter.failed(CallTimeout(text))
         if self._calls:
-            self._set_timer(min(call[1] for call in self._calls.values()))
+            self._set_timer(min(call.due for call in self._calls.values()))
 
     # -- what asyncio calls
 
@@ -291,26 +318,26 @@ class Connection(asyncio.Protocol):
         for command in self._cutter.feed(data):
             if command.is_reply:
                 call = calls.pop(command.opaque, None)
-                if call is not None and not call[0].done():
+                if call is not None:
                     if self._hooks:
-                        self._tell_hooks(call, command)
+                        self._run_hooks(call, command)
                     else:
-                        call[0].set_result(command)
+                        call.waiter.replied(command)
             elif self._on_push is not None:
                 self._on_push(self, command)
         if self._cutter.failure is not None:
             _log.warning("closing the connection to %s: %s", self.address, self._cutter.failure)
             self.close()
 
-    def _tell_hooks(self, call: "_Call", command: Command) -> None:
+    def _run_hooks(self, call: _Call, command: Command) -> None:
         """What a hook raises is the outcome of the call it looked at."""
         try:
             for hook in self._hooks:
-                hook.after_response(self.address, call[2], command)
+                hook.after_response(self.address, call.request, command)
         except Exception as error:
-            call[0].set_exception(error)
+            call.waiter.failed(error)
         else:
-            call[0].set_result(command)
+            call.waiter.replied(command)
 
     def pause_writing(self) -> None:
         self._writable = asyncio.Event()
@@ -326,10 +353,5 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         calls, self._calls = self._calls, {}
-        for waiter, *_ in calls.values():
-            if not waiter.done():
-                waiter.set_exception(NotReachable(f"the connection to {self.address} ended"))
-
-
-_Call = tuple[Waiter, float, Request[Any], float]
-"""Who waits, when the reply is due (loop time), the request, its timeout in seconds."""
+        for call in calls.values():
+            call.waiter.failed(NotReachable(f"the connection to {self.address} ended"))

@@ -1,16 +1,17 @@
-"""pocketmq.client.producing
+"""Sending messages: one by one, in batches, in transactions, and as requests that get a reply.
 
-accumulator.py      Single sends put together into batches behind the user's back (`auto_batch`, 5
-async_sends.py      Sends whose results come as futures
-batch_split.py      A list of messages as one batch
-fault_tolerance.py  Which brokers a producer leaves alone for a while, by how slowly they answered
-detector.py        Asks brokers that failed whether they answer again
-outgoing.py         A message ready to leave, and the header of the request that carries it
-producer.py         Sending messages
-queue_choice.py     Which queue a message goes to
-request_reply.py    Ask and be answered through topics
-send_hooks.py       What hooks are told of each attempt to send
-send_retry.py       Whether a failed send is tried again, what the failure says about the broker,
-sender.py           One message to one of its topic's queues
-transaction.py      Messages that become visible only once a local transaction has succeeded
+producer.py         what users call: Producer
+send_arguments.py   the message and the destination that the keywords of a send describe
+transaction.py      TransactionProducer: half messages and their verdicts
+request_reply.py    Requester: a request waits for its reply
+sender.py           one message: attempts, retries, what the broker answered
+async_sends.py      sends whose results are futures
+send_retry.py       which failure is retried, and what the last one raises
+queue_choice.py     round robin, and selectors of the user
+fault_tolerance.py  which brokers are avoided for a while
+detector.py         asks avoided brokers whether they answer again
+outgoing.py         a message ready to leave, and its request header
+batch_split.py      which lists may be one batch, and where a long one is cut
+accumulator.py      single sends collected into batches (`auto_batch`)
+send_hooks.py       calls the user's hooks around each attempt
 """

@@ -1,20 +1,22 @@
-"""A message ready to leave, and the header of the request that carries it.
+"""A message ready to leave, the header of the request that carries it, and the reply to a request.
 
-The header of an ordinary message is mostly that of the one before it in its queue: it is made once and copied, with
-three fields written anew. Who sends it is `sender.py`, the next to read. Mirrors the header part of
-`DefaultMQProducerImpl.sendKernelImpl`.
+The headers of ordinary messages to one queue differ in three fields only: one is made, and copied for the next message.
+Mirrors the header part of `DefaultMQProducerImpl.sendKernelImpl`, and `MessageUtil.createReplyMessage`.
 """
 
 from typing import Final
 
 import msgspec
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.message.topics import reply_topic
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2
 from pocketmq.protocol.wire.schema import to_fields
 
 from ..clock import wall_ms
+from ..errors import InvalidArgument
 from ..settings.producer_settings import ProducerSettings
-from ..values.message import Message
+from ..values.message import Message, MessageExt
 
 MAX_HEADERS: Final = 4096
 """Queues whose header fields are kept ready."""
@@ -26,7 +28,7 @@ _PROPERTIES: Final = _WIRE_NAMES["properties"]
 
 
 class Outgoing(msgspec.Struct):
-    """A message ready to leave: compressed, its properties as text. Made once, sent as often as it takes."""
+    """A message ready to leave: compressed, its properties as text. Made once, sent as often as necessary."""
 
     topic: str
     """With the namespace."""
@@ -34,8 +36,9 @@ class Outgoing(msgspec.Struct):
     properties_text: str
     message_id: str
     message: Message
+    """As the user gave it."""
     properties: dict[str, str]
-    """These two for hooks."""
+    """For hooks: what `properties_text` holds."""
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
@@ -45,7 +48,7 @@ class Outgoing(msgspec.Struct):
 
 
 class SendHeaders:
-    """Headers of one producer group. `has_hooks`: somebody looks at the requests, so that each is one of its own."""
+    """Headers of one producer group. `has_hooks`: RPC hooks see the requests, so each message needs its own."""
 
     def __init__(self, group: str, settings: ProducerSettings, *, has_hooks: bool) -> None:
         self._group = group
@@ -54,9 +57,10 @@ class SendHeaders:
         self._known: dict[MessageQueue, tuple[SendMessageV2, dict[str, str]]] = {}
 
     def of(self, outgoing: Outgoing, queue: MessageQueue) -> tuple[SendMessageV2, dict[str, str]]:
-        """The request that carries a message to a queue, and its header fields.
+        """A request to a queue, and the header fields that carry this message.
 
-        Without hooks the request of an ordinary message is that of the queue's first: only the fields count.
+        Only the fields leave. The request says the code and the reply type, so without hooks all ordinary messages to
+        one queue share one.
         """
         if (
             self._has_hooks
@@ -82,7 +86,7 @@ class SendHeaders:
         return request, fields
 
     def request(self, outgoing: Outgoing, queue: MessageQueue) -> SendMessageV2:
-        """A request of its own."""
+        """The request of this message alone."""
         kind = SendMessageV2
         if outgoing.is_reply:
             kind = SendReplyMessageV2
@@ -105,3 +109,18 @@ class SendHeaders:
             batch=outgoing.is_batch,
             broker_name=queue.broker_name,
         )
+
+
+def reply_to(question: MessageExt, body: bytes) -> tuple[Message, dict[str, str]]:
+    """The reply to a request, and the properties that lead it back; `InvalidArgument` for any other message."""
+    asked = question.properties
+    cluster = asked.get(names.CLUSTER)
+    if not cluster or names.REPLY_TO_CLIENT not in asked or names.CORRELATION_ID not in asked:
+        raise InvalidArgument(
+            f"create reply message fail, requestMessage error, property[{names.CLUSTER}] is null."
+        )
+    properties = {names.MSG_TYPE: "reply"}
+    for name in (names.CORRELATION_ID, names.REPLY_TO_CLIENT, names.TTL):
+        if name in asked:
+            properties[name] = asked[name]
+    return Message(reply_topic(cluster), body), properties

@@ -4,12 +4,11 @@
     CLIENT: no route or address        yes                       no       yes
     REMOTING: no connection, timeout   yes                       yes      yes; with the detector on, no
     BROKER: an error response          codes in the retry set    yes      no
-    INTERRUPTED: the caller gave up    no                        no       yes
 
-An asynchronous send is repeated only for REMOTING failures (never after an error response, whatever its code), while
-time is left; 4.9 gives each try the full time anew and does not look at what is left. One-way sends and sends to a
-given queue get one attempt; so does an asynchronous one here, its repeats belong to the answer. Choosing the queue of
-an attempt is `queue_choice.py`. Official: DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
+`send_nowait` repeats only after REMOTING failures (never after an error response, whatever its code), while time is
+left; 4.9 gives each attempt the full time and does not look at what is left. One-way sends and awaited sends to a given
+queue get one attempt. Choosing the queue of an attempt is in `queue_choice.py`. Official:
+DefaultMQProducerImpl.sendDefaultImpl, MQClientAPIImpl.onExceptionImpl.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from ..errors import ClientError, SendFailed, SendTimedOut
 from ..settings.producer_settings import RETRY_RESPONSE_CODES
 from ..values.results import SendStatus
 
@@ -26,7 +26,6 @@ ACCESS_BROKER_TIMEOUT: Final = 10002
 BROKER_NOT_EXIST_EXCEPTION: Final = 10003
 NO_NAME_SERVER_EXCEPTION: Final = 10004
 NOT_FOUND_TOPIC_EXCEPTION: Final = 10005
-REQUEST_TIMEOUT_EXCEPTION: Final = 10006
 NO_CODE: Final = -1
 
 
@@ -34,19 +33,18 @@ class Failure(Enum):
     """Kind of a failed attempt."""
 
     CLIENT = "client"
+    """No route or no address."""
     CONNECT = "connect"
     """REMOTING: no connection."""
     TIMEOUT = "timeout"
     """REMOTING: no answer in time."""
     SEND = "send"
-    """REMOTING: anything else, as a connection that broke."""
-    TOO_MANY_REQUESTS = "too many requests"
-    """REMOTING: this client refuses to have more under way."""
+    """REMOTING: anything else, such as a connection that broke."""
     BROKER = "broker"
-    INTERRUPTED = "interrupted"
+    """An error response."""
 
 
-_REMOTING: Final = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.SEND, Failure.TOO_MANY_REQUESTS})
+_REMOTING: Final = frozenset({Failure.CONNECT, Failure.TIMEOUT, Failure.SEND})
 _FINAL_CODES: Final = {
     Failure.CONNECT: CONNECT_BROKER_EXCEPTION,
     Failure.TIMEOUT: ACCESS_BROKER_TIMEOUT,
@@ -74,25 +72,18 @@ def sync_verdict(
         return FailureVerdict(again=code in retry_response_codes, isolate=True, reachable=False)
     if failure in _REMOTING:
         return FailureVerdict(again=True, isolate=True, reachable=not start_detector_enable)
-    return FailureVerdict(again=failure is Failure.CLIENT, isolate=False, reachable=True)
+    return FailureVerdict(again=True, isolate=False, reachable=True)
 
 
-def async_verdict(
-    failure: Failure, *, retries_done: int, retry_times: int, left_ms: int, sent: bool = True
-) -> FailureVerdict:
-    """What a failed attempt of an asynchronous send leads to. `retries_done`: repeats before this attempt.
-
-    `sent` False: the request did not even go out, which is repeated whatever the failure.
-    """
-    wants_again = not sent or (failure in _REMOTING and failure is not Failure.TOO_MANY_REQUESTS)
-    again = wants_again and retries_done < retry_times and left_ms > 0
-    return FailureVerdict(again=again, isolate=True, reachable=sent)
+def is_async_repeated(failure: Failure, *, retries_done: int, retry_times: int, left_ms: int) -> bool:
+    """Whether a failed attempt of an asynchronous send is repeated. `retries_done`: repeats before this attempt."""
+    return failure in _REMOTING and retries_done < retry_times and left_ms > 0
 
 
 def attempt_timeout_ms(
     timeout_ms: int, elapsed_ms: int, *, max_per_request_ms: int = -1, is_last: bool = True
 ) -> int | None:
-    """Time for the attempt that starts now, None if the whole call is out of time.
+    """Time for the attempt that starts now; None if the time of the whole call is over.
 
     `max_per_request_ms` (send_msg_max_timeout_per_request, -1 off) shortens attempts that are not the last.
     """
@@ -105,19 +96,33 @@ def attempt_timeout_ms(
 
 
 def is_result_final(status: SendStatus, *, retry_another_broker_when_not_store_ok: bool) -> bool:
-    """Whether a stored message's status ends the call; else another broker gets the message too."""
+    """Whether a stored message's status ends the call; if not, another broker gets the message too."""
     return status is SendStatus.SEND_OK or not retry_another_broker_when_not_store_ok
 
 
 def final_code(failure: Failure | None, code: int = NO_CODE) -> int:
-    """Response code of the error that ends a send; `code` of the last error response."""
+    """Code of the error that ends a send; `code` is that of the last error response."""
     if failure is Failure.BROKER:
         return code
     return NO_CODE if failure is None else _FINAL_CODES.get(failure, NO_CODE)
 
 
+def send_failed(failure: Failure | None, error: Exception, code: int = NO_CODE, text: str = "") -> SendFailed:
+    """The error that ends a send; `error` is what its last attempt failed with, `text` what the call has to add."""
+    kind = SendTimedOut if failure is Failure.TIMEOUT else SendFailed
+    retriable = isinstance(error, ClientError) and error.retriable
+    failed = kind(final_code(failure, code), f"{text}; {error}" if text else str(error), retriable=retriable)
+    failed.__cause__ = error
+    return failed
+
+
+def send_timed_out(text: str) -> SendTimedOut:
+    """The error of a send whose time is over before anything was sent."""
+    return SendTimedOut(ACCESS_BROKER_TIMEOUT, text)
+
+
 def final_text(attempts: int, cost_ms: int, topic: str, brokers_sent: Sequence[str | None]) -> str:
-    """The official words. `brokers_sent` has one place for each attempt allowed, None where it was not needed."""
+    """The official words. `brokers_sent` has one entry for each attempt allowed, None for one that was not made."""
     brokers = ", ".join("null" if name is None else name for name in brokers_sent)
     return (
         f"Send [{attempts}] times, still failed, cost [{cost_ms}]ms, Topic: {topic}, BrokersSent: [{brokers}]"

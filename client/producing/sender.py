@@ -1,11 +1,13 @@
-"""One message to one of its topic's queues: choice of the queue, attempts, retries, and what the broker answered.
+"""One message to one of its topic's queues: choice of the queue, attempts, retries, and the broker's answer.
 
-`Sender` is what a producer sends with, and a consumer when it has to re-send a failed message. The user's face of it
-is `producer.py`; which failure is retried is decided in `send_retry.py`, which queue is next in `queue_choice.py`.
-Mirrors `DefaultMQProducerImpl.sendDefaultImpl` and `sendKernelImpl`.
+A producer sends with a `Sender`, and so does a consumer that sends a failed message back. What users call is in
+`producer.py`; `send_retry.py` decides which failure is retried, `queue_choice.py` which queue is next. Mirrors
+`DefaultMQProducerImpl.sendDefaultImpl` and `sendKernelImpl`.
 """
 
+import itertools
 import logging
+import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -43,15 +45,17 @@ from ..values.results import DEFAULT_REGION, SendResult, send_status
 from .fault_tolerance import LatencyFaultTolerance
 from .outgoing import Outgoing, SendHeaders
 from .queue_choice import QueueTurn, select_one_message_queue
+from .send_arguments import Destination
 from .send_hooks import SendHooks
 from .send_retry import (
+    NO_NAME_SERVER_EXCEPTION,
     NOT_FOUND_TOPIC_EXCEPTION,
     Failure,
     FailureVerdict,
     attempt_timeout_ms,
-    final_code,
     final_text,
     is_result_final,
+    send_failed,
     sync_verdict,
 )
 
@@ -62,13 +66,17 @@ _log = logging.getLogger("pocketmq.client")
 
 
 class AttemptFailed(Exception):
-    """One attempt did not store the message; `kind` decides what follows."""
+    """One attempt did not store the message; `kind` decides what follows. It never leaves this room."""
 
     def __init__(self, kind: Failure, error: Exception, code: int = -1) -> None:
         super().__init__(str(error))
         self.kind = kind
         self.error = error
         self.code = code
+
+    def as_send_failed(self, text: str = "") -> SendFailed:
+        """What the user gets if this was the last attempt."""
+        return send_failed(self.kind, self.error, self.code, text)
 
 
 class Sender:
@@ -85,8 +93,10 @@ class Sender:
         self._group = group
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
-        looks_on = hooks is not None and (hooks.send or hooks.check_forbidden)
-        self.hooks = SendHooks(instance, hooks, group, settings) if hooks is not None and looks_on else None
+        has_send_hooks = hooks is not None and (hooks.send or hooks.check_forbidden)
+        self.hooks = (
+            SendHooks(instance, hooks, group, settings) if hooks is not None and has_send_hooks else None
+        )
         self.retry_response_codes: set[int] = {*settings.retry_response_codes}
         self.faults = LatencyFaultTolerance(
             steady_ms,
@@ -96,6 +106,7 @@ class Sender:
         )
         self._is_fault_tolerant = settings.is_fault_tolerant
         self._turns: dict[str, QueueTurn] = {}
+        self._broker_turn = itertools.count(random.randrange(1 << 16))
         self.published: dict[str, None] = {}
         """Topics this group has sent to."""
         self.headers = SendHeaders(group, settings, has_hooks=bool(instance.config.hooks))
@@ -167,9 +178,9 @@ class Sender:
     # -- the whole call
 
     async def send(self, outgoing: Outgoing, timeout_ms: int, *, attempts: int) -> SendResult:
-        """Send to a queue of the sender's choice, at most so many times, within the timeout over all.
+        """Send to a queue of the sender's choice, at most `attempts` times; `timeout_ms` is for all of them.
 
-        `SendFailed` where none worked; a result that is not SEND_OK is one all the same.
+        Raises `SendFailed` if no attempt stored the message. A result whose status is not SEND_OK is a result too.
         """
         settings = self.settings
         started = steady_ms()
@@ -207,26 +218,27 @@ class Sender:
         assert last is not None
         tried = sum(name is not None for name in brokers_sent)
         text = final_text(tried, steady_ms() - started, outgoing.topic, brokers_sent)
-        raise SendFailed(final_code(last.kind, last.code), f"{text}; {last.error}") from last.error
+        raise last.as_send_failed(text)
 
     async def send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> SendResult:
-        """One attempt to a given queue. `RequestRefused`, `NotReachable`, `RouteNotFound` as they come."""
+        """One attempt to a given queue, or `SendFailed`."""
         try:
             return await self.attempt(outgoing, queue, timeout_ms)
         except AttemptFailed as failed:
-            raise failed.error from None
+            failure = failed.as_send_failed()
+        raise failure
 
     async def send_oneway(self, outgoing: Outgoing, queue: MessageQueue) -> None:
-        """Write it and do not wait for an answer; waits only while the connection takes no more bytes."""
+        """Write it without waiting for an answer; waits only while the connection accepts no more bytes."""
         address = await self._master_of(queue)
-        seen = None
+        context = None
         if self.hooks is not None:
-            seen = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
+            context = self.hooks.before(outgoing, queue, address, CommunicationMode.ONEWAY)
         connection = await self._instance.connections.get(address)
         connection.notify(self.headers.request(outgoing, queue), outgoing.body)
         await connection.drained()
-        if self.hooks is not None and seen is not None:
-            self.hooks.after(seen)
+        if self.hooks is not None and context is not None:
+            self.hooks.after(context)
 
     # -- one attempt
 
@@ -237,23 +249,23 @@ class Sender:
         timeout_ms: int,
         mode: CommunicationMode = CommunicationMode.SYNC,
     ) -> SendResult:
-        """Send once, note in the fault table how it went, and let hooks look on. `AttemptFailed`."""
+        """Send once, note in the fault table how it went, and call the hooks. Raises `AttemptFailed`."""
         began, instance = steady_ms(), self._instance
         try:
             address = instance.routes.master(queue.broker_name) or await self._master_of(queue)
             if self.hooks is None:
                 return await self._exchange(outgoing, queue, address, timeout_ms, began)
-            seen = self.hooks.before(outgoing, queue, address, mode)
+            context = self.hooks.before(outgoing, queue, address, mode)
         except ClientError as error:
             raise self._failed(Failure.CLIENT, error, queue, began) from error
         if mode is CommunicationMode.ASYNC:
-            self.hooks.after(seen)
+            self.hooks.after(context)
         try:
             result = await self._exchange(outgoing, queue, address, timeout_ms, began)
         except AttemptFailed as failed:
-            self.hooks.after(seen, error=failed.error)
+            self.hooks.after(context, error=failed.error)
             raise
-        self.hooks.after(seen, result=result)
+        self.hooks.after(context, result=result)
         return result
 
     async def _exchange(
@@ -309,32 +321,52 @@ class Sender:
     # -- routes and queues
 
     def known_route(self, topic: str) -> Route | None:
-        """The route of a topic that was found before and has queues."""
+        """The route of a topic, if it was found before and has queues."""
         route = self._instance.routes.publish_route(topic)
         return route if route is not None and route.queues else None
 
     async def _master_of(self, queue: MessageQueue) -> str:
-        """The address of a queue's master, asking once where it is unknown: also for the template of a new topic."""
+        """The address of a queue's master; if it is unknown, a name server is asked, for the template too."""
         if self._instance.routes.master(queue.broker_name) is None:
             try:
                 await self.find_route(queue.topic)
             except SendFailed:
-                pass  # `known_master` says it in the official words
+                pass  # `known_master` raises it in the official words
         return self._instance.routes.known_master(queue)
 
     async def find_route(self, topic: str) -> Route:
-        """Ask a name server; `SendFailed` 10005 where neither the topic nor its template has a route."""
+        """Ask a name server; `SendFailed` if neither the topic nor its template has a route: code 10005, or 10004 if no
+        name server is configured."""
         self.published[topic] = None
-        settings = self.settings
+        settings, instance = self.settings, self._instance
         try:
-            route = await self._instance.routes.find_publish_route(
+            route = await instance.routes.find_publish_route(
                 topic, settings.create_topic_key, settings.default_topic_queue_nums
             )
-        except RouteNotFound as error:
-            raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No route info of this topic: {topic}") from error
+        except ClientError as error:
+            has_servers = bool(instance.routes.name_servers.servers)
+            code = NOT_FOUND_TOPIC_EXCEPTION if has_servers else NO_NAME_SERVER_EXCEPTION
+            reason = "" if isinstance(error, RouteNotFound) else f"; {error}"
+            raise SendFailed(
+                code, f"No route info of this topic: {topic}{reason}", retriable=error.retriable
+            ) from error
         if not route.queues:
             raise SendFailed(NOT_FOUND_TOPIC_EXCEPTION, f"No queue to write to for topic {topic}")
         return route
+
+    def known_queue_for(self, destination: Destination, message: Message) -> MessageQueue | None:
+        """The queue a user asks for; None if the topic's route must be asked for first."""
+        route = self.known_route(self.namespace.wrap(message.topic))
+        return destination.resolve(message, route, self.namespace, next(self._broker_turn))
+
+    async def queue_for(self, destination: Destination, message: Message) -> MessageQueue:
+        """The queue a user asks for. `SendFailed` if its topic has no route, or no queue of that number."""
+        queue = self.known_queue_for(destination, message)
+        if queue is None:
+            route = await self.find_route(self.namespace.wrap(message.topic))
+            queue = destination.resolve(message, route, self.namespace, next(self._broker_turn))
+            assert queue is not None
+        return queue
 
     def choose(self, route: Route, last_broker_name: str | None, *, restart: bool = False) -> MessageQueue:
         """The queue of the next attempt."""

@@ -3,16 +3,16 @@
     async with TransactionProducer("group", checker, namesrv_addr=...) as producer:
         await producer.send_in_transaction("Orders", b"paid", execute)
 
-The message is sent as half a message, `execute` runs the local transaction, and its verdict ends the message. Where the
-verdict does not arrive or is UNKNOW, the broker asks later and the `checker` answers. Both may be coroutines or plain
-functions; those run in a thread. Mirrors `TransactionMQProducer`.
+The message is sent as a half message, `execute` runs the local transaction, and its verdict commits the message or
+rolls it back. If the verdict is UNKNOW or gets lost, the broker asks later and the `checker` answers. Both may be
+coroutines, or plain functions, which run in a thread. Mirrors `TransactionMQProducer`.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import msgspec
 from pocketmq.protocol.message import properties as names
@@ -21,7 +21,7 @@ from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.requests.send import EndTransaction
 
 from ..connections.connection import Connection
-from ..errors import ClientError
+from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
 from ..hooks.hooks import EndTransactionContext, Hook, tell
 from ..instance.groups import TransactionQuestion
@@ -30,14 +30,15 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
 from ..values.results import SendResult, SendStatus
 from .outgoing import Outgoing
-from .producer import Producer, message_of
+from .producer import Producer
+from .send_arguments import MessageKeywords, message_of
 
 _log = logging.getLogger("pocketmq.client")
 
-CHECKS_AT_ONCE = 1
-"""Official checkThreadPoolMinSize: the checker is asked about one message after the other."""
-CHECKS_WAITING = 2_000
-"""Official checkRequestHoldMax: questions beyond are dropped, the broker asks again."""
+CHECKS_AT_ONCE: Final = 1
+"""Official checkThreadPoolMinSize: the checker gets one message after the other."""
+CHECKS_WAITING: Final = 2_000
+"""Official checkRequestHoldMax: further questions are dropped, the broker asks again."""
 
 
 class LocalTransactionState(Enum):
@@ -49,7 +50,7 @@ class LocalTransactionState(Enum):
 
 
 class TransactionSendResult(msgspec.Struct, frozen=True):
-    """How the half message was stored, and what the local transaction said."""
+    """How the half message was stored, and the verdict of the local transaction (official TransactionSendResult)."""
 
     result: SendResult
     state: LocalTransactionState
@@ -58,11 +59,11 @@ class TransactionSendResult(msgspec.Struct, frozen=True):
 Execute = Callable[[Message, Any], Any]
 """Runs the local transaction: gets the message and the argument, returns a LocalTransactionState."""
 Checker = Callable[[MessageExt], Any]
-"""Answers for a message sent earlier, perhaps by another process: returns a LocalTransactionState."""
+"""Gets a half message, perhaps of another process of the group, and returns its LocalTransactionState."""
 
 
 class TransactionProducer(Producer):
-    """A producer whose group can be asked what became of its half messages."""
+    """A producer of messages in transactions. The broker asks its `checker` about half messages without a verdict."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class TransactionProducer(Producer):
         **options: Unpack[ProducerOptions],
     ) -> None:
         if not callable(checker):
-            raise ClientError("a transaction producer needs a checker")
+            raise InvalidArgument("a transaction producer needs a checker: a function of one message")
         super().__init__(group, settings=settings, hooks=hooks, **options)
         self._checker = checker
         self._asking = asyncio.Semaphore(CHECKS_AT_ONCE)
@@ -83,44 +84,44 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self,
         topic: str | Message,
-        body: bytes | None = None,
-        execute: Execute | None = None,
+        body: bytes | None,
+        execute: Execute,
         arg: Any = None,
         *,
-        tags: str = "",
-        keys: str | Iterable[str] = "",
-        properties: dict[str, str] | None = None,
         timeout_ms: int | None = None,
+        **keywords: Unpack[MessageKeywords],
     ) -> TransactionSendResult:
-        """Send half a message, run `execute(message, arg)`, and commit or roll back by what it returns.
+        """Send a half message, run `execute(message, arg)`, and commit or roll back by what it returns.
 
-        An exception of `execute` counts as UNKNOW. `SendFailed` where the half message was not stored: `execute` did
-        not run. A half message that is stored but not safe (any status but SEND_OK) is rolled back without running
-        it. Delays are refused, as by 5.5 clients.
+        With a `Message` as first argument, `body` is None. If `execute` raises or returns anything but a
+        LocalTransactionState, the verdict is UNKNOW and the broker asks the checker. `SendFailed` if the half message
+        was not stored; `execute` is not called then. If it was stored with another status than SEND_OK, it is rolled
+        back and `execute` is not called. Delays are refused, as by 5.5 clients.
         """
-        message = message_of(topic, body, tags, keys, properties)
-        if execute is None:
-            raise ClientError("localTransactionListener is null")
+        message = message_of(topic, body, **keywords)
+        if not callable(execute):
+            raise InvalidArgument(
+                "localTransactionListener is null: execute must be a function of message and arg"
+            )
         if message.delay_level or message.delay_ms or message.deliver_at_ms:
-            raise ClientError("Transactional messages do not support delayed delivery")
-        sender = self._ready
+            raise InvalidArgument("Transactional messages do not support delayed delivery")
+        sender = self._ready.sender
         self._check(message)
-        wired = message.wire_properties()
-        wired |= {names.TRAN_MSG: "true", names.PGROUP: self.group}
-        outgoing = sender.prepare(message, wired)
+        properties = message.wire_properties() | {names.TRAN_MSG: "true", names.PGROUP: self.group}
+        outgoing = sender.prepare(message, properties)
         attempts = 1 + self.settings.retry_times_when_send_failed
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         result = await sender.send(outgoing, limit_ms, attempts=attempts)
         remark = None
         if result.status is SendStatus.SEND_OK:
-            state, remark = await _judged(execute, message, arg)
+            state, remark = await _verdict_of(execute, message, arg)
         else:
             state = LocalTransactionState.ROLLBACK_MESSAGE
         await self._end(outgoing, result, state, remark)
         return TransactionSendResult(result, state)
 
     def check_transaction(self, connection: Connection, question: TransactionQuestion) -> None:
-        """The broker asks (39): the checker answers in its own time."""
+        """The broker asks (39); the checker answers in the background."""
         if self._questions >= CHECKS_WAITING:
             _log.warning("too many transaction checks at once for %s", self.group)
             return
@@ -132,11 +133,11 @@ class TransactionProducer(Producer):
         topic, message.topic = message.topic, self.namespace.unwrap(message.topic)
         try:
             async with self._asking:
-                state, remark = await _judged(self._checker, message)
+                state, remark = await _verdict_of(self._checker, message)
         finally:
             self._questions -= 1
         if self._hooks.end_transaction:
-            self._tell_end(
+            self._call_hooks(
                 EndTransactionContext(
                     producer_group=self.group,
                     broker_address=connection.address,
@@ -163,13 +164,13 @@ class TransactionProducer(Producer):
         )
         connection.notify(request, remark=remark)
 
-    def _tell_end(self, context: EndTransactionContext) -> None:
+    def _call_hooks(self, context: EndTransactionContext) -> None:
         tell([hook.end_transaction for hook in self._hooks.end_transaction], context)
 
     async def _end(
         self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None
     ) -> None:
-        """One-way, and a failure is only logged: the broker will ask."""
+        """Send the verdict one-way; a failure is only logged, because the broker will ask."""
         instance, queue = self._running, self.namespace.wrap_queue(result.queue)
         request = EndTransaction(
             producer_group=self.group,
@@ -184,7 +185,7 @@ class TransactionProducer(Producer):
         try:
             address = await instance.routes.find_master(queue, main_port=True)
             if self._hooks.end_transaction:
-                self._tell_end(
+                self._call_hooks(
                     EndTransactionContext(
                         producer_group=self.group,
                         broker_address=address,
@@ -201,21 +202,22 @@ class TransactionProducer(Producer):
             connection = await instance.connections.get(address)
             connection.notify(request, remark=remark)
         except ClientError as error:
-            _log.warning("the end of a transaction is not told: %s", error)
+            _log.warning("the end of a transaction could not be sent: %s", error)
 
 
-async def _judged(judge: Callable[..., Any], *arguments: Any) -> tuple[LocalTransactionState, str | None]:
-    """The verdict, and the text of the exception that took its place."""
+async def _verdict_of(
+    function: Callable[..., Any], *arguments: Any
+) -> tuple[LocalTransactionState, str | None]:
+    """The verdict, and if the function raised, the text of its exception."""
     try:
-        if is_coroutine_function(judge):
-            state = await judge(*arguments)
+        if is_coroutine_function(function):
+            state = await function(*arguments)
         else:
-            state = await asyncio.to_thread(judge, *arguments)
+            state = await asyncio.to_thread(function, *arguments)
     except Exception as error:
         _log.warning("a local transaction or its checker failed", exc_info=error)
         return LocalTransactionState.UNKNOW, f"{type(error).__name__}: {error}"
     if not isinstance(state, LocalTransactionState):
-        if state is not None:
-            _log.warning("%r is no LocalTransactionState", state)
+        _log.warning("%s returned %r: expected a LocalTransactionState; it counts as UNKNOW", function, state)
         return LocalTransactionState.UNKNOW, None
     return state, None

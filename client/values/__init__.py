@@ -1,8 +1,8 @@
-"""pocketmq.client.values
+"""What a user gives to a client and gets from it, and the checks of names.
 
-listener_returns.py  What a listener says about its messages
-message.py           The user's view of a message
-namespaces.py        The namespace that goes before names (`namespace`, deprecated in favour of `na
-validators.py        What a group, a topic and a message must be before anything is sent, refused i
-results.py           What a send and a pull return
+message.py           Message to send, MessageExt as received
+results.py           what a send and a pull return
+listener_returns.py  what a listener says about its messages
+namespaces.py        the namespace before topics and groups
+validators.py        what a group, a topic and a message must be
 """

@@ -15,11 +15,10 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import (
     DLQ_PREFIX,
     RETRY_PREFIX,
-    SYSTEM_PREFIX,
-    SYSTEM_TOPICS,
     is_dlq_topic,
     is_retry_topic,
     is_system_group,
+    is_system_topic,
 )
 
 SEPARATOR: Final = "%"
@@ -88,4 +87,4 @@ def _split(resource: str) -> tuple[str, str]:
 
 
 def _is_system(resource: str) -> bool:
-    return resource in SYSTEM_TOPICS or resource.startswith(SYSTEM_PREFIX) or is_system_group(resource)
+    return is_system_topic(resource) or is_system_group(resource)

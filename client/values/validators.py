@@ -16,8 +16,7 @@ from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.message.topics import (
     MAX_GROUP_LENGTH,
     MAX_TOPIC_LENGTH,
-    SYSTEM_PREFIX,
-    SYSTEM_TOPICS,
+    is_system_topic,
     is_unsendable_topic,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -73,7 +72,7 @@ def check_topic(topic: str) -> None:
 
 def check_not_system_topic(topic: str) -> None:
     """Raises ValidationFailed for names only brokers may create (official isSystemTopic)."""
-    if topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX):
+    if is_system_topic(topic):
         raise ValidationFailed(f"The topic[{topic}] is conflict with system topic.")
 
 

@@ -16,7 +16,7 @@ from pocketmq.client.delivery.listeners import RetryLater, SuspendQueue
 from pocketmq.client.errors import ClientError, RequestTimeout
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.producing.queue_choice import select_by_hash
-from pocketmq.client.producing.request_reply import Requester, send_reply
+from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
@@ -251,7 +251,7 @@ async def request_reply(prefix: str) -> Found:
 
         async def listener(message: MessageExt) -> None:
             if message.body == b"ask":
-                await send_reply(producer, message, b"answer")
+                await producer.reply(message, b"answer")
 
         async with (
             PushConsumer(

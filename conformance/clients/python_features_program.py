@@ -16,11 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pocketmq.client.delivery.listeners import RetryLater
-from pocketmq.client.errors import ClientError, RequestRefused, SendFailed
+from pocketmq.client.errors import ClientError, SendFailed
 from pocketmq.client.hooks.acl import AclClientRPCHook
 from pocketmq.client.hooks.hooks import Hook
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.request_reply import Requester, send_reply
+from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
@@ -153,8 +153,8 @@ async def signed(prefix: str, access_key: str, secret_key: str) -> Found:
         async with Producer(f"{prefix}_w", namesrv_addr=NAMESRV_ADDR, hooks=wrong) as producer:
             try:
                 await producer.send(topic, b"must not arrive", queue_id=0, timeout_ms=TIMEOUT_MS)
-            except RequestRefused as refusal:
-                refused.append(refusal.code)
+            except SendFailed as failure:
+                refused.append(failure.code)
             except ClientError as error:
                 refused.append(type(error).__name__)
     return {"seen": seen.bodies, "refused": refused}
@@ -216,7 +216,7 @@ async def namespaced_reply(prefix: str) -> Found:
 
         async def listener(message: MessageExt) -> None:
             if message.body == b"ask":
-                await send_reply(producer, message, b"answer")
+                await producer.reply(message, b"answer")
             await seen(message)
 
         async with (

@@ -1,11 +1,13 @@
-"""The drawings of the behaviour report: for each group who was a member, and who owned which queue. Pure.
+"""The drawings of the behaviour report: the members of each group, and the owners of each queue. Pure.
 
-Input is what `job.py` found; output are pieces of HTML.
+The results are pieces of HTML.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+
+from pocketmq.protocol.message.topics import retry_topic
 
 from ..report.page import heading, paragraph
 from ..report.timeline import PALETTE, Bar, Mark, colours, legend, room_for, timeline
@@ -13,7 +15,7 @@ from .ownership import DoubleOwner, Gap, PullRun, merge_tenures
 
 LEAST_SECONDS = 1.0
 LABEL = 26
-"""Characters of a name that is longer: its end, where names of one host differ."""
+"""A longer name is cut to its last characters, where the names of one host differ."""
 
 
 def draw(
@@ -23,23 +25,27 @@ def draw(
     members: Sequence[Mapping[str, Any]],
     side_of: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """A piece for each group of each journal, also of one that never pulled. `side_of` names journals where several
-    are compared."""
-    groups = {(run.journal, run.group) for run in runs} | {(one["journal"], one["group"]) for one in members}
+    """A piece for each group of each journal, also for a group that never pulled. `side_of` names the journals if
+    several are compared."""
+    groups = {(run.journal, run.group) for run in runs} | {
+        (member["journal"], member["group"]) for member in members
+    }
     if not groups:
-        return [paragraph("No consumer pulled, or said that it is there, while this was recorded.")]
+        return [paragraph("No consumer pulled or sent a heartbeat during the recording.")]
     pieces: list[str] = []
     for journal, group in sorted(groups):
-        mine = [run for run in runs if (run.journal, run.group) == (journal, group)]
-        there = [one for one in members if (one["journal"], one["group"]) == (journal, group)]
+        group_runs = [run for run in runs if (run.journal, run.group) == (journal, group)]
+        group_members = [
+            member for member in members if (member["journal"], member["group"]) == (journal, group)
+        ]
         side = (side_of or {}).get(journal)
         pieces.append(heading(f"Group {group}" if side is None else f"Group {group} in {side}"))
         pieces += _group(
             journal,
-            mine,
+            group_runs,
             [one for one in doubles if (one.journal, one.group) == (journal, group)],
             [one for one in idle if (one.journal, one.group) == (journal, group)],
-            there,
+            group_members,
         )
     return pieces
 
@@ -58,7 +64,7 @@ def _group(
     clients = {one["client"]: _kind(one) for one in sorted(members, key=lambda one: one["joined"])}
     name_of = names(clients | {run.client: clients.get(run.client, "") for run in runs})
     colour_of = colours(list(name_of.values()))
-    # More clients than colours: numbers tell those of one colour apart.
+    # With more clients than colours, numbers tell clients of one colour apart.
     number_of = (
         {} if len(colour_of) <= len(PALETTE) else {name: str(n) for n, name in enumerate(colour_of, 1)}
     )
@@ -85,16 +91,14 @@ def _group(
         for run in sorted(merge_tenures(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
     marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
-    marks += [Mark(_row(one), one.begin, f"nobody for {one.end - one.begin:.1f} s") for one in idle]
+    marks += [Mark(_row(one), one.begin, f"no owner for {one.end - one.begin:.1f} s") for one in idle]
     left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
     return [
         paragraph(
             f"Broker {journal.partition('@')[0]}, clients: {len(colour_of)}. Time counts from {_moment(begin)}. "
-            "Circles mark findings; point at a bar or circle to read of it."
+            "Circles mark findings; point at a bar or circle for details."
         ),
-        paragraph("Colours come again; the number in a bar is the client's.")
-        if number_of
-        else legend(colour_of),
+        paragraph("Colours repeat; the number in a bar is the client's.") if number_of else legend(colour_of),
         heading("Who was a member when", 3),
         timeline(stays, [], begin, end, colour_of, left),
         heading("Who read which queue when", 3),
@@ -112,14 +116,14 @@ def _kind(member: Mapping[str, Any]) -> str:
 
 
 def _row(one: PullRun | DoubleOwner | Gap) -> str:
-    """A queue beside its bars; the group's own retry topic has the group's name in it, which is said above."""
-    topic = "retry" if one.topic == f"%RETRY%{one.group}" else one.topic
+    """The name of a queue's row. The group's retry topic is shortened, because the heading names the group."""
+    topic = "retry" if one.topic == retry_topic(one.group) else one.topic
     return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {one.queue_id}"
 
 
 def names(clients: Mapping[str, str]) -> dict[str, str]:
-    """Client ids as they fit beside a drawing, with what kind they are: without what follows `#` where the rest tells
-    them apart."""
+    """Client ids, short enough for a drawing, with language and release: without the part from `#` on if the rest
+    tells them apart."""
     heads = [client.partition("#")[0] for client in clients]
     short = heads if len(set(heads)) == len(heads) else list(clients)
     return {

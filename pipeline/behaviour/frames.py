@@ -21,7 +21,7 @@ NOT_FOUND: Final = 19
 QUERY_NOT_FOUND: Final = 22
 
 HELD_MICROS: Final = 50_000
-"""A pull answered later than this waited for messages: one that finds some is answered in a millisecond or two."""
+"""A pull that takes longer than this waited for messages: one that finds some is answered in a millisecond or two."""
 
 _CONSUMER: Final = "struct<groupName:string,consumeFromWhere:string,messageModel:string>"
 
@@ -29,8 +29,11 @@ _HEARTBEAT_SCHEMA: Final = f"clientID string, consumerDataSet array<{_CONSUMER}>
 
 
 def load(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
-    """Entries of all journals with a client id on each that can have one: a connection is one client's, known from its
-    first heartbeat on, so the requests before it are given the same."""
+    """Entries of all journals, with a client id wherever one is known.
+
+    A connection belongs to one client. The client's id is known from its first heartbeat on, and is added to the
+    earlier requests of the connection too.
+    """
     from pyspark.sql import functions as F
 
     frames = [
@@ -56,13 +59,13 @@ def load(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
 
 
 def side_names(paths: Sequence[str]) -> list[str]:
-    """The last part of each path where that tells them apart."""
+    """The last part of each path if that tells them apart, else the paths."""
     names = [Path(path).name or path for path in paths]
     return names if len(set(names)) == len(names) else list(paths)
 
 
 def pulls_of(entries: "DataFrame") -> "DataFrame":
-    """Pulls with what they brought."""
+    """Pulls with their results."""
     return (
         entries.where(entries.kind == "exchange")
         .where(entries.code.isin(*PULLS))
@@ -79,7 +82,7 @@ def pulls_of(entries: "DataFrame") -> "DataFrame":
                 "tookMicros",
                 "replyCode",
             ),
-            # A pull that waits for messages is its client's hold on the queue, also where no answer ever came.
+            # A pull that waits for messages holds the queue for its client, also if it is never answered.
             "coalesce(answered, closedAt, time) as until",
             f"coalesce(replyCode = {NOT_FOUND} or tookMicros >= {HELD_MICROS}, false) as isHeld",
             "cast(fields['queueOffset'] as bigint) offset",
@@ -92,7 +95,7 @@ def pulls_of(entries: "DataFrame") -> "DataFrame":
 
 
 def runs_of(pulls: "DataFrame") -> list[PullRun]:
-    """Pulls of a queue collapsed while one client makes them."""
+    """Consecutive pulls of one client from one queue, collapsed into runs."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -122,7 +125,7 @@ def runs_of(pulls: "DataFrame") -> list[PullRun]:
 
 
 def owners_of(spark: "SparkSession", runs: Sequence[PullRun], doubles: Sequence[DoubleOwner]) -> "DataFrame":
-    """The tenures that are drawn, as a table."""
+    """The tenures in the drawing, as a table."""
     rows = [
         (
             run.journal,
@@ -156,12 +159,17 @@ def releases_of(entries: "DataFrame") -> Any:
     ]
     if not numbers:
         return F.lit(None).cast("string")
-    pairs = [F.lit(one) for n in numbers for one in (n, version_name(n).removeprefix("V").replace("_", "."))]
+    pairs = [
+        F.lit(value) for n in numbers for value in (n, version_name(n).removeprefix("V").replace("_", "."))
+    ]
     return F.create_map(*pairs)[F.col("version")]
 
 
 def members_of(entries: "DataFrame") -> "DataFrame":
-    """From the first heartbeat with a group to the end: unregistered, connection closed, or still there."""
+    """Each member from its first heartbeat with a group to its end:
+
+    unregistered, connection closed, or still connected.
+    """
     from pyspark.sql import functions as F
 
     beats = (
@@ -203,12 +211,12 @@ def members_of(entries: "DataFrame") -> "DataFrame":
         ),
         "coalesce(least(unregistered, closed), lastHeartbeat) as until",
         "case when unregistered is not null then 'unregistered' when closed is not null then 'connection closed' "
-        "else 'still there' end as how",
+        "else 'still connected' end as how",
     ).orderBy("journal", "group", "joined")
 
 
 def first_positions(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
-    """What the broker answered to the first question of each client, and where its first pull began."""
+    """The broker's answer to the first offset query of each client, and the offset of its first pull."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -236,7 +244,7 @@ def first_positions(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
     )
     rule = (
         f"case when replyCode = {QUERY_NOT_FOUND} then 'not found: the client decides (consumeFromWhere)' "
-        "when replyCode is null then 'not asked: kept by the client' "
+        "when replyCode is null then 'not asked: the client keeps offsets itself' "
         "when answer > 0 or firstCommit < time then 'stored offset, or reset' "
         "when answer = 0 then 'broker: no stored offset, first message in memory: read all' else 'refused' end"
     )
@@ -313,7 +321,7 @@ def clients_of(entries: "DataFrame", pulls: "DataFrame") -> "DataFrame":
 
 
 def _intervals(entries: "DataFrame", code: int, name: str) -> "DataFrame":
-    """The usual time between two rounds of a request of one client; requests within a second are one round."""
+    """The median time between two rounds of a request of one client; requests within a second are one round."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -328,7 +336,7 @@ def _intervals(entries: "DataFrame", code: int, name: str) -> "DataFrame":
 
 
 def requests_of(entries: "DataFrame") -> "DataFrame":
-    """How often each request came, and how long it took."""
+    """How often each request was received, and how long it took."""
     return (
         entries.where("kind = 'exchange'")
         .groupBy("source", "server", "code", "request")

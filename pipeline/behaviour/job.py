@@ -1,9 +1,9 @@
 """What clients really did, from a broker's journal: `python -m pocketmq.pipeline.behaviour.job JOURNAL... --html FILE`.
 
-Per group: who was a member when, who owned which queue when, with gaps and double owners; where each queue was first
-read and which rule decided; pull rate, share of empty pulls, how long pulls were held, how often offsets were
-committed and heartbeats came, retries, slow consumers. Several journals (one of Java clients of 4.9, one of 5.x, one of
-ours) stand side by side. The judgement over runs of pulls is `ownership.py`, the drawing `drawing.py`.
+For each group: who was a member when; who owned which queue when, with gaps and double owners; where each queue was
+first read, and the rule that decided; pull rate, share of empty pulls, how long pulls were held, intervals of commits
+and heartbeats, retries, slow consumers. Several journals are shown side by side, for example one with Java clients of
+4.9, one of 5.x and one of ours.
 """
 
 from collections.abc import Sequence
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SLOW_LAG: Final = 1000
-"""Messages a client leaves unread in its queues at the end, from which on it is called slow."""
+"""A client that leaves so many messages unread in its queues at the end is reported as slow."""
 DEFAULT_GAP_SECONDS: Final = 5.0
 CLIENTS_NOTE: Final = (
-    f"Empty: the share of pulls that brought nothing. Held: the share that waited at the broker for messages, for "
-    f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the usual time between two of them. Send "
-    "backs: messages given back to be retried. Unread: what was left in its queues when it pulled last."
+    f"Empty: the share of pulls without a message. Held: the share that waited at the broker for messages, for "
+    f"{HELD_MICROS // 1000} ms or more, and how long. Commit and heartbeat: the median time between two of them. Send "
+    "backs: messages sent back for a retry. Unread: messages left in its queues at its last pulls."
 )
-OWNERS_NOTE: Final = "From a client's first pull of a queue to its last, while no other pulled from it."
+OWNERS_NOTE: Final = (
+    "From a client's first pull of a queue to its last, without a pull of another client in between."
+)
 POSITIONS_NOTE: Final = (
-    "Answer: the offset the broker gave when the client asked where its group stands. First pull: where the client "
-    "then began. Max offset: where the queue ended at that moment."
+    "Answer: the offset in the broker's reply when the client asked for its group's offset. First pull: where the "
+    "client then began. Max offset: the end of the queue at that moment."
 )
 
 
@@ -53,13 +55,13 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
     runs = runs_of(pulls)
     doubles, idle = double_owners(runs), gaps(runs, gap_seconds)
     positions = first_positions(entries, pulls)
-    # Both are asked for twice: for the findings and the drawing, and as tables.
+    # Both are used twice: for findings and drawings, and as tables.
     members, clients = members_of(entries).cache(), clients_of(entries, pulls).cache()
     dropped = entries.where("kind = 'dropped'").selectExpr("coalesce(sum(count), 0) n").collect()[0].n
-    told = findings_of(doubles, idle, clients, dropped)
+    findings = findings_of(doubles, idle, clients, dropped)
     name_of = dict(zip(paths, side_names(paths), strict=True))
     side_of = {journal: name_of[path] for journal, path in _sides(paths).items()} if len(paths) > 1 else {}
-    drawn = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
+    drawings = draw(runs, doubles, idle, [row.asDict() for row in members.collect()], side_of)
     return Report(
         "Client behaviour",
         f"From {', '.join(paths)}.",
@@ -72,8 +74,8 @@ def build(spark: "SparkSession", paths: Sequence[str], *, gap_seconds: float = D
             Section("positions", "First positions, and the rule that decided", positions, POSITIONS_NOTE),
             Section("requests", "Requests by code", requests_of(entries)),
         ],
-        told,
-        drawn,
+        findings,
+        drawings,
     )
 
 
@@ -86,24 +88,26 @@ def _sides(paths: Sequence[str]) -> dict[str, str]:
 def findings_of(
     doubles: Sequence[DoubleOwner], idle: Sequence[Gap], clients: "DataFrame", dropped: int
 ) -> list[str]:
-    """The sentences at the top."""
-    told = [
-        f"{one.group}: {one.topic} queue {one.queue_id} was read by two clients at once, {one.clients[0]} and "
-        f"{one.clients[1]}, for {one.end - one.begin:.1f} s ({one.changes} changes)"
-        for one in doubles
+    """The findings, a sentence each."""
+    findings = [
+        f"{double.group}: {double.topic} queue {double.queue_id} was read by two clients at once, "
+        f"{double.clients[0]} and {double.clients[1]}, for {double.end - double.begin:.1f} s ({double.changes} changes)"
+        for double in doubles
     ]
-    told += [
-        f"{one.group}: {one.topic} queue {one.queue_id} was read by nobody for {one.end - one.begin:.1f} s, "
-        f"between {one.before} and {one.after}"
-        for one in idle
+    findings += [
+        f"{gap.group}: {gap.topic} queue {gap.queue_id} was read by no client for {gap.end - gap.begin:.1f} s, "
+        f"between {gap.before} and {gap.after}"
+        for gap in idle
     ]
-    told += [
+    findings += [
         f"{row['group']}: {row.client} is slow: {row.unreadAtEnd:,} messages were unread at its last pulls"
         for row in clients.where(f"unreadAtEnd >= {SLOW_LAG}").collect()
     ]
     if dropped:
-        told.append(f"{dropped:,} entries are missing: the broker could not write its journal fast enough")
-    return told
+        findings.append(
+            f"{dropped:,} entries are missing: the broker could not write its journal fast enough"
+        )
+    return findings
 
 
 @click.command("behaviour")
@@ -113,11 +117,11 @@ def findings_of(
     type=click.FloatRange(min=0, min_open=True),
     default=DEFAULT_GAP_SECONDS,
     show_default=True,
-    help="Tell of queues unread for longer.",
+    help="Report queues that no client read for longer.",
 )
 @output_options
 def main(*, journals: tuple[str, ...], gap_seconds: float, **options: Any) -> None:
-    """What clients did, from the JOURNALS of brokers started with --journal; several are compared."""
+    """Show what clients did, from the JOURNALS of brokers started with --journal. Several journals are compared."""
 
     def built(spark: "SparkSession") -> Report:
         return build(spark, journals, gap_seconds=gap_seconds)

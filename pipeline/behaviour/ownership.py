@@ -1,9 +1,8 @@
-"""Who read which queue when: runs of pulls to tenures, gaps and double owners. Pure; no Spark.
+"""Which client read which queue when: from runs of pulls to tenures, gaps and double owners. Pure; no Spark.
 
-A run is what one client pulled from one queue without another client's pull in between. In a hand-over the runs of a
-queue change hands once: A A A B B B. Where two clients own a queue at once their pulls alternate: A B A B. So an
-alternation back to a client that was there before, and once more to the other, is a double owner; A B A alone is a
-queue that was given away and came back.
+A run is a sequence of pulls by one client from one queue, without another client's pull in between. In a hand-over the
+owner changes once: A A A B B B. If two clients own a queue at the same time, their pulls alternate: A B A B. So three
+changes between the same two clients are a double owner. A B A alone is a queue that was handed over and handed back.
 """
 
 from collections.abc import Iterable
@@ -13,12 +12,14 @@ from typing import Final
 import msgspec
 
 ALTERNATIONS: Final = 3
-"""Changes of hands between the same two clients, from which on both own the queue."""
+"""With so many changes between the same two clients, both own the queue."""
 
 
 class PullRun(msgspec.Struct, frozen=True, order=True):
-    """Pulls of one client in a row. Times are seconds since 1970; `end` is when the last of them was answered, or its
-    connection closed: a pull that waits for messages holds its queue."""
+    """Consecutive pulls of one client. Times are seconds since 1970.
+
+    `end` is when the last pull was answered or its connection closed: a pull that waits for messages holds its queue.
+    """
 
     journal: str
     group: str
@@ -36,7 +37,7 @@ class PullRun(msgspec.Struct, frozen=True, order=True):
 
 
 class DoubleOwner(msgspec.Struct, frozen=True):
-    """Two clients that read one queue in the same time."""
+    """Two clients that read one queue at the same time."""
 
     journal: str
     group: str
@@ -49,7 +50,7 @@ class DoubleOwner(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A queue that nobody pulled from."""
+    """A time without a pull from a queue."""
 
     journal: str
     group: str
@@ -62,25 +63,28 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 def by_queue(runs: Iterable[PullRun]) -> list[list[PullRun]]:
-    """The runs of each queue in the order of time."""
-    return [list(one) for _, one in groupby(sorted(runs), key=lambda run: run.queue)]
+    """The runs of each queue, in the order of time."""
+    return [list(of_queue) for _, of_queue in groupby(sorted(runs), key=lambda run: run.queue)]
 
 
 def end_at_next_run(runs: Iterable[PullRun]) -> list[PullRun]:
-    """Runs that end where the next of their queue begins: a client that gave a queue away leaves its last pull
-    waiting at the broker, which makes it no second owner."""
-    cut = []
+    """The runs, each ending at the latest where the next run of its queue begins.
+
+    The last pull of a client that handed a queue over may still wait at the broker, which does not make that client a
+    second owner.
+    """
+    result = []
     for queue in by_queue(runs):
-        cut += [
+        result += [
             msgspec.structs.replace(run, end=max(run.begin, min(run.end, after.begin)))
             for run, after in pairwise(queue)
         ]
-        cut.append(queue[-1])
-    return cut
+        result.append(queue[-1])
+    return result
 
 
 def double_owners(runs: Iterable[PullRun]) -> list[DoubleOwner]:
-    """Every stretch of runs in which two clients take turns at least `ALTERNATIONS` times."""
+    """Every sequence of runs in which two clients alternate at least `ALTERNATIONS` times."""
     found = []
     for queue in by_queue(runs):
         first = 0
@@ -91,16 +95,18 @@ def double_owners(runs: Iterable[PullRun]) -> list[DoubleOwner]:
                 last += 1
             changes = last - first
             if changes >= ALTERNATIONS and len(pair) == 2:
-                one, two = sorted(pair)
-                # The first of the two was alone until the other came, and so was the last after the other had gone.
+                first_client, second_client = sorted(pair)
+                # In the first and the last run of the sequence the other client does not read the queue.
                 begin, end = queue[first + 1].begin, queue[last - 1].end
-                found.append(DoubleOwner(*queue[first].queue, (one, two), begin, end, changes))
+                found.append(
+                    DoubleOwner(*queue[first].queue, (first_client, second_client), begin, end, changes)
+                )
             first = last
     return found
 
 
 def gaps(runs: Iterable[PullRun], least_seconds: float) -> list[Gap]:
-    """Times of at least so long between the last pull of one owner and the first of the next."""
+    """Times of `least_seconds` or more between the last pull of one owner and the first of the next."""
     return [
         Gap(*before.queue, before.end, after.begin, before.client, after.client)
         for queue in by_queue(runs)
@@ -110,8 +116,8 @@ def gaps(runs: Iterable[PullRun], least_seconds: float) -> list[Gap]:
 
 
 def merge_tenures(runs: Iterable[PullRun], doubles: Iterable[DoubleOwner]) -> list[PullRun]:
-    """Runs as tenures for a drawing: the alternating pulls of double owners become one tenure for each of the two."""
-    shared = {(one.journal, one.group, one.topic, one.queue_id): one for one in doubles}
+    """Runs as tenures: the alternating runs of double owners become one tenure for each of the two."""
+    shared = {(double.journal, double.group, double.topic, double.queue_id): double for double in doubles}
     tenures: list[PullRun] = []
     for queue in by_queue(runs):
         double = shared.get(queue[0].queue)
@@ -119,13 +125,13 @@ def merge_tenures(runs: Iterable[PullRun], doubles: Iterable[DoubleOwner]) -> li
             tenures += queue
             continue
         for client in double.clients:
-            mine = [run for run in queue if run.client == client]
+            of_client = [run for run in queue if run.client == client]
             tenures.append(
                 msgspec.structs.replace(
-                    mine[0],
-                    end=mine[-1].end,
-                    pulls=sum(run.pulls for run in mine),
-                    messages=sum(run.messages for run in mine),
+                    of_client[0],
+                    end=of_client[-1].end,
+                    pulls=sum(run.pulls for run in of_client),
+                    messages=sum(run.messages for run in of_client),
                 )
             )
         tenures += [run for run in queue if run.client not in double.clients]

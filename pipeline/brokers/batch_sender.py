@@ -1,9 +1,9 @@
-"""Batches to brokers: several in flight, each acknowledged, repeated while a broker does not answer.
+"""Sends batches to brokers: several requests in flight, each acknowledged, retried while a broker does not answer.
 
-A `BatchSender` belongs to one task. Requests that may go to any queue take turns over the writable queues; those of one
-fixed queue follow each other, so that its messages keep their order. A request without an answer is sent again, and so
-a message may be stored twice; its UNIQ_KEY is the same both times. A refusal that time will not change fails the task.
-Bound in memory: `in_flight` requests.
+A `BatchSender` belongs to one task. Requests for any queue go to the writable queues in turn. Requests for one queue
+wait for each other, so that its messages keep their order. A request without an answer is sent again, so a message may
+be stored twice, with the same UNIQ_KEY. A refusal that a retry cannot change fails the task. Memory is limited to
+`in_flight` requests.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ STORED: Final = (
     ResponseCode.SLAVE_NOT_AVAILABLE,
     ResponseCode.FLUSH_SLAVE_TIMEOUT,
 )
-"""The message is in the log; of all but the first the broker says that it is not yet where it was asked to be."""
+"""The message is in the log. All codes but SUCCESS say that it is not yet flushed or replicated as configured."""
 
 
 class StoredMessage(msgspec.Struct, frozen=True):
-    """Where a message went: what ends its transaction, where it is a half message."""
+    """Where a message was stored. For a half message, this is what ends its transaction."""
 
     topic: str
     broker_name: str
@@ -70,7 +70,7 @@ class BatchSender:
         self._unfinished: set[asyncio.Task[None]] = set()
         self._last_task_of_queue: dict[Queue, asyncio.Task[None]] = {}
         self._failure: BaseException | None = None
-        self._begun = time.monotonic()
+        self._started_at = time.monotonic()
         self.rows = 0
         self.requests = 0
         self.unconfirmed_requests = 0
@@ -79,8 +79,11 @@ class BatchSender:
     # -- for the task
 
     def send_batch(self, topic: str, body: Any, rows: int, *, queue: Queue | None = None) -> None:
-        """Queue a batch body; waits while as many as allowed are under way. Raises what an earlier one ran into."""
-        # Only that: 4.9 brokers put the properties of a batch behind those of each of its messages, where they win.
+        """Start sending a batch body; waits while `in_flight` requests are unfinished.
+
+        Raises the error of an earlier one.
+        """
+        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, where they win.
         properties = encode_properties_text({WAIT: "true"})
         request = self._request(SendBatchMessage, topic, properties)
         self._start(request, body, rows, queue)
@@ -95,28 +98,28 @@ class BatchSender:
         queue: Queue | None = None,
         sys_flag: int = 0,
     ) -> None:
-        """Queue one message with its property text."""
+        """Start sending one message with its property text."""
         request = self._request(SendMessageV2, topic, properties, flag=flag, sys_flag=sys_flag)
         self._start(request, body, 1, queue)
 
     def queue_for(self, topic: str, key: str) -> Queue:
-        """The queue of a sharding key, as the official SelectMessageQueueByHash picks it."""
+        """The queue of a sharding key, chosen as by the official SelectMessageQueueByHash."""
         queues = self._wire.run(self._queues(topic))
         return queues[abs(java_hash(key)) % len(queues)]
 
     def queue_of(self, topic: str, queue_id: int) -> Queue:
-        """The queue with a number, on one of the brokers that have it. `PipelineError` where none has."""
-        queues = [one for one in self._wire.run(self._queues(topic)) if one.queue_id == queue_id]
+        """The queue with this id, on each broker that has it in turn. `PipelineError` if none has it."""
+        queues = [queue for queue in self._wire.run(self._queues(topic)) if queue.queue_id == queue_id]
         if not queues:
             raise PipelineError(f"column queueId: topic {topic} has no writable queue {queue_id}")
         return queues[next(self._turns) % len(queues)] if len(queues) > 1 else queues[0]
 
     def finish(self) -> None:
-        """Return once everything is acknowledged; raises the first failure."""
+        """Return once every request is acknowledged; raises the first failure."""
         self._wire.run(self._finish())
 
     def cancel(self, *, after_seconds: float = 0.0) -> None:
-        """Forget what is not acknowledged after that time; it may be stored all the same."""
+        """Give up on requests that are not acknowledged after this time. Their messages may be stored nevertheless."""
         if self._unfinished and after_seconds > 0:
             self._wire.run(asyncio.wait(self._unfinished, timeout=after_seconds))
         for task in self._unfinished:
@@ -130,10 +133,10 @@ class BatchSender:
         self._wire.run(self._launch(request, body, rows, queue))
 
     def _wait_for_rate(self, rows: int) -> None:
-        """Not more rows a second than allowed, on the average of this task."""
+        """Keep the average of this task at or below `rows_per_second`."""
         self.rows += rows
         if self._rows_per_second is not None:
-            due = self._begun + self.rows / self._rows_per_second
+            due = self._started_at + self.rows / self._rows_per_second
             pause = due - time.monotonic()
             if pause > 0:
                 self._wire.run(asyncio.sleep(pause))
@@ -174,19 +177,19 @@ class BatchSender:
         if before is not None and not before.done():
             await asyncio.wait((before,))
             if self._failure is not None:
-                return  # what goes before it in its queue is not stored, and neither shall this be
+                return  # the request before it in its queue was not stored, so this one must not be
 
         async def ask(fresh: bool) -> None:
             queues = await self._queues(request.topic, fresh=fresh)
-            place = queue or queues[next(self._turns) % len(queues)]
-            connection = await self._wire.broker(request.topic, place.broker_name)
-            sent = msgspec.structs.replace(request, queue_id=place.queue_id, broker_name=place.broker_name)
+            target = queue or queues[next(self._turns) % len(queues)]
+            connection = await self._wire.broker(request.topic, target.broker_name)
+            sent = msgspec.structs.replace(request, queue_id=target.queue_id, broker_name=target.broker_name)
             command = await connection.exchange(sent, body, timeout_seconds=self._timeout_seconds)
             if command.code not in STORED:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
-                self._remember(request, place, Connection.read_fields(sent, command))
+                self._remember(request, target, Connection.read_fields(sent, command))
 
         try:
             await self._wire.with_retries(
@@ -195,11 +198,11 @@ class BatchSender:
         except PipelineError as error:
             raise SendError(str(error)) from error
 
-    def _remember(self, request: SendMessageV2, place: Queue, reply: SendMessageReply) -> None:
+    def _remember(self, request: SendMessageV2, target: Queue, reply: SendMessageReply) -> None:
         self.stored.append(
             StoredMessage(
                 request.topic,
-                place.broker_name,
+                target.broker_name,
                 reply.msg_id,
                 reply.queue_offset,
                 reply.transaction_id,
@@ -208,7 +211,7 @@ class BatchSender:
         )
 
     async def _queues(self, topic: str, *, fresh: bool = False) -> list[Queue]:
-        """Writable queues; of a topic that is yet to be made those it will have."""
+        """The writable queues of a topic; for a topic that the send will create, the queues it will have."""
         try:
             route = await self._wire.route(topic, fresh=fresh)
         except RouteNotFound as missing:
@@ -216,11 +219,11 @@ class BatchSender:
                 template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
             except RouteNotFound:
                 raise RouteNotFound(
-                    f"no broker has topic {topic}, and none makes topics by itself"
+                    f"no broker has topic {topic}, and none creates topics automatically"
                 ) from missing
             route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
             self._wire.remember(topic, route)
-        queues = [Queue(topic, one.broker_name, one.queue_id) for one in route.write_queues()]
+        queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()]
         if not queues:
             raise RouteNotFound(f"topic {topic} has no writable queue now")
         return queues

@@ -1,15 +1,16 @@
-"""One range of a queue over the wire: several pulls in flight, replies joined, decoded some thousand records at once.
+"""Pulls one range of a queue: several pulls in flight, replies joined, some thousand records decoded at once.
 
     [lo ............................................ hi)      the range of a task
-    [ 32 ][ 32 ][ 32 ][ 32 ] ...                              parts, at most `pulls_in_flight` of them asked at once
-      |__ a short reply: the rest of the part is asked again
+    [ 32 ][ 32 ][ 32 ][ 32 ] ...                              parts, at most `pulls_in_flight` of them requested at once
+      |__ after a short reply the rest of the part is requested again
 
-Brokers cut a pull at 32 messages (8 from disk), whatever is asked; decoding 32 at a time costs three times as much as
-decoding 4096, and waiting for each reply several times that. Replies are taken in the order of their parts. With a
-filter a part is wider, and what a reply brings beyond its part is cut away, for the next part brings it again.
+Brokers limit a pull to 32 messages (8 from disk), whatever the request says. Decoding 32 at a time costs three times as
+much as decoding 4096, and waiting for each reply several times that. Replies are read in the order of their parts. With
+a filter a part is wider. A reply may then reach beyond its part; that rest is dropped, because the next part brings it
+too.
 
-A connection that ends is opened again and the part asked once more, until the time for retries is over. Bounds in
-memory: `pulls_in_flight` replies, and `BATCH_BYTES` of joined ones (one reply may exceed it).
+After a lost connection the part is requested again, until the time for retries is over. Memory is limited to
+`pulls_in_flight` replies, and `BATCH_BYTES` of joined ones (one reply may exceed it).
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from .wire import Wire
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
 FILTERED_PART: Final = 4096
-"""Offsets of a part where the broker filters: it looks at that many entries for one reply."""
+"""Offsets of a part if the broker filters: it examines so many entries for one reply."""
 _ANSWERED: Final = (
     ResponseCode.SUCCESS,
     ResponseCode.PULL_NOT_FOUND,
@@ -45,7 +46,7 @@ _ANSWERED: Final = (
 
 
 class _Reply(msgspec.Struct):
-    """What one pull brought: bytes of records, and where the next one begins."""
+    """One reply: the bytes of records, and the offset of the next pull."""
 
     code: int
     body: Any
@@ -55,11 +56,11 @@ class _Reply(msgspec.Struct):
 
 
 class RangeReader:
-    """Reads one range once. `losses` says afterwards what was missing and tolerated."""
+    """Reads one range once. Afterwards `losses` has what was missing and tolerated."""
 
-    def __init__(self, wire: Wire, one: Range, options: SourceOptions) -> None:
+    def __init__(self, wire: Wire, wanted: Range, options: SourceOptions) -> None:
         self._wire = wire
-        self._range = one
+        self._range = wanted
         self._options = options
         self.losses: list[Loss] = []
         self.rows = 0
@@ -68,18 +69,18 @@ class RangeReader:
             self._tags = tags_of(options.expression)
 
     def batches(self) -> Iterator[Records]:
-        """Records in the order of the queue, about `decode_rows` at a time. Runs the wire's loop between two of them.
+        """Records in the order of the queue, about `decode_rows` at a time. Runs the wire's loop between two batches.
 
-        `DataLossError` where messages are gone and that is not tolerated; `SourceUnreachable` after all retries.
+        `DataLossError` if messages are lost and that is not tolerated; `SourceUnreachable` after all retries.
         """
         parts = deque(self._parts())
-        flying: deque[tuple[Range, asyncio.Task[list[_Reply]]]] = deque()
+        pulls: deque[tuple[Range, asyncio.Task[list[_Reply]]]] = deque()
         bodies: list[Any] = []
         count = size = 0
         try:
-            while parts or flying:
-                self._wire.run(self._fill(parts, flying))
-                part, task = flying.popleft()
+            while parts or pulls:
+                self._wire.run(self._fill(parts, pulls))
+                part, task = pulls.popleft()
                 for reply in self._wire.run(_wait(task)):
                     body = self._within(reply, part)
                     if body is not None:
@@ -91,23 +92,23 @@ class RangeReader:
                     bodies, count, size = [], 0, 0
             yield from self._decoded(bodies)
         finally:
-            for _, task in flying:
+            for _, task in pulls:
                 task.cancel()
-            if flying:
-                self._wire.run(_settled([task for _, task in flying]))
+            if pulls:
+                self._wire.run(_settled([task for _, task in pulls]))
         self._check_count()
 
-    async def _fill(self, parts: Any, flying: Any) -> None:
-        while parts and len(flying) < self._options.pulls_in_flight:
+    async def _fill(self, parts: Any, pulls: Any) -> None:
+        while parts and len(pulls) < self._options.pulls_in_flight:
             part = parts.popleft()
-            flying.append((part, asyncio.get_running_loop().create_task(self._pull_part(part))))
+            pulls.append((part, asyncio.get_running_loop().create_task(self._pull_part(part))))
         await asyncio.sleep(0)
 
     def _parts(self) -> Iterator[Range]:
-        options, one = self._options, self._range
+        options, wanted = self._options, self._range
         step = max(FILTERED_PART, options.pull_batch_size) if options.is_filtered else options.pull_batch_size
-        for lo in range(one.lo, one.hi, step):
-            yield Range(one.queue, lo, min(lo + step, one.hi))
+        for lo in range(wanted.lo, wanted.hi, step):
+            yield Range(wanted.queue, lo, min(lo + step, wanted.hi))
 
     async def _pull_part(self, part: Range) -> list[_Reply]:
         replies = []
@@ -116,23 +117,25 @@ class RangeReader:
             reply = await self._pull(part.queue, offset, part.hi - offset)
             at_end = reply.code == ResponseCode.PULL_NOT_FOUND and reply.next_offset <= offset
             if at_end or reply.code == ResponseCode.PULL_OFFSET_MOVED:
-                offset = self._gone(part, offset, reply)
+                offset = self._skip_lost(part, offset, reply)
                 continue
             if reply.next_offset <= offset:
-                raise PipelineError(f"{part.queue}: a pull at offset {offset} leads to {reply.next_offset}")
+                raise PipelineError(
+                    f"{part.queue}: the reply to a pull at offset {offset} names {reply.next_offset} as the next offset"
+                )
             replies.append(reply)
             offset = reply.next_offset
         return replies
 
-    def _gone(self, part: Range, offset: int, reply: _Reply) -> int:
-        """The offset is not in the queue any more: where to go on, after saying what is lost."""
-        upto = min(max(reply.min_offset, offset), part.hi) if reply.min_offset > offset else part.hi
+    def _skip_lost(self, part: Range, offset: int, reply: _Reply) -> int:
+        """The queue no longer has this offset: report the loss, and return the offset to continue at."""
+        end = min(max(reply.min_offset, offset), part.hi) if reply.min_offset > offset else part.hi
         reason = f"the queue holds [{reply.min_offset}, {reply.max_offset})"
-        loss = Loss(part.queue, offset, upto, reason)
+        loss = Loss(part.queue, offset, end, reason)
         if self._options.fail_on_data_loss:
-            raise DataLossError(f"{loss}; with failOnDataLoss=false they are left out")
+            raise DataLossError(f"{loss}; failOnDataLoss=false skips them")
         self.losses.append(loss)
-        return upto
+        return end
 
     async def _pull(self, queue: Queue, offset: int, count: int) -> _Reply:
         options = self._options
@@ -156,8 +159,8 @@ class RangeReader:
             command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
             if (
                 command.code == ResponseCode.TOPIC_NOT_EXIST
-            ):  # a broker that is just starting, or a topic that is gone
-                raise RouteNotFound(command.remark or f"{queue} is not there")
+            ):  # the broker is just starting, or the topic was deleted
+                raise RouteNotFound(command.remark or f"{queue} does not exist")
             if command.code not in _ANSWERED:
                 raise RequestRefused(command.code, command.remark or "", request.name)
             reply: PullMessageReply = Connection.read_fields(request, command)
@@ -170,7 +173,7 @@ class RangeReader:
     # -- decoding
 
     def _within(self, reply: _Reply, part: Range) -> Any:
-        """The reply's bytes, without what lies beyond the part."""
+        """The reply's bytes, without the records behind the part."""
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
         view = memoryview(reply.body)
@@ -185,12 +188,12 @@ class RangeReader:
         found = walk_records(joined, 0, len(joined))
         if found.stop != len(joined):
             raise PipelineError(
-                f"{self._range.queue}: a reply holds bytes that are no record: {found.reason}"
+                f"{self._range.queue}: a reply holds bytes that are not a record: {found.reason}"
             )
         records = Records(joined, found.starts, broker_name=self._range.queue.broker_name)
         if not self._options.decompresses:
             records.keep_bodies_compressed()
-        if self._tags:  # two tags of one hash look alike to the broker
+        if self._tags:  # the broker compares hashes only, and two tags may share one
             records = records.only(records.has_tag(self._tags))
         self.rows += len(records)
         if len(records):
@@ -203,7 +206,7 @@ class RangeReader:
         if self.rows != self._range.size:
             raise DataLossError(
                 f"{self._range.queue}: {self.rows} messages where offsets [{self._range.lo}, {self._range.hi}) "
-                f"promise {self._range.size}; with failOnDataLoss=false that is taken as it is"
+                f"should have {self._range.size}; failOnDataLoss=false accepts that"
             )
 
 

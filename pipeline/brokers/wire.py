@@ -1,9 +1,8 @@
-"""The wire for code without an event loop: routes, offsets and commits, over connections kept for the process.
+"""Routes, offsets and commits for code without an event loop, over connections that live as long as the process.
 
-Spark's workers are reused from task to task and from micro-batch to micro-batch; `wire_for(options)` gives each
-process one `Wire` for an address and keys, with its own event loop that runs only while somebody waits in it.
-Questions are repeated while a broker cannot be reached, until a time limit. Not for threads: a Spark worker has one.
-Pulling whole ranges is `range_reader.py`, sending `batch_sender.py`.
+Spark reuses its workers for many tasks and micro-batches. `wire_for(options)` gives each process one `Wire` for an
+address and keys. Its event loop runs only during a call. Requests are retried while a broker cannot be reached, until a
+time limit. Not thread-safe; a Spark worker is single-threaded.
 """
 
 import asyncio
@@ -40,9 +39,9 @@ from ..planning.topic_options import SourceOptions
 
 FIRST_PAUSE_SECONDS: Final = 0.1
 LONGEST_PAUSE_SECONDS: Final = 2.0
-QUESTIONS_AT_ONCE: Final = 64
+REQUESTS_AT_ONCE: Final = 64
 BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY)
-"""Refusals after which the same question may be answered a moment later."""
+"""Refusals of a moment: the same request may succeed later."""
 
 ResultT = TypeVar("ResultT")
 
@@ -50,7 +49,7 @@ _wires: dict[tuple[int, str, Access], "Wire"] = {}
 
 
 def wire(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "Wire":
-    """The process's wire to these name servers; made at first use, also again after a fork."""
+    """The process's wire to these name servers; created at first use, and again after a fork."""
     key = (os.getpid(), namesrv_addr, access)
     found = _wires.get(key)
     if found is None:
@@ -59,7 +58,7 @@ def wire(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "Wire":
 
 
 class HasBrokerAddress(Protocol):
-    """Options of a source or sink, as far as they say who is asked and what is shown to them."""
+    """The part of a source's or sink's options that a connection needs."""
 
     @property
     def namesrv_addr(self) -> str: ...
@@ -74,7 +73,7 @@ def wire_for(options: HasBrokerAddress) -> "Wire":
 
 
 class Wire:
-    """Name servers and brokers, asked from ordinary functions. `retry_timeout_ms` bounds every question."""
+    """Requests to name servers and brokers from ordinary functions. `retry_timeout_ms` limits every request."""
 
     def __init__(self, namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> None:
         self.namesrv_addr = namesrv_addr
@@ -89,7 +88,7 @@ class Wire:
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
-        """End the connections. The next question opens them again."""
+        """Close the connections. The next request opens them again."""
         if self._connections is not None:
             self._connections.close()
             self._connections = self._routes = None
@@ -97,7 +96,7 @@ class Wire:
 
     @contextmanager
     def closing(self) -> "Iterator[Wire]":
-        """For a wire of one's own: closed, with its loop, when the `with` ends."""
+        """For a wire that only the caller uses: closes it, and its loop, when the `with` ends."""
         try:
             yield self
         finally:
@@ -107,7 +106,7 @@ class Wire:
     # -- for coroutines of this package
 
     async def route(self, topic: str, *, fresh: bool = False) -> Route:
-        """The route of a topic, remembered unless `fresh`."""
+        """The route of a topic: the known one, unless `fresh`."""
         route = None if fresh else self._known.get(topic)
         if route is None:
             if self._routes is None:
@@ -116,11 +115,11 @@ class Wire:
         return route
 
     def remember(self, topic: str, route: Route) -> None:
-        """Use this route until a fresh one is asked for: a topic that a send will make has none yet."""
+        """Use this route until a fresh one is requested: a topic that a send will create has none yet."""
         self._known[topic] = route
 
     async def broker(self, topic: str, broker_name: str, *, fresh: bool = False) -> Connection:
-        """A connection to the broker's master, or to a slave where there is no master now."""
+        """A connection to the broker's master, or to a slave while no master is registered."""
         route = await self.route(topic, fresh=fresh)
         addresses = route.addresses.get(broker_name)
         if not addresses:
@@ -141,20 +140,20 @@ class Wire:
         *,
         retries: int | None = None,
     ) -> ResultT:
-        """`ask(fresh)` until it answers; `fresh` is true from the second time on, for the route may have changed.
+        """Call `ask(fresh)` until it succeeds. From the second call on `fresh` is true: the route may have changed.
 
-        `SourceUnreachable` when the time is over or it was asked `retries` times more, with the last reason. Refusals
-        that time will not change come out at once.
+        `SourceUnreachable`, with the last reason, after `retry_timeout_ms` or after `retries` retries. A refusal that a
+        retry cannot change is raised at once.
         """
         deadline = time.monotonic() + retry_timeout_ms / 1000
-        pause, asked = FIRST_PAUSE_SECONDS, 0
+        pause, calls = FIRST_PAUSE_SECONDS, 0
         while True:
             try:
-                return await ask(asked > 0)
+                return await ask(calls > 0)
             except (NotReachable, RouteNotFound, RequestRefused) as error:
                 if isinstance(error, RequestRefused) and error.code not in BUSY:
                     raise PipelineError(f"{what}: {error}") from error
-                if asked == retries:
+                if calls == retries:
                     raise SourceUnreachable(f"{what}: {error}, given up after {retries} retries") from error
                 if time.monotonic() + pause > deadline:
                     raise SourceUnreachable(
@@ -162,14 +161,14 @@ class Wire:
                     ) from error
             except ClientError as error:
                 raise OptionError(f"{what}: {error}") from error
-            asked += 1
+            calls += 1
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    # -- questions
+    # -- requests
 
     def topics(self, retry_timeout_ms: int) -> list[str]:
-        """All topics the name servers know."""
+        """All topics of the name servers."""
 
         async def ask(fresh: bool) -> list[str]:
             if self._routes is None:
@@ -185,16 +184,20 @@ class Wire:
             try:
                 route = await self.route(topic, fresh=True)
             except RouteNotFound as error:
-                if fresh:  # a broker that is just starting has not told its topics yet: one more look
-                    raise OptionError(f"topic {topic}: no broker has it") from error
+                if (
+                    fresh
+                ):  # asked twice, because a broker that is just starting has not registered its topics yet
+                    raise OptionError(f"topic {topic} does not exist on any broker") from error
                 raise
-            return sorted(Queue(topic, one.broker_name, one.queue_id) for one in route.read_queues())
+            return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())
 
         return self.run(self.with_retries(f"route of {topic}", ask, retry_timeout_ms))
 
     def check_expression(self, options: SourceOptions, queues: Iterable[Queue]) -> None:
-        """Let the brokers of these queues judge the expression (official checkClientInBroker). `OptionError` where one
-        cannot read it, or filters by tags alone."""
+        """Let the brokers of these queues check the expression (official checkClientInBroker).
+
+        `OptionError` if a broker cannot read it, or filters by tags only.
+        """
 
         async def ask(queue: Queue, fresh: bool) -> None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
@@ -227,26 +230,26 @@ class Wire:
 
         return self._ask_each_queue("bounds", queues, ask, retry_timeout_ms)
 
-    def offsets_at(self, moments: dict[Queue, int], retry_timeout_ms: int) -> Offsets:
-        """The first message stored at or after a time (epoch ms), the end where there is none."""
+    def offsets_at(self, times: dict[Queue, int], retry_timeout_ms: int) -> Offsets:
+        """The first message stored at or after a time (epoch ms), the end if there is none."""
 
         async def ask(queue: Queue, fresh: bool) -> int:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
             request = SearchOffsetByTimestamp(
                 topic=queue.topic,
                 queue_id=queue.queue_id,
-                timestamp=moments[queue],
+                timestamp=times[queue],
                 boundary_type="LOWER",
                 broker_name=queue.broker_name,
             )
             return (await connection.call(request)).offset
 
-        return self._ask_each_queue("search by time", moments, ask, retry_timeout_ms)
+        return self._ask_each_queue("search by time", times, ask, retry_timeout_ms)
 
     def committed(
         self, group: str, queues: Iterable[Queue], retry_timeout_ms: int
     ) -> dict[Queue, int | None]:
-        """The offsets stored for a group; None where there is none."""
+        """The offsets that a group has committed; None for a queue without one."""
 
         async def ask(queue: Queue, fresh: bool) -> int | None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
@@ -267,7 +270,7 @@ class Wire:
         return self._ask_each_queue(f"offsets of {group}", queues, ask, retry_timeout_ms)
 
     def commit(self, group: str, offsets: Offsets, retry_timeout_ms: int) -> None:
-        """Store a group's offsets: the next messages to read, as lag tools show them."""
+        """Commit a group's offsets: the next messages to read, as lag tools show them."""
 
         async def ask(queue: Queue, fresh: bool) -> None:
             connection = await self.broker(queue.topic, queue.broker_name, fresh=fresh)
@@ -283,7 +286,7 @@ class Wire:
             except RequestRefused as refusal:
                 if refusal.code != ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST:
                     raise
-                # 5.x brokers make a group when it first pulls, and store no offset of one they do not know.
+                # 5.x brokers create a group when it first pulls, and store no offset of an unknown group.
                 config = SubscriptionGroupConfig(group_name=group)
                 await connection.call(UpdateAndCreateSubscriptionGroup(), config.encode())
                 await connection.call(request)
@@ -297,20 +300,20 @@ class Wire:
         ask: Callable[[Queue, bool], Awaitable[ResultT]],
         retry_timeout_ms: int,
     ) -> dict[Queue, ResultT]:
-        """One answer for each queue, some questions at once."""
-        asked = list(queues)
-        turn = asyncio.Semaphore(QUESTIONS_AT_ONCE)
+        """One answer for each queue, `REQUESTS_AT_ONCE` requests at a time."""
+        all_queues = list(queues)
+        limit = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
-        async def one(queue: Queue) -> ResultT:
-            async with turn:
+        async def ask_with_retries(queue: Queue) -> ResultT:
+            async with limit:
                 return await self.with_retries(
                     f"{what}, {queue}", lambda fresh: ask(queue, fresh), retry_timeout_ms
                 )
 
-        async def all_of_them() -> list[ResultT]:
-            return await asyncio.gather(*map(one, asked))
+        async def ask_all() -> list[ResultT]:
+            return await asyncio.gather(*map(ask_with_retries, all_queues))
 
-        return dict(zip(asked, self.run(all_of_them()), strict=True))
+        return dict(zip(all_queues, self.run(ask_all()), strict=True))
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -1,7 +1,7 @@
-"""Journal files to columns: each entry a row, with what is worth a column of its own. No Spark.
+"""Journal files to rows and columns: one row for each entry. No Spark.
 
-A file that ends in the middle of a frame was cut off by a kill: it is good up to there, and a warning says so. One of a
-newer form is refused. The bytes are drawn in `pocketmq.protocol.journal_frames`.
+A file that ends inside a frame was cut off by a kill: it is read up to that frame, with a warning. A file of a newer
+version is an error. The bytes are drawn in `pocketmq.protocol.journal_frames`.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import pocketmq.protocol
+import pocketmq.protocol.requests
 import pyarrow as pa
 from pocketmq.protocol.journal_frames import (
     SUFFIX,
@@ -37,23 +37,31 @@ from .mapped_file import map_file
 _log = logging.getLogger("pocketmq.pipeline")
 
 
-_LETTERS: Final = frozenset((310, 320, 325))
-"""Sends whose fields are letters: group a, topic b, queue e."""
+_SHORT_NAMED: Final = frozenset((310, 320, 325))
+"""Sends whose fields have one-letter names: group a, topic b, queue id e."""
 
 
 def journal_files(path: Path) -> list[Path]:
-    """The files of a journal folder, oldest first, or the one file named. `OptionError` where there is none."""
+    """The files of a journal folder, oldest first, or the one file that `path` names.
+
+    `OptionError` if there is none.
+    """
     if path.is_file():
         return [path]
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
     if not files:
-        raise OptionError(f"option path: {path} is no journal: neither a {SUFFIX} file nor a folder of them")
+        raise OptionError(
+            f"option path: {path} is not a journal: it is neither a {SUFFIX} file nor a folder of them"
+        )
     return files
 
 
 def journal_paths(paths: Sequence[str]) -> dict[str, str]:
-    """Journal -> the path it is in. `OptionError` where there is none, or one stands in two paths, which are compared;
-    `JournalError` for one that is not to be read."""
+    """Journal name -> the path that holds it.
+
+    `OptionError` for a path without a journal, and for two paths with parts of one journal, because paths are compared
+    with each other. `JournalError` for a file that cannot be read.
+    """
     found: dict[str, str] = {}
     for text in paths:
         try:
@@ -66,19 +74,19 @@ def journal_paths(paths: Sequence[str]) -> dict[str, str]:
                 journal = None if about is None else journal_name(decode_about(about))
             if journal is not None and found.setdefault(journal, text) != text:
                 raise OptionError(
-                    f"JOURNALS: {found[journal]} and {text} are of one journal, {journal}: give its folder, once"
+                    f"JOURNALS: {found[journal]} and {text} are parts of one journal, {journal}: name its folder once"
                 )
     return found
 
 
 def journal_name(about: dict[str, Any]) -> str:
-    """One run of one broker."""
+    """The name of a journal, which is one run of one broker."""
     return f"{about.get('brokerName', '?')}@{about.get('startedNs', 0)}"
 
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """`JournalError` with the file's name for what its bytes are not."""
+    """Turns `JournalFormatError` into `JournalError` with the file's name."""
     try:
         yield
     except JournalFormatError as error:
@@ -86,7 +94,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
-    """The rows of one file, frame by frame. `JournalError` for a newer form."""
+    """The rows of one file, frame by frame. `JournalError` for a newer version."""
     data = map_file(str(path))
     with _readable(path):
         frames = FrameReader(data)
@@ -101,7 +109,7 @@ def read_journal(path: Path) -> Iterator[list[dict[str, Any]]]:
             ]
     if frames.torn_at is not None:
         left = len(data) - frames.torn_at
-        _log.warning("%s ends in a cut or damaged frame: the last %d bytes are left out", path, left)
+        _log.warning("%s ends in an incomplete or damaged frame: its last %d bytes are skipped", path, left)
 
 
 def _row(entry: Entry) -> dict[str, Any]:
@@ -119,7 +127,7 @@ def _row(entry: Entry) -> dict[str, Any]:
             "clientId": entry.client_id,
             "bodyBytes": entry.body_bytes,
         }
-        return {**row, **named, "fields": entry.fields, **_about_whom(entry.code, entry.fields or {})}
+        return {**row, **named, "fields": entry.fields, **_group_topic_queue(entry.code, entry.fields or {})}
     assert isinstance(entry, Dropped)
     return {"kind": "dropped", "time": entry.at_ns, "count": entry.count}
 
@@ -147,13 +155,13 @@ def _exchange(entry: Exchange) -> dict[str, Any]:
         "replyBytes": entry.reply_bytes,
         "replyCRC": entry.reply_crc,
         "detail": entry.detail,
-        **_about_whom(entry.code, entry.fields or {}),
+        **_group_topic_queue(entry.code, entry.fields or {}),
     }
 
 
-def _about_whom(code: int, fields: dict[str, str]) -> dict[str, Any]:
-    """Group, topic and queue, whatever the request calls them."""
-    if code in _LETTERS:
+def _group_topic_queue(code: int, fields: dict[str, str]) -> dict[str, Any]:
+    """Group, topic and queue id, whatever their names in the request."""
+    if code in _SHORT_NAMED:
         group, topic, queue = fields.get("a"), fields.get("b"), fields.get("e")
     else:
         group = fields.get("consumerGroup") or fields.get("producerGroup") or fields.get("group")
@@ -168,14 +176,14 @@ def _about_whom(code: int, fields: dict[str, str]) -> dict[str, Any]:
 
 @cache
 def _names() -> dict[int, str]:
-    for module in pkgutil.iter_modules(pocketmq.protocol.__path__):
-        if module.name.endswith("_requests"):
-            importlib.import_module(f"pocketmq.protocol.{module.name}")
+    """Every declared request: a request is declared when its module is imported."""
+    for module in pkgutil.iter_modules(pocketmq.protocol.requests.__path__):
+        importlib.import_module(f"pocketmq.protocol.requests.{module.name}")
     return {code: request.name for code, request in REQUESTS.items()}
 
 
 def request_name(code: int) -> str:
-    """The official name of a request code, or the number."""
+    """The official name of a request code, or its number as text."""
     return _names().get(code) or str(code)
 
 
@@ -184,7 +192,9 @@ def column(rows: list[dict[str, Any]], name: str) -> Any:
     kind = JOURNAL_COLUMNS[name][1]
     values: list[Any] = [row.get(name) for row in rows]
     if kind == TIMESTAMP:
-        return pa.array([None if one is None else one // 1000 for one in values], pa.int64()).cast(TIMESTAMP)
+        return pa.array([None if value is None else value // 1000 for value in values], pa.int64()).cast(
+            TIMESTAMP
+        )
     if kind == STRING_MAP:
-        values = [None if one is None else list(one.items()) for one in values]
+        values = [None if value is None else list(value.items()) for value in values]
     return pa.array(values, type=kind)

@@ -1,11 +1,9 @@
-"""The files of a store as a scan needs them: which there are, where they are cut, where the log ends. No Spark.
+"""The files of a commit log: which exist, how they are split into tasks, and where the log ends. No Spark.
 
-    <path>/commitlog/00000000000000000000 ...                   named by the position of their first byte
-    <path>/consumequeue/<topic>/<queue>/00000000000000000000    entries of 20 bytes: position 8, size 4, tag code 8
-    <path>/config/consumerOffset.json
+    <path>/commitlog/00000000000000000000 ...    named by the log position of their first byte
 
-Files are only read. A store may be in use meanwhile: what is appended after planning is not looked for. The formats are
-drawn in `store/FORMAT.md`.
+Files are only read. Another process may write the store at the same time: what it appends after planning is not read.
+The format is drawn in `store/FORMAT.md`.
 """
 
 import itertools
@@ -18,9 +16,9 @@ from ..errors import OptionError
 from .mapped_file import FILE_NAME, data_end
 
 MOST_SPLITS: Final = 10_000
-"""Tasks of one scan: the engine keeps each of them in the driver, and starts some twenty in a second."""
+"""Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
 SMALL_TAIL: Final = 1 << 20
-"""Bytes behind the last known record that are not worth a task of their own."""
+"""Bytes behind the last known record that are too few for a task of their own."""
 
 
 class LogFile(msgspec.Struct, frozen=True):
@@ -33,7 +31,8 @@ class LogFile(msgspec.Struct, frozen=True):
 
 
 class LogSplit(msgspec.Struct, frozen=True):
-    """Records that begin in bytes [begin, end) of a file. From `known_end` on, bytes that are no record are the end."""
+    """Records that begin in bytes [begin, end) of a file. From log position `known_end` on, bytes that are not a record
+    are the end of the log, not damage."""
 
     file: LogFile
     begin: int
@@ -42,15 +41,17 @@ class LogSplit(msgspec.Struct, frozen=True):
 
 
 def log_files(folder: Path) -> list[LogFile]:
-    """The files of a commit log, oldest first. `OptionError` where there is none."""
+    """The files of a commit log, oldest first. `OptionError` if the folder does not exist."""
     if not folder.is_dir():
-        raise OptionError(f"option path: {folder} is no folder; a store has commitlog and consumequeue in it")
+        raise OptionError(
+            f"option path: {folder} is not a folder; a store has commitlog and consumequeue in it"
+        )
     paths = sorted(path for path in folder.iterdir() if FILE_NAME.fullmatch(path.name) and path.is_file())
     return [LogFile(str(path), int(path.name), path.stat().st_size, path is paths[-1]) for path in paths]
 
 
 def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
-    """(file, bytes) for each file that ends before the next one begins: those bytes of the log are gone."""
+    """(file, missing bytes) for each file that ends before the next one begins."""
     return [
         (file, after.base - file.base - file.size)
         for file, after in itertools.pairwise(files)
@@ -59,8 +60,10 @@ def log_holes(files: list[LogFile]) -> list[tuple[LogFile, int]]:
 
 
 def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: int) -> list[LogSplit]:
-    """The files cut into tasks of about `split_bytes`, at least `least` of them, and about `MOST_SPLITS` at most.
-    Cuts fall anywhere."""
+    """The files split into tasks of about `split_bytes`: at least `least`, and about `MOST_SPLITS` at most.
+
+    A split may begin at any byte.
+    """
     written = {file: _written_bytes(file, known_end) for file in files}
     total = sum(known for known, _ in written.values())
     if not files:
@@ -75,8 +78,11 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
 
 
 def _written_bytes(file: LogFile, known_end: int) -> tuple[int, int]:
-    """How much of a file is worth cutting up, and where it ends. The last one is as long as it may become, and empty
-    from some place on: what may be there behind the last record a queue knows is one split, or the end of one."""
+    """(bytes to split evenly, end of the bytes to read).
+
+    The last file has its full size from the start and is empty from some position on. Whatever lies behind the last
+    record that a queue knows becomes one split, or part of one.
+    """
     if not file.is_last:
         return file.size, file.size
     known = min(file.size, max(known_end - file.base, 0))

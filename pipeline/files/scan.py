@@ -1,16 +1,16 @@
-"""Scanning store files: records found, checked, and what is wrong said with its place. No Spark.
+"""Scans the files of a store: finds records and checks them. Errors carry file and byte position. No Spark.
 
-`scan_log` walks one split of the commit log, `scan_queue` follows the entries of one consume queue. Each yields
-`ScannedRecords`: some thousand records with a status each, or one place that is no record. What becomes of a bad one is
-`on_corrupt`:
+`scan_log` walks one split of the commit log, `scan_queue` follows the units of one consume queue. Each yields
+`ScannedRecords`: some thousand records with a status each, or one position without a record. `on_corrupt` says what
+happens with damage:
 
-    fail     CorruptStoreError naming file and position
-    skip     left out, with a warning; reading goes on at the next record that can be found
-    report   a row with a status, and on
+    fail     CorruptStoreError
+    skip     a warning; reading continues at the next record that can be found
+    report   a row with a status; reading continues
 
-    ok  bad magic  bad size  bad offset (stored for another position)  bad crc (looked at with `verifies_crc`)
+    ok  bad magic  bad size  bad offset (stored for another position)  bad crc (checked if `verifies_crc`)
 
-Bounds in memory: one batch of decoded columns; the file itself is mapped.
+Memory is limited to one batch of decoded columns; the file itself is mapped.
 """
 
 import logging
@@ -26,7 +26,7 @@ from pocketmq.protocol.message.record import MIN_RECORD_BYTES
 from ..errors import CorruptStoreError
 from ..records.boundaries import AT_END, BAD_MAGIC, BAD_SIZE, find_record, walk_records
 from ..records.records import Records
-from .consume_queues import PRE_BLANK, QueueSplit, entries
+from .consume_queues import PRE_BLANK, QueueSplit, units
 from .log_files import LogFile, LogSplit
 from .mapped_file import map_file
 
@@ -36,7 +36,7 @@ OK: Final = "ok"
 BAD_CRC: Final = "bad crc"
 BAD_OFFSET: Final = "bad offset"
 BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Of records in one batch, but for the last one's."""
+"""Bytes of records in one batch; the last record may reach beyond."""
 FAIL, SKIP, REPORT = "fail", "skip", "report"
 
 
@@ -52,7 +52,7 @@ class ScanOptions(msgspec.Struct, frozen=True):
 
 
 class ScannedRecords(msgspec.Struct):
-    """Records of one file, with a status each (None: all ok); or, without records, a bad place."""
+    """Records of one file with a status each (None: all ok), or, without records, the position of damage."""
 
     file: LogFile
     records: Records | None = None
@@ -65,33 +65,34 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
     """The records that begin in a split, in the order of the log."""
     file = split.file
     data = map_file(file.path)
-    # The file was named by planning; a split of one that is gone or shorter now has no more to read.
+    # Since planning, the file may have been deleted or shortened: such a split ends early.
     end = min(split.end, len(data))
     position = split.begin if split.begin == 0 else find_record(data, split.begin, end, file.base)
     while position < end:
-        near = min(end, position + BATCH_BYTES)
-        found = walk_records(data, position, near, limit=options.decode_rows)
+        batch_end = min(end, position + BATCH_BYTES)
+        found = walk_records(data, position, batch_end, limit=options.decode_rows)
         records = Records(data, found.starts, broker_name=options.broker_name)
         position, reason = found.stop, found.reason
         agree = records.lengths_agree()
-        if not agree.all():  # its size may be wrong as well: what was walked behind it is not trusted
+        if not agree.all():  # its size may be wrong as well, so the records found behind it are not trusted
             first = int(agree.argmin())
             position, reason = int(records.starts[first]), BAD_SIZE
             records = records.only(np.arange(len(agree)) < first)
-        yield from _checked(records, file, options)
-        if position >= near or (reason == AT_END and len(found.starts) == options.decode_rows):
+        yield from _check_records(records, file, options)
+        if position >= batch_end or (reason == AT_END and len(found.starts) == options.decode_rows):
             continue
-        again = next_position(data, position, end, split)
-        if reason == AT_END and again >= end:
+        following = next_position(data, position, end, split)
+        if reason == AT_END and following >= end:
             return
         if file.is_last and file.base + position >= split.known_end:
             return
-        yield from _bad(file, position, BAD_MAGIC if reason == AT_END else _status(reason), options)
-        position = again
+        yield from _report_damage(file, position, BAD_MAGIC if reason == AT_END else _status(reason), options)
+        position = following
 
 
 def next_position(data: memoryview, position: int, end: int, split: LogSplit) -> int:
-    """Where the next record begins behind a place that is none; the last file ends where nothing was written."""
+    """Where the next record begins behind a position without one. In the last file, the end of the split behind the
+    written bytes."""
     if split.file.is_last and split.file.base + position >= split.known_end:
         return end
     return find_record(data, position + 1, end, split.file.base)
@@ -102,43 +103,39 @@ def _status(reason: str) -> str:
 
 
 def scan_queue(split: QueueSplit, files: list[LogFile], options: ScanOptions) -> Iterator[ScannedRecords]:
-    """The records that entries of a queue point at, in the order of the queue. Those whose log file was deleted are
-    left out."""
+    """The records that the units of a queue point at, in the order of the queue, without those whose log file was
+    deleted."""
     for first in range(split.lo, split.hi, options.decode_rows):
-        some = entries(split.folder, first, min(first + options.decode_rows, split.hi))
-        positions = some["position"].astype(np.int64)
-        sizes = some["size"].astype(np.int64)
+        batch = units(split.folder, first, min(first + options.decode_rows, split.hi))
+        positions = batch["position"].astype(np.int64)
+        sizes = batch["size"].astype(np.int64)
+        is_filled = (sizes > 0) & (sizes < PRE_BLANK)
         for file in files:
-            mine = (
-                (positions >= file.base)
-                & (positions < file.base + file.size)
-                & (sizes > 0)
-                & (sizes < PRE_BLANK)
-            )
-            if mine.any():
-                yield from records_at_entries(file, positions[mine] - file.base, sizes[mine], options)
+            in_file = (positions >= file.base) & (positions < file.base + file.size) & is_filled
+            if in_file.any():
+                yield from records_at_units(file, positions[in_file] - file.base, sizes[in_file], options)
 
 
-def records_at_entries(
+def records_at_units(
     file: LogFile, starts: Any, sizes: Any, options: ScanOptions
 ) -> Iterator[ScannedRecords]:
+    """The records at these byte positions of one file."""
     data = map_file(file.path)
-    order = np.argsort(
-        starts, kind="stable"
-    )  # texts are cut in rising order; queues rise, damaged ones need not
+    # `Records` needs rising positions. A queue's positions rise, unless it is damaged.
+    order = np.argsort(starts, kind="stable")
     starts, sizes = starts[order], sizes[order]
     fits = (sizes >= MIN_RECORD_BYTES) & (starts + sizes <= len(data))
     for start in starts[~fits].tolist():
-        yield from _bad(file, start, BAD_SIZE, options)
+        yield from _report_damage(file, start, BAD_SIZE, options)
     records = Records(data, starts[fits], broker_name=options.broker_name)
     agree = (records.sizes == sizes[fits]) & records.lengths_agree()
     for start in records.starts[~agree].tolist():
-        yield from _bad(file, start, BAD_MAGIC, options)
+        yield from _report_damage(file, start, BAD_MAGIC, options)
     if agree.any():
-        yield from _checked(records.only(agree), file, options)
+        yield from _check_records(records.only(agree), file, options)
 
 
-def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
+def _check_records(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
     if not len(records):
         return
     if options.topics:
@@ -152,28 +149,30 @@ def _checked(records: Records, file: LogFile, options: ScanOptions) -> Iterator[
 
 
 def check_stored_values(records: Records, file: LogFile, options: ScanOptions) -> Iterator[ScannedRecords]:
-    """Records whose parts can be read, but which may not be what was written."""
-    elsewhere = records.head("physicalOffset") != file.base + records.starts
-    bad_crc = records.bad_crcs() if options.verifies_crc else np.zeros(len(records), dtype=np.bool_)
-    bad = elsewhere | bad_crc
+    """Checks records that can be decoded: stored position, and CRC if `verifies_crc`."""
+    is_elsewhere = records.head("physicalOffset") != file.base + records.starts
+    is_bad_crc = records.bad_crcs() if options.verifies_crc else np.zeros(len(records), dtype=np.bool_)
+    bad = is_elsewhere | is_bad_crc
     if not bad.any():
         yield ScannedRecords(file, records)
         return
-    statuses = np.where(elsewhere, BAD_OFFSET, np.where(bad_crc, BAD_CRC, OK)).astype(object)
+    statuses = np.where(is_elsewhere, BAD_OFFSET, np.where(is_bad_crc, BAD_CRC, OK)).astype(object)
     if options.on_corrupt == REPORT:
         yield ScannedRecords(file, records, pa.array(statuses.tolist(), type=pa.string()))
         return
     for row in np.flatnonzero(bad).tolist():
-        yield from _bad(file, int(records.starts[row]), statuses[row], options)
+        yield from _report_damage(file, int(records.starts[row]), statuses[row], options)
     if not bad.all():
         yield ScannedRecords(file, records.only(~bad))
 
 
-def _bad(file: LogFile, position: int, status: str, options: ScanOptions) -> Iterator[ScannedRecords]:
-    where = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
+def _report_damage(
+    file: LogFile, position: int, status: str, options: ScanOptions
+) -> Iterator[ScannedRecords]:
+    damage = f"{file.path} at byte {position} (log position {file.base + position}): {status}"
     if options.on_corrupt == FAIL:
-        raise CorruptStoreError(f"{where}; onCorrupt=skip leaves it out, report makes a row of it")
+        raise CorruptStoreError(f"{damage}; onCorrupt=skip skips it, onCorrupt=report makes a row of it")
     if options.on_corrupt == SKIP:
-        _log.warning("left out: %s", where)
+        _log.warning("skipped: %s", damage)
         return
     yield ScannedRecords(file, None, None, position, status)

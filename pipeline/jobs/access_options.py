@@ -1,7 +1,6 @@
-"""Keys and TLS of a job's command line: options, or mqadmin's file, as `pocketmq admin` takes them.
+"""Access keys and TLS on a job's command line, the same as for `pocketmq admin`.
 
-Without `--access-key` the keys are those of `$ROCKETMQ_HOME/conf/tools.yml`, where there is one. Next:
-`inputs.py`.
+Without `--access-key` the keys are read from mqadmin's file `$ROCKETMQ_HOME/conf/tools.yml`, if it exists.
 """
 
 import functools
@@ -30,25 +29,35 @@ from ..planning.access import (
 from .run import exit_on_user_error
 
 _OPTIONS: Final = (
-    ("--access-key", "access_key", "KEY", "Sign requests; $ROCKETMQ_HOME/conf/tools.yml without."),
-    ("--secret-key", "secret_key", "KEY", "What they are signed with."),
+    (
+        "--access-key",
+        "access_key",
+        "KEY",
+        "Sign requests; default: the keys of $ROCKETMQ_HOME/conf/tools.yml.",
+    ),
+    ("--secret-key", "secret_key", "KEY", "The secret that belongs to the access key."),
     ("--security-token", "security_token", "TOKEN", "Sent with the keys."),
-    ("--tls-trust", "trusted", "FILE", "With --tls: who signs servers' certificates; any will do without."),
-    ("--tls-cert", "certificate", "FILE", "With --tls: the certificate to show."),
-    ("--tls-key", "key", "FILE", "With --tls: its key."),
+    (
+        "--tls-trust",
+        "trusted",
+        "FILE",
+        "With --tls: the CA certificate; default: accept any server certificate.",
+    ),
+    ("--tls-cert", "certificate", "FILE", "With --tls: the client certificate."),
+    ("--tls-key", "key", "FILE", "With --tls: the key of the client certificate."),
     ("--tls-key-password", "password", "TEXT", "What that key is locked with."),
 )
 
 
 def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a job that asks brokers; they come as one, `access`."""
+    """The options of a job that connects to brokers, gathered into one parameter, `access`."""
 
     @functools.wraps(command)
-    def gathered(**given: Any) -> Any:
-        access = Access(**{field: given.pop(field) for field in Access.__struct_fields__})
+    def gathered(**options: Any) -> Any:
+        access = Access(**{field: options.pop(field) for field in Access.__struct_fields__})
         with exit_on_user_error():
-            access = complete(access, os.environ)
-        return command(**given, access=access)
+            access = with_keys_of_file(access, os.environ)
+        return command(**options, access=access)
 
     decorated: Callable[..., Any] = gathered
     for name, field, metavar, words in reversed(_OPTIONS):
@@ -56,13 +65,15 @@ def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--tls", "uses_tls", is_flag=True, help="Encrypt connections.")(decorated)
 
 
-def complete(access: Access, environ: Mapping[str, str]) -> Access:
-    """With the keys of `tools.yml` where none are given. `OptionError` for half a pair, for certificates without TLS,
-    and for files that cannot be read."""
+def with_keys_of_file(access: Access, environ: Mapping[str, str]) -> Access:
+    """The same access, with the keys of `tools.yml` if it has none.
+
+    `OptionError` for one key without the other, certificates without TLS, and files that cannot be read.
+    """
     if bool(access.access_key) != bool(access.secret_key):
-        raise OptionError("--access-key, --secret-key: both or none")
+        raise OptionError("--access-key, --secret-key: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
-        raise OptionError("--tls: is required with --tls-trust, --tls-cert and --tls-key")
+        raise OptionError("--tls is required with --tls-trust, --tls-cert and --tls-key")
     try:
         access.tls()
     except OptionError as error:
@@ -79,7 +90,7 @@ def complete(access: Access, environ: Mapping[str, str]) -> Access:
 
 
 def source_options(access: Access) -> dict[str, str]:
-    """The same as options of the source and the sink."""
+    """The options of source and sink for this access."""
     values = {
         ACCESS_KEY: access.access_key,
         SECRET_KEY: access.secret_key,

@@ -1,13 +1,12 @@
-"""Order, gaps and damage of a store: `python -m pocketmq.pipeline.jobs.audit --store DIR`.
+"""Gaps, disorder and damage in a store: `python -m pocketmq.pipeline.jobs.audit --store DIR`.
 
-    damaged    bytes that are no record, or records whose body is not the one whose CRC is stored
-    gaps       queue offsets that no record has, and offsets that several have
-    order      records whose place in the log contradicts their queue offset
-    index      entries of consume queues without their record, and records without their entry
+    damaged    bytes that are not a record, and records whose body does not match the stored CRC
+    gaps       queue offsets that no record has, and offsets that several records have
+    order      records that lie in the log before one with a lower offset of their queue
+    index      units of consume queues without their record, and records without their unit
 
-The cheap question comes first: a queue whose count is last - first + 1, with as many different offsets, has no gap, and
-only the others are sorted. Headers alone are read but for the CRC (`--no-crc` leaves that out). Exit code 2 where
-something is found.
+The cheap check is first: a queue with last - first + 1 records and as many different offsets has no gap, and only the
+other queues are sorted. Only headers are read, except for the CRC check (`--no-crc` skips it).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ HEADERS = (
 )
 OF_QUEUE = ("topic", "queueId")
 _NOT_IN_QUEUES = "(sysFlag & 12) in (4, 12)"
-"""Prepared and rolled back: in the log, never in a queue."""
+"""Half messages and rollbacks: they are in the log, never in a queue."""
 
 
 def build(spark: "SparkSession", store: str, *, topics: str | None = None, checks_crc: bool = True) -> Report:
@@ -39,7 +38,7 @@ def build(spark: "SparkSession", store: str, *, topics: str | None = None, check
     damaged = found.where("status <> 'ok'").select(
         "file", "physicalOffset", "status", "topic", "queueId", "queueOffset"
     )
-    # A record whose body is damaged still stands in its queue.
+    # A record with a damaged body is still in its queue.
     good = found.where("status in ('ok', 'bad crc')").where(f"not {_NOT_IN_QUEUES}")
     gaps = gaps_of(good)
     disorder = disorder_of(good)
@@ -47,20 +46,20 @@ def build(spark: "SparkSession", store: str, *, topics: str | None = None, check
     queues = queues_of(good)
     sections = [
         Section("damaged", "Damaged records", damaged),
-        Section("gaps", "Gaps and offsets that came twice", gaps),
+        Section("gaps", "Gaps and repeated offsets", gaps),
         Section("order", "Records out of order", disorder),
         Section("index", "Consume queues against the log", index),
         Section("queues", "Queues", queues),
     ]
-    told = [
+    findings = [
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in damaged.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
           for row in gaps.limit(20).collect()),
-        *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} stands before {row.previous} in the log"
+        *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} lies behind offset {row.previous} in the log"
           for row in disorder.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId} offset {row.queueOffset}: {row.what}" for row in index.limit(20).collect()),
     ]  # fmt: skip
-    return Report("Store audit", f"Store {store}.", sections, told)
+    return Report("Store audit", f"Store {store}.", sections, findings)
 
 
 def queues_of(good: "DataFrame") -> "DataFrame":
@@ -80,7 +79,7 @@ def _bounds() -> tuple[Any, ...]:
 
 
 def gaps_of(good: "DataFrame") -> "DataFrame":
-    """(topic, queueId, what, first, count): what is missing or there twice, of the queues where the count is wrong."""
+    """(topic, queueId, what, first, count): missing and repeated offsets, of the queues with a wrong count."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -101,7 +100,7 @@ def gaps_of(good: "DataFrame") -> "DataFrame":
 
 
 def disorder_of(good: "DataFrame") -> "DataFrame":
-    """Records that lie in the log before one of a lower offset of their queue."""
+    """Records that lie in the log behind one with a higher offset of their queue."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -114,31 +113,33 @@ def disorder_of(good: "DataFrame") -> "DataFrame":
 
 
 def index_of(spark: "SparkSession", good: "DataFrame", options: dict[str, str]) -> "DataFrame":
-    """Entries and records that do not point at each other. Entries of deleted log files are no fault."""
+    """Units and records that do not match each other. Units of deleted log files are not reported."""
     from pyspark.sql import functions as F
 
     chosen = {name: value for name, value in options.items() if name in ("path", "topics")}
-    entries = spark.read.format("rocketmq-store").options(**chosen, table="consumequeue").load()
+    units = spark.read.format("rocketmq-store").options(**chosen, table="consumequeue").load()
     begin = good.agg(F.min("physicalOffset").alias("begin"))
-    entries = entries.crossJoin(F.broadcast(begin)).where("physicalOffset >= begin").drop("begin")
+    units = units.crossJoin(F.broadcast(begin)).where("physicalOffset >= begin").drop("begin")
     records = good.selectExpr("physicalOffset", "topic", "queueId", "queueOffset", "storeSize")
-    joined = records.alias("r").join(entries.alias("e"), ["physicalOffset"], "full_outer")
+    joined = records.alias("r").join(units.alias("u"), ["physicalOffset"], "full_outer")
     what = (
-        "case when e.queueOffset is null then 'no entry in its consume queue' "
-        "when r.queueOffset is null then 'entry without a record' "
-        "when e.topic = r.topic and (e.queueId <> r.queueId or e.queueOffset <> r.queueOffset) "
-        "then 'entry at another place' when e.size <> r.storeSize then 'entry with another size' end"
+        "case when u.queueOffset is null then 'no unit in its consume queue' "
+        "when r.queueOffset is null then 'unit without a record' "
+        "when u.topic = r.topic and (u.queueId <> r.queueId or u.queueOffset <> r.queueOffset) "
+        "then 'unit of another queue or offset' when u.size <> r.storeSize then 'unit with another size' end"
     )
     return joined.selectExpr(
-        *("coalesce(r.topic, e.topic) topic", "coalesce(r.queueId, e.queueId) queueId"),
-        *("coalesce(r.queueOffset, e.queueOffset) queueOffset", "physicalOffset", f"{what} what"),
+        *("coalesce(r.topic, u.topic) topic", "coalesce(r.queueId, u.queueId) queueId"),
+        *("coalesce(r.queueOffset, u.queueOffset) queueOffset", "physicalOffset", f"{what} what"),
     ).where("what is not null")
 
 
 @click.command("audit")
 @click.option("--store", required=True, metavar="DIR", help="The store directory.")
-@click.option("--topics", metavar="T[,T]", help="These topics alone.")
-@click.option("--crc/--no-crc", "checks_crc", default=True, show_default=True, help="Check every body.")
+@click.option("--topics", metavar="T[,T]", help="Only these topics.")
+@click.option(
+    "--crc/--no-crc", "checks_crc", default=True, show_default=True, help="Check the CRC of every body."
+)
 @output_options
 def main(*, store: str, topics: str | None, checks_crc: bool, **options: Any) -> None:
     """Look for gaps, disorder and damage in a store, ours or of an official broker."""

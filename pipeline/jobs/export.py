@@ -1,7 +1,7 @@
-"""Messages to Parquet for repeated questions: `python -m pocketmq.pipeline.jobs.export --store DIR --to DIR`.
+"""Messages to Parquet, for repeated queries: `python -m pocketmq.pipeline.jobs.export --store DIR --to DIR`.
 
-Folders are `date=YYYY-MM-DD/topic=...`; an export takes the place of an earlier one in its folder; a folder that holds
-anything else is left alone. For one audit this does not pay: the store itself is scanned faster than Parquet is read.
+Folders are `date=YYYY-MM-DD/topic=...`. An export replaces an earlier export in the folder and refuses a folder that
+holds other files. A single query is faster on the store itself than on Parquet.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def build(spark: "SparkSession", place: MessageInput, folder: str) -> Report:
-    """Write, and tell how many rows of each topic and day are there."""
+def build(spark: "SparkSession", source: MessageInput, folder: str) -> Report:
+    """Write the files, and report the rows of each topic and day."""
     from pyspark.sql import functions as F
 
-    rows = messages(spark, place).withColumn("date", F.to_date("storeTimestamp"))
+    rows = messages(spark, source).withColumn("date", F.to_date("storeTimestamp"))
     rows.write.mode("overwrite").partitionBy("date", "topic").parquet(folder)
-    # Named, for nothing can be learnt from a folder without files, and a topic called 7 is no number.
+    # With a schema, because Spark cannot infer one from an empty folder, and would read a topic named 7 as a number.
     written = spark.read.schema(rows.schema).parquet(folder)
     counts = written.groupBy("topic", "date").count().orderBy("topic", "date")
     return Report("Export", f"To {folder}.", [Section("rows", "Rows", counts)])
@@ -32,15 +32,15 @@ def build(spark: "SparkSession", place: MessageInput, folder: str) -> Report:
 @input_options
 @click.option("--to", "folder", required=True, metavar="DIR", help="The folder of Parquet files.")
 @output_options
-def main(*, folder: str, **given: Any) -> None:
+def main(*, folder: str, **values: Any) -> None:
     """Write messages as Parquet, by day and topic."""
-    place, options = split_input_options(given)
+    source, options = split_input_options(values)
 
     def check() -> None:
-        place.check()
+        source.check()
         check_replaceable("--to", folder)
 
-    run_job("export", lambda spark: build(spark, place, folder), check=check, **options)
+    run_job("export", lambda spark: build(spark, source, folder), check=check, **options)
 
 
 if __name__ == "__main__":

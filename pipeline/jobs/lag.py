@@ -1,8 +1,7 @@
 """How far groups are behind: `python -m pocketmq.pipeline.jobs.lag --store DIR`, or `-n ADDR --topics T --groups G`.
 
-Per group, topic and queue: offset, end, lag in messages, and in time: how long the next unread message has been
-waiting. From a store the groups are those of its consumer offset table; a running broker is asked about the groups
-named.
+For each group, topic and queue: offset, end, lag in messages, and how long the next unread message has been waiting.
+For a store the groups are those of its consumer offset table. For a running broker `--groups` names them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,18 +27,18 @@ _LAG_TIME = "round(cast(current_timestamp() as double) - cast(storeTimestamp as 
 _OFFSETS = "`group` string, topic string, queueId int, offset bigint, maxOffset bigint"
 
 
-def build(spark: "SparkSession", place: MessageInput, *, groups: str | None = None) -> Report:
-    """The report; `groups` are names with commas between them."""
-    check(place, groups)
+def build(spark: "SparkSession", source: MessageInput, *, groups: str | None = None) -> Report:
+    """The report; `groups` are comma-separated names."""
+    check(source, groups)
     lags = (
-        lags_of_store(spark, place, groups)
-        if place.store is not None
-        else lags_of_broker(spark, place, groups)
+        lags_of_store(spark, source, groups)
+        if source.store is not None
+        else lags_of_broker(spark, source, groups)
     ).cache()
     by_group = lags.groupBy("group", "topic").agg(*_sums()).orderBy("group", "topic")
     return Report(
         "Lag",
-        f"Of {place.store or place.namesrv_addr}.",
+        f"Of {source.store or source.namesrv_addr}.",
         [
             Section("groups", "Groups", by_group),
             Section("queues", "Queues", lags.orderBy("group", "topic", "queueId")),
@@ -47,11 +46,11 @@ def build(spark: "SparkSession", place: MessageInput, *, groups: str | None = No
     )
 
 
-def check(place: MessageInput, groups: str | None) -> None:
-    """`OptionError` for what cannot be answered."""
-    place.check()
-    if place.namesrv_addr is not None and not _names(groups or ""):
-        raise OptionError("--groups: is required with --namesrv")
+def check(source: MessageInput, groups: str | None) -> None:
+    """`OptionError` for options that do not name what to read."""
+    source.check()
+    if source.namesrv_addr is not None and not _names(groups or ""):
+        raise OptionError("--groups is required with --namesrv")
 
 
 def _sums() -> tuple[Any, ...]:
@@ -64,38 +63,38 @@ def _sums() -> tuple[Any, ...]:
     )
 
 
-def lags_of_store(spark: "SparkSession", place: MessageInput, groups: str | None) -> "DataFrame":
-    """From the files: consumer offsets against consume queues, the next message's time from the log."""
+def lags_of_store(spark: "SparkSession", source: MessageInput, groups: str | None) -> "DataFrame":
+    """From the files: consumer offsets, ends of the consume queues, and the next message's time from the log."""
     from pyspark.sql import functions as F
 
-    reader = spark.read.format("rocketmq-store").option("path", place.store or "")
+    reader = spark.read.format("rocketmq-store").option("path", source.store or "")
     offsets = reader.option("table", "consumerOffsets").load()
     if groups is not None:
         offsets = offsets.where(F.col("group").isin(*_names(groups)))
-    chosen = {} if place.topics is None else {"topics": place.topics}
-    entries = reader.options(**chosen, table="consumequeue").load()
-    ends = entries.groupBy("topic", "queueId").agg((F.max("queueOffset") + 1).alias("maxOffset"))
+    chosen = {} if source.topics is None else {"topics": source.topics}
+    units = reader.options(**chosen, table="consumequeue").load()
+    ends = units.groupBy("topic", "queueId").agg((F.max("queueOffset") + 1).alias("maxOffset"))
     times = reader.options(**chosen, table="messages").schema(
         "topic string, queueId int, queueOffset bigint, storeTimestamp timestamp"
     ).load()  # fmt: skip
     return _with_time(offsets.join(ends, ["topic", "queueId"]), times)
 
 
-def lags_of_broker(spark: "SparkSession", place: MessageInput, groups: str | None) -> "DataFrame":
-    """Asked from the broker; the next unread message of each queue is pulled for its time."""
+def lags_of_broker(spark: "SparkSession", source: MessageInput, groups: str | None) -> "DataFrame":
+    """From the broker; the next unread message of each queue is pulled for its time."""
     from ..brokers.wire import wire
 
-    assert place.namesrv_addr is not None
+    assert source.namesrv_addr is not None
     assert groups is not None
-    broker = wire(place.namesrv_addr, place.access)
+    broker = wire(source.namesrv_addr, source.access)
     rows = []
-    for topic in _names(place.topics or ""):
+    for topic in _names(source.topics or ""):
         bounds = broker.bounds(broker.queues(topic, RETRY_TIMEOUT_MS), RETRY_TIMEOUT_MS)
         for group in _names(groups):
             for queue, offset in broker.committed(group, bounds, RETRY_TIMEOUT_MS).items():
                 if offset is not None:
                     low, high = bounds[queue]
-                    stored_ms = _store_time_ms(broker, Range(queue, max(offset, low), high), place)
+                    stored_ms = _store_time_ms(broker, Range(queue, max(offset, low), high), source)
                     rows.append((group, topic, queue.queue_id, offset, high, stored_ms))
     lags = spark.createDataFrame(rows, f"{_OFFSETS}, storedMs bigint")
     return lags.selectExpr(*_LAG, "timestamp_millis(storedMs) as storeTimestamp").selectExpr(
@@ -103,13 +102,13 @@ def lags_of_broker(spark: "SparkSession", place: MessageInput, groups: str | Non
     )
 
 
-def _store_time_ms(broker: "Wire", unread: Range, place: MessageInput) -> int | None:
-    """When the first of these messages was stored; None where there is none."""
+def _store_time_ms(broker: "Wire", unread: Range, source: MessageInput) -> int | None:
+    """When the first of these messages was stored; None if there is none."""
     from ..brokers.range_reader import RangeReader
 
     if unread.size <= 0:
         return None
-    options = SourceOptions(namesrv_addr=broker.namesrv_addr, access=place.access, fail_on_data_loss=False)
+    options = SourceOptions(namesrv_addr=broker.namesrv_addr, access=source.access, fail_on_data_loss=False)
     first = Range(unread.queue, unread.lo, unread.lo + 1)
     for records in RangeReader(broker, first, options).batches():
         return int(records.column("storeTimestamp").to_pylist()[0].timestamp() * 1000)
@@ -129,15 +128,15 @@ def _names(text: str) -> list[str]:
 
 @click.command("lag")
 @input_options
-@click.option("--groups", metavar="G[,G]", help="These groups; all of a store without.")
+@click.option("--groups", metavar="G[,G]", help="Groups to report; default for a store: all.")
 @output_options
-def main(*, groups: str | None, **given: Any) -> None:
+def main(*, groups: str | None, **values: Any) -> None:
     """How far groups are behind, in messages and in time."""
-    place, options = split_input_options(given)
+    source, options = split_input_options(values)
     run_job(
         "lag",
-        lambda spark: build(spark, place, groups=groups),
-        check=lambda: check(place, groups),
+        lambda spark: build(spark, source, groups=groups),
+        check=lambda: check(source, groups),
         **options,
     )
 

@@ -1,19 +1,21 @@
-"""From sent to consumed, out of message traces: `python -m pocketmq.pipeline.jobs.latency --store DIR`.
+"""Latency from sent to consumed, from message traces: `python -m pocketmq.pipeline.jobs.latency --store DIR`.
 
-Clients with traces on send bodies to RMQ_SYS_TRACE_TOPIC, records ended by 0x02, fields separated by 0x01:
+Clients with tracing enabled send trace records to RMQ_SYS_TRACE_TOPIC. In a body, records end with 0x02 and fields are
+separated by 0x01:
 
     Pub        time region group topic msgId tags keys storeHost bodyLength cost type offsetMsgId success clientHost
     SubBefore  time region group requestId msgId retryTimes keys
     SubAfter   requestId msgId cost success keys code [time group]
 
-Latency is SubBefore's time minus Pub's, of one message id; clocks are those of two machines, so it may be negative,
-which is counted. Minutes are those of the sending.
+Latency is the time of SubBefore minus the time of Pub, for one message id. The times are from the clocks of two
+machines, so a latency may be negative; those are counted. Minutes are by the time of sending.
 """
 
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from pocketmq.protocol.message.topics import TRACE_TOPIC
 
 from ..report.report import Report, Section
 from .inputs import MessageInput, input_options, messages, split_input_options
@@ -22,12 +24,10 @@ from .run import output_options, run_job
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
-
-def build(spark: "SparkSession", place: MessageInput) -> Report:
+def build(spark: "SparkSession", source: MessageInput) -> Report:
     """The report over a trace topic."""
-    records = trace_records(messages(spark, traced_in(place), "topic string, body binary")).cache()
+    records = trace_records(messages(spark, traced_in(source), "topic string, body binary")).cache()
     pubs, befores, afters = published(records), received(records), done(records)
     deliveries = (
         befores.join(pubs, ["msgId"], "left")
@@ -61,12 +61,12 @@ def build(spark: "SparkSession", place: MessageInput) -> Report:
         Section("minutes", "Latency by minute", minutes),
         Section("unmatched", "What could not be matched", unmatched),
     ]
-    return Report("End-to-end latency", f"From traces of {place.store or place.namesrv_addr}.", sections)
+    return Report("End-to-end latency", f"From traces of {source.store or source.namesrv_addr}.", sections)
 
 
-def traced_in(place: MessageInput) -> MessageInput:
-    """The same place, of the trace topic unless another one is named."""
-    return place if place.topics else msgspec.structs.replace(place, topics=TRACE_TOPIC)
+def traced_in(source: MessageInput) -> MessageInput:
+    """The same input with the trace topic, unless topics are named."""
+    return source if source.topics else msgspec.structs.replace(source, topics=TRACE_TOPIC)
 
 
 def trace_records(rows: "DataFrame") -> "DataFrame":
@@ -118,10 +118,10 @@ def _summary(deliveries: "DataFrame", *, with_minutes: bool) -> "DataFrame":
 @click.command("latency")
 @input_options
 @output_options
-def main(**given: Any) -> None:
+def main(**values: Any) -> None:
     """Latency from sent to consumed, from the trace topic (--topics names another one)."""
-    place, options = split_input_options(given)
-    traced = traced_in(place)
+    source, options = split_input_options(values)
+    traced = traced_in(source)
     run_job("latency", lambda spark: build(spark, traced), check=traced.check, **options)
 
 

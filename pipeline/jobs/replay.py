@@ -1,10 +1,10 @@
-"""Messages sent again: `python -m pocketmq.pipeline.jobs.replay -n ADDR --topics T --to T2`.
+"""Sends messages again: `python -m pocketmq.pipeline.jobs.replay -n ADDR --topics T --to T2`.
 
-A range by time, a filter in SQL over the message's columns, a rate, a dry run that only counts. Each copy carries the
-id of its origin (property `replayOf`) and goes to the queue of its origin's number (`--queues keep`), so a queue's
-order is kept where the target has as many. With `--checkpoint DIR` a replay that was broken goes on where it was, and
-sends nothing again that was acknowledged as a batch; what was under way comes again with the same UNIQ_KEY. Retry and
-dead-letter topics are replayed when they are named.
+Options choose a time range, a SQL filter over the message's columns, a rate, and a dry run that only counts. Each
+copy has the id of its original in property `replayOf`. With `--queues keep` it is sent to the queue with the same id,
+so the order within a queue is kept if the target has as many queues. With `--checkpoint DIR` an interrupted replay
+continues: acknowledged batches are not sent again, and messages in flight are sent again with the same UNIQ_KEY.
+Retry and dead-letter topics are replayed if they are named.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ import msgspec
 
 from ..errors import OptionError
 from ..planning.access import NO_ACCESS_KEYS, Access
+from ..planning.option_values import check_name_servers
 from ..report.report import Report, Section
 from .access_options import access_options, source_options
-from .inputs import check_name_servers
-from .run import cause, output_options, run_job
+from .run import output_options, run_job, spark_error_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,17 +44,17 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
     access: Access = NO_ACCESS_KEYS
 
     def check(self) -> None:
-        """`OptionError` for what can be said without asking anybody."""
+        """`OptionError` for everything that can be checked without a connection."""
         check_name_servers("--namesrv", self.namesrv_addr)
         if self.target_namesrv_addr is not None:
             check_name_servers("--to-namesrv", self.target_namesrv_addr)
         begin, end = self.starting_ms, self.ending_ms
         if begin is not None and end is not None and begin >= end:
-            raise OptionError("--from-ms, --until-ms: the first must be less than the second")
+            raise OptionError(f"--from-ms must be less than --until-ms, which is {end}, got {begin}")
 
 
 def build(spark: "SparkSession", replay: Replay) -> Report:
-    """Send, or count; tell how many."""
+    """Send or count messages, and report how many."""
     from pyspark.sql import functions as F
 
     options = {"nameServer": replay.namesrv_addr, "subscribe": replay.topics, "startingOffsets": "earliest"}
@@ -79,34 +79,36 @@ def build(spark: "SparkSession", replay: Replay) -> Report:
     if replay.ending_ms is not None and is_stream:
         rows = rows.where(F.col("storeTimestamp") < F.timestamp_millis(F.lit(replay.ending_ms)))
     sent = _count(rows) if replay.is_dry else _send(rows, replay)
-    words = "would be sent" if replay.is_dry else "sent"
+    verb = "would be sent" if replay.is_dry else "sent"
     counts = spark.createDataFrame([(replay.target, sent)], "target string, messages bigint")
     return Report(
-        "Replay", f"{sent:,} messages {words} to {replay.target}.", [Section("messages", "Messages", counts)]
+        "Replay", f"{sent:,} messages {verb} to {replay.target}.", [Section("messages", "Messages", counts)]
     )
 
 
 def _filtered(rows: "DataFrame", where: str) -> "DataFrame":
-    """`OptionError` with the first line of what Spark says of the condition."""
+    """`OptionError` with the first line of Spark's error message about the condition."""
     from pyspark.errors import AnalysisException
 
     try:
         return rows.where(where)
     except AnalysisException as error:
-        raise OptionError(f"--where: {cause(error)}") from error
+        raise OptionError(f"--where: {spark_error_line(error)}") from error
 
 
 def copies(rows: "DataFrame", queues: str) -> "DataFrame":
-    """The sink's columns of messages read by the source."""
+    """Messages read by the source as columns of the sink."""
     from pyspark.sql import functions as F
 
     from ..records.batch_encoder import RESERVED
 
-    taken = F.map_filter("properties", lambda name, _: ~name.isin(*sorted(RESERVED)) & (name != ORIGIN))
+    user_properties = F.map_filter(
+        "properties", lambda name, _: ~name.isin(*sorted(RESERVED)) & (name != ORIGIN)
+    )
     origin = F.create_map(F.lit(ORIGIN), F.col("msgId"))
     columns = [
         F.col("body"), F.col("keys"), F.col("tags"), F.col("flag"),
-        F.map_concat(taken, origin).alias("properties"),
+        F.map_concat(user_properties, origin).alias("properties"),
     ]  # fmt: skip
     return rows.select(*columns, *([F.col("queueId")] if queues == KEEP else []))
 
@@ -122,10 +124,10 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
         options["maxRowsPerSecond"] = str(replay.rows_per_second)
     prepared = copies(rows, replay.queues)
     if not rows.isStreaming:
-        counted = prepared.cache()
-        count = counted.count()
-        counted.write.format("rocketmq").mode("append").options(**options).save()
-        counted.unpersist()
+        cached = prepared.cache()
+        count = cached.count()
+        cached.write.format("rocketmq").mode("append").options(**options).save()
+        cached.unpersist()
         return count
     assert replay.checkpoint is not None
     writer = prepared.writeStream.format("rocketmq").options(**options)
@@ -135,23 +137,30 @@ def _send(rows: "DataFrame", replay: Replay) -> int:
 
 
 @click.command("replay")
-@click.option("-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="Where to read.")
-@click.option("--topics", required=True, metavar="T[,T]", help="What to read.")
-@click.option("--to", "target", required=True, metavar="TOPIC", help="Where to send.")
-@click.option("--to-namesrv", "target_namesrv_addr", metavar="ADDR", help="Another cluster to send to.")
+@click.option(
+    "-n", "--namesrv", "namesrv_addr", required=True, metavar="ADDR", help="The name server to read from."
+)
+@click.option("--topics", required=True, metavar="T[,T]", help="Topics to read.")
+@click.option("--to", "target", required=True, metavar="TOPIC", help="The topic to send to.")
+@click.option(
+    "--to-namesrv",
+    "target_namesrv_addr",
+    metavar="ADDR",
+    help="The name server to send to; default: the same.",
+)
 @click.option("--from-ms", "starting_ms", type=int, help="Store time to begin at, epoch ms.")
 @click.option("--until-ms", "ending_ms", type=int, help="Store time to end before, epoch ms.")
 @click.option("--where", metavar="SQL", help="A condition over the columns, such as \"tags = 'paid'\".")
 @click.option("--queues", type=click.Choice([KEEP, SPREAD]), default=KEEP, show_default=True)
-@click.option("--rows-per-second", type=click.IntRange(1), help="Of each task.")
-@click.option("--checkpoint", metavar="DIR", help="Go on where a broken replay was.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Count, send nothing.")
+@click.option("--rows-per-second", type=click.IntRange(1), help="Limit of each task.")
+@click.option("--checkpoint", metavar="DIR", help="Continue an interrupted replay.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only count the messages.")
 @access_options
 @output_options
-def main(**given: Any) -> None:
+def main(**options: Any) -> None:
     """Send messages again, to the same or another topic."""
-    replay = Replay(**{name: given.pop(name) for name in Replay.__struct_fields__})
-    run_job("replay", lambda spark: build(spark, replay), check=replay.check, **given)
+    replay = Replay(**{name: options.pop(name) for name in Replay.__struct_fields__})
+    run_job("replay", lambda spark: build(spark, replay), check=replay.check, **options)
 
 
 if __name__ == "__main__":

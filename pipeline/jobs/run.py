@@ -1,7 +1,11 @@
-"""How a job is run: the options that all share, what is looked at before Spark starts, a session, and how it ends.
+"""How a job runs: common options, checks before Spark starts, a session, and the exit code.
 
-Spark takes seconds to start, so what the user can mend is said before: one line and exit code 2, without Java's own
-words. Exit code 2 as well where an audit finds something; 130 for Ctrl-C.
+    0    done, and nothing found
+    1    the job found something (`audit`, `duplicates`, `behaviour`)
+    2    the user can correct something: one line on standard error, without Java's stack
+    130  Ctrl-C
+
+Spark takes seconds to start, so everything that can be checked without it is checked first.
 """
 
 import logging
@@ -22,14 +26,14 @@ from ..report.report import Outputs, Report, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOUND: Final = 2
+FINDINGS: Final = 1
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
 _MASTERS: Final = r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[[\d, ]+\]|spark://.+|k8s://.+|yarn"
 _MEMORY: Final = r"\d+[kmgtKMGT]"
 _ERRORS_MODULE: Final = "pocketmq.pipeline.errors."
-_OF_EXPORT: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
-"""What Spark leaves in a folder of Parquet files."""
+_EXPORT_FILES: Final = re.compile(r"_SUCCESS|_temporary|date=.*|part-.*|\..*\.crc")
+"""The files that Spark writes into a folder of Parquet files."""
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,10 +47,10 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--parquet",
                 "parquet_folder",
                 metavar="DIR",
-                help="Write each table as Parquet, in a folder of its name.",
+                help="Write each table as Parquet, in a folder with its name.",
             ),
             click.option("--html", "html_file", metavar="FILE", help="Write a report for a browser."),
-            click.option("--quiet", is_flag=True, help="Nothing on the terminal but errors."),
+            click.option("--quiet", is_flag=True, help="Print errors only."),
         )
     ):
         command = decorate(command)
@@ -67,8 +71,11 @@ def run_job(
     fails_on_findings: bool = True,
     is_short: bool = False,
 ) -> None:
-    """Run a job in a session of its own, and write what it found. `check` raises what can be said without Spark;
-    `is_short`: its plans cost more than its rows."""
+    """Run a job in a session of its own, and write its report.
+
+    `check` raises `OptionError` for what can be checked without Spark. `is_short` says that planning takes longer than
+    the work on the rows.
+    """
     outputs = Outputs(json_file, parquet_folder, html_file, quiet)
     logging.getLogger().addFilter(_is_not_interrupt_stack)
     try:
@@ -83,16 +90,16 @@ def run_job(
     finally:
         logging.getLogger().removeFilter(_is_not_interrupt_stack)
     if report.findings and fails_on_findings:
-        sys.exit(FOUND)
+        sys.exit(FINDINGS)
 
 
 @contextmanager
 def exit_on_user_error() -> Iterator[None]:
-    """One line and exit code 2 for what the user can mend."""
+    """One line and exit code 2 for an error that the user can correct."""
     try:
         yield
     except Exception as error:
-        line = reason(error)
+        line = user_error_line(error)
         if line is None:
             raise
         click.echo(f"pocketmq: {line}", err=True)
@@ -123,12 +130,12 @@ def _run(
         raise
     except Exception as error:
         raise OptionError(
-            f"Spark does not start with --master {master} and --memory {memory}: {cause(error)}"
+            f"Spark does not start with --master {master} and --memory {memory}: {spark_error_line(error)}"
         ) from error
     try:
         if interrupts:
             raise KeyboardInterrupt
-        # What a task raises comes to us as an exception; the log would print it with Java's stack before.
+        # An error in a task reaches us as an exception. The log would print it first, with Java's stack.
         spark.sparkContext.setLogLevel("OFF")
         report = build(spark)
         write(report, outputs)
@@ -138,53 +145,53 @@ def _run(
 
 
 def _is_not_interrupt_stack(record: logging.LogRecord) -> bool:
-    """The bridge to Java logs the stack of what is the end the user wished for."""
+    """Whether to log a record: py4j logs a stack trace for Ctrl-C, which is not an error."""
     return record.msg != "KeyboardInterrupt while sending command."
 
 
 @contextmanager
 def defer_interrupts() -> Iterator[list[int]]:
-    """Ctrl-C is noted and no more: Java that is left alone while it starts would stay for ever."""
-    came: list[int] = []
+    """Ctrl-C is only recorded: a JVM that loses its driver while it starts would never end."""
+    interrupts: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler:
-        yield came  # it is ignored, or somebody else's
+        yield interrupts  # SIGINT is ignored, or has another handler
         return
 
-    def note(number: int, _: object) -> None:
-        came.append(number)
+    def record(number: int, _: object) -> None:
+        interrupts.append(number)
 
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, record)
     try:
-        yield came
+        yield interrupts
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # Spark has a handler of its own once it runs
+        if signal.getsignal(signal.SIGINT) is record:  # a running Spark has its own handler
             signal.signal(signal.SIGINT, before)
 
 
 def check_dependencies() -> None:
-    """`PipelineError` where the wheels of the extra are not there."""
+    """`PipelineError` if the packages of the extra are not installed."""
     if not all(find_spec(name) for name in ("pyspark", "pyarrow", "numpy")):
         raise PipelineError("the pipeline needs its extra: pip install 'pocketmq[spark]'")
 
 
 def check_session(master: str, memory: str) -> None:
-    """`OptionError` for what Spark would not understand."""
+    """`OptionError` for values that Spark does not accept."""
     if not re.fullmatch(_MASTERS, master):
         raise OptionError(
-            f"--master: {master!r} is none of local[N], local[*], spark://HOST:PORT, yarn, k8s://URL"
+            f"--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got {master!r}"
         )
     if not re.fullmatch(_MEMORY, memory):
-        raise OptionError(f"--memory: {memory!r} is no size such as 512m or 2g")
+        raise OptionError(f"--memory must be a size such as 512m or 2g, got {memory!r}")
 
 
 def check_outputs(outputs: Outputs) -> None:
-    """`OptionError` for files that could not be written once the work is done."""
+    """`OptionError` for files that could not be written at the end."""
     for option, text in (("--json", outputs.json_file), ("--html", outputs.html_file)):
         if text is None:
             continue
         if not Path(text).absolute().parent.is_dir():
-            raise OptionError(f"{option}: there is no folder {Path(text).absolute().parent}")
+            raise OptionError(f"{option}: folder {Path(text).absolute().parent} does not exist")
         if Path(text).is_dir():
             raise OptionError(f"{option}: {text} is a folder")
     if outputs.parquet_folder is not None and Path(outputs.parquet_folder).is_file():
@@ -192,19 +199,19 @@ def check_outputs(outputs: Outputs) -> None:
 
 
 def check_replaceable(option: str, text: str) -> None:
-    """`OptionError` unless a folder is new, empty, or Spark's: it will be replaced with all that is in it."""
+    """`OptionError` unless a folder is new, empty or an earlier export: everything in it will be replaced."""
     folder = Path(text)
     if "://" in text or not folder.exists():
         return
     if not folder.is_dir():
         raise OptionError(f"{option}: {text} is a file")
     for path in folder.iterdir():
-        if not _OF_EXPORT.fullmatch(path.name):
-            raise OptionError(f"{option}: {text} holds {path.name}, and is no export that could be replaced")
+        if not _EXPORT_FILES.fullmatch(path.name):
+            raise OptionError(f"{option}: {text} holds {path.name}; it must be empty or an earlier export")
 
 
-def reason(error: BaseException) -> str | None:
-    """The line of an error that is ours, also where Spark has wrapped it in its own; None for any other."""
+def user_error_line(error: BaseException) -> str | None:
+    """The message of an error of this package, also if Spark wrapped it in its own; None for any other error."""
     if isinstance(error, PipelineError | OSError):
         return str(error)
     for line in str(error).splitlines():
@@ -214,8 +221,8 @@ def reason(error: BaseException) -> str | None:
     return None
 
 
-def cause(error: BaseException) -> str:
-    """What an error of Spark's says, in one line: behind `py4j`'s introduction, before Java's stack."""
+def spark_error_line(error: BaseException) -> str:
+    """The message of a Spark error in one line: behind py4j's introduction, before Java's stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     of_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return (of_java or lines or [type(error).__name__])[0]

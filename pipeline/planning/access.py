@@ -1,15 +1,16 @@
-"""How name servers and brokers let us in: keys that sign requests, and TLS. Pure but for files of certificates.
+"""Access keys and TLS: how a source or sink signs its requests and encrypts its connections. Pure, but for reading
+certificate files.
 
-    rocketmq.accessKey, rocketmq.secretKey, rocketmq.securityToken       signatures, for brokers with access control
-    rocketmq.tls.enable                                                  encrypted; any certificate is believed
-    rocketmq.tls.client.trustCertPath                                    only servers whose certificate this one signed
-    rocketmq.tls.client.certPath, .keyPath, .keyPassword                 the certificate that is shown
+    rocketmq.accessKey, rocketmq.secretKey, rocketmq.securityToken    sign requests, for brokers with access control
+    rocketmq.tls.enable                            encrypts connections; accepts any server certificate
+    rocketmq.tls.client.trustCertPath              accepts only server certificates signed by this CA certificate
+    rocketmq.tls.client.certPath, .keyPath, .keyPassword              the client certificate
 
-Paths must be there on every machine that runs tasks.
+Every machine that runs tasks needs the files at these paths.
 """
 
 import ssl
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from pocketmq.client.connections.tls import tls_context
@@ -18,20 +19,19 @@ from pocketmq.client.hooks.acl import AclClientRPCHook
 from pocketmq.client.settings.client_settings import ClientSettings
 
 from ..errors import OptionError
-
-if TYPE_CHECKING:
-    from .option_values import OptionValues
+from .option_values import OptionValues
 
 ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN = "rocketmq.accessKey", "rocketmq.secretKey", "rocketmq.securityToken"
 TLS: Final = "rocketmq.tls.enable"
 TRUST, CERTIFICATE, KEY, PASSWORD = (
     f"rocketmq.tls.client.{name}" for name in ("trustCertPath", "certPath", "keyPath", "keyPassword")
 )
-NAMES: Final = (ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN, TLS, TRUST, CERTIFICATE, KEY, PASSWORD)
+ACCESS_NAMES: Final = (ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN, TLS, TRUST, CERTIFICATE, KEY, PASSWORD)
+"""The names of these options."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown to servers; picklable, and part of the key under which a process keeps its connections."""
+    """Keys and certificates; picklable. A process keeps one `Wire` for each name server address and `Access`."""
 
     access_key: str | None = None
     secret_key: str | None = None
@@ -46,13 +46,13 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return f"Access(access_key={self.access_key!r}, uses_tls={self.uses_tls})"
 
     def hooks(self) -> tuple[AclClientRPCHook, ...]:
-        """What signs each request."""
+        """The hook that signs each request; empty without keys."""
         if self.access_key is None:
             return ()
         return (AclClientRPCHook(self.access_key, self.secret_key or "", self.security_token),)
 
     def tls_settings(self) -> dict[str, Any]:
-        """The same as settings of a client."""
+        """The TLS part of a client's settings."""
         return {
             "use_tls": self.uses_tls,
             "tls_test_mode_enable": self.trusted is None and self.certificate is None,
@@ -64,7 +64,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def tls(self) -> ssl.SSLContext | None:
-        """None for plain connections; `OptionError` for files that cannot be read."""
+        """None for plain connections. `OptionError` for files that cannot be read."""
         try:
             return tls_context(ClientSettings(**self.tls_settings()))
         except ClientError as error:
@@ -72,11 +72,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_ACCESS_KEYS: Final = Access()
-"""Nothing is shown."""
+"""No keys, no TLS."""
 
 
-def read_access(values: "OptionValues") -> Access:
-    """`OptionError` for half a pair of keys, or certificates without TLS."""
+def read_access(values: OptionValues) -> Access:
+    """`OptionError` for one key without the other, or certificates without TLS."""
     access = Access(
         access_key=values.text(ACCESS_KEY),
         secret_key=values.text(SECRET_KEY),
@@ -88,7 +88,7 @@ def read_access(values: "OptionValues") -> Access:
         password=values.text(PASSWORD),
     )
     if bool(access.access_key) != bool(access.secret_key):
-        raise OptionError(f"options {ACCESS_KEY}, {SECRET_KEY}: both or none")
+        raise OptionError(f"options {ACCESS_KEY}, {SECRET_KEY}: set both or none")
     if not access.uses_tls and (access.trusted or access.certificate or access.key):
-        raise OptionError(f"option {TLS}: true is required with rocketmq.tls.client.*")
+        raise OptionError(f"option {TLS} must be true if an option rocketmq.tls.client.* is set")
     return access

@@ -1,7 +1,7 @@
-"""Typed reading of option texts: each refusal names the option and says what it may be. No network.
+"""Typed reading of option texts. Every error names the option and says what is allowed. No network.
 
-Spark hands options over with lower-cased names. An unknown name is refused, so that a misspelled option does not pass
-silently as a default.
+Spark passes options with lower-cased names. An unknown name is an error, so that a misspelled option does not silently
+leave the default in place.
 """
 
 import re
@@ -14,30 +14,45 @@ from pocketmq.client.settings.client_settings import name_servers
 from ..errors import OptionError
 
 NAMESRV: Final = "rocketmq.namesrv.addr"
-
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_LARGEST: Final = (1 << 63) - 1
+
+
+def plain_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's case-insensitive options as a plain dict of texts."""
+    return {str(key): str(value) for key, value in options.items()}
 
 
 def canonical_options(
     options: Mapping[str, str], names: tuple[str, ...], aliases: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options under their proper spelling; `OptionError` for one there is not, or an alias beside its name."""
-    spelled = {name.lower(): name for name in names} | {
-        alias.lower(): name for alias, name in aliases.items()
-    }
-    made: dict[str, str] = {}
+    """The options under their documented spelling. `OptionError` for an unknown name, or an alias beside its name."""
+    spelling = {name.lower(): name for name in names}
+    spelling |= {alias.lower(): name for alias, name in aliases.items()}
+    result: dict[str, str] = {}
     for key, value in options.items():
-        name = spelled.get(key.lower())
+        name = spelling.get(key.lower())
         if name is None:
-            raise OptionError(f"option {key}: there is none; the options are {', '.join(names)}")
-        if name in made:
-            raise OptionError(f"option {key}: {name} is given twice")
-        made[name] = value
-    return made
+            raise OptionError(f"unknown option {key}; the options are {', '.join(names)}")
+        if name in result:
+            raise OptionError(f"option {key}: {name} is set twice")
+        result[name] = value
+    return result
+
+
+def check_name_servers(option: str, text: str) -> str:
+    """`host:port;host:port` without blanks. `OptionError` names `option` if the text is anything else."""
+    try:
+        servers = name_servers(text, {})
+    except InvalidSetting:
+        servers = []
+    if not servers:
+        raise OptionError(f"{option} must be host:port, or several separated by ;, got {text!r}")
+    return ";".join(servers)
 
 
 class OptionValues:
-    """Typed reading of texts; each refusal names the option and what it may be."""
+    """Reads texts as typed values. Every method raises `OptionError` for a text it cannot read."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -48,22 +63,15 @@ class OptionValues:
     def required(self, name: str, example: str) -> str:
         value = self._texts.get(name, "").strip()
         if not value:
-            raise OptionError(f"option {name}: is required, for example {example}")
+            raise OptionError(f"option {name} is required, for example {example}")
         return value
 
-    def addresses(self) -> str:
-        """The name servers. `OptionError` for what is no `host:port;host:port`."""
-        text = self.required(NAMESRV, "127.0.0.1:9876")
-        try:
-            servers = name_servers(text, {})
-        except InvalidSetting:
-            servers = []
-        if not servers:
-            raise OptionError(f"option {NAMESRV}: host:port, or several with ; between them, not {text!r}")
-        return ";".join(servers)
+    def name_servers(self) -> str:
+        """The addresses of the name servers."""
+        return check_name_servers(f"option {NAMESRV}", self.required(NAMESRV, "127.0.0.1:9876"))
 
-    def name(self, name: str, check: Callable[[str], None]) -> str | None:
-        """The name of a topic or group; None where the option is not given or empty."""
+    def resource_name(self, name: str, check: Callable[[str], None]) -> str | None:
+        """The name of a topic or group; None if the option is missing or empty."""
         text = (self._texts.get(name) or "").strip()
         if not text:
             return None
@@ -73,11 +81,11 @@ class OptionValues:
             raise OptionError(f"option {name}: {error}") from error
         return text
 
-    def whole(self, name: str, default: int, *, least: int = 1, most: int = (1 << 63) - 1) -> int:
-        value = self.maybe(name, least=least, most=most)
+    def integer(self, name: str, default: int, *, least: int = 1, most: int = _LARGEST) -> int:
+        value = self.optional_integer(name, least=least, most=most)
         return default if value is None else value
 
-    def maybe(self, name: str, *, least: int = 1, most: int = (1 << 63) - 1) -> int | None:
+    def optional_integer(self, name: str, *, least: int = 1, most: int = _LARGEST) -> int | None:
         text = self._texts.get(name)
         if text is None:
             return None
@@ -86,8 +94,8 @@ class OptionValues:
         except ValueError:
             value = least - 1
         if not least <= value <= most:
-            limit = f" to {most}" if most < (1 << 63) - 1 else " or more"
-            raise OptionError(f"option {name}: a whole number, {least}{limit}, not {text!r}")
+            allowed = f"{least} or more" if most == _LARGEST else f"from {least} to {most}"
+            raise OptionError(f"option {name} must be a whole number, {allowed}, got {text!r}")
         return value
 
     def flag(self, name: str, default: bool) -> bool:
@@ -95,15 +103,15 @@ class OptionValues:
         if text is None:
             return default
         if text.lower() not in ("true", "false"):
-            raise OptionError(f"option {name}: true or false, not {text!r}")
+            raise OptionError(f"option {name} must be true or false, got {text!r}")
         return text.lower() == "true"
 
     def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         text = self._texts.get(name, default)
-        for one in choices:
-            if text.lower() == one.lower():
-                return one
-        raise OptionError(f"option {name}: one of {', '.join(choices)}, not {text!r}")
+        for choice in choices:
+            if text.lower() == choice.lower():
+                return choice
+        raise OptionError(f"option {name} must be one of {', '.join(choices)}, got {text!r}")
 
     def duration_ms(self, name: str, default_ms: int) -> int:
         text = self._texts.get(name)
@@ -111,10 +119,5 @@ class OptionValues:
             return default_ms
         matched = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
         if matched is None:
-            raise OptionError(f"option {name}: a number with ms, s, m or h, such as 15m, not {text!r}")
+            raise OptionError(f"option {name} must be a number with ms, s, m or h, such as 15m, got {text!r}")
         return int(matched[1]) * _UNITS_MS[matched[2]]
-
-
-def plain_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's case-insensitive options as a plain dict of texts."""
-    return {str(key): str(value) for key, value in options.items()}

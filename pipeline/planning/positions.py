@@ -1,14 +1,14 @@
-"""Offsets and ranges: pure planning, no network, no Spark.
+"""Queues, offsets and the position of a stream, in memory and as JSON. Pure; no network, no Spark.
 
-An offset is always the next message to read, never minus one; a range [lo, hi) excludes hi. The JSON of a stream's
-position, which Spark keeps in its offset log and compares as text:
+An offset is always the next message to read. The JSON of a stream's position, which Spark keeps in its offset log and
+compares as text:
 
     {"from": {...}, "init": true, "topics": {"T": {"broker-a": {"0": 23, "1": 0}}}, "v": 1}
 
-`init` marks the position a query was first started at. Spark forgets that position when the first batch fails and the
-query is started again: it asks for a new one, which "latest" answers differently, and what lay between would be lost.
-So the end of the first batch says where that batch began, in `from`; so it does for queues found later on, which no
-earlier position names.
+`init` marks the position at which a query first started. If the first batch fails and the query is started again, Spark
+forgets that position and asks for a new one. With "latest" the new one is later, and the messages between would be
+lost. So the end of the first batch records in `from` where that batch began. Queues found later are recorded there too,
+because no earlier position names them.
 """
 
 import json
@@ -37,39 +37,37 @@ Offsets = dict[Queue, int]
 
 
 class StreamPosition(msgspec.Struct, frozen=True):
-    """What Spark keeps between two batches. `begun_at` are the beginnings of the batch that ends here, of queues whose
-    beginning stands in no position before it."""
+    """What Spark keeps between two batches. `begun_at` has the begin offsets of the batch that ends here, for queues
+    that no earlier position names."""
 
     offsets: Offsets
     is_initial: bool = False
     begun_at: Offsets = msgspec.field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Keys in a stable order: equal positions give equal text."""
-        made: dict[str, Any] = {}
+        """Keys are in a stable order: equal positions give equal text."""
+        result: dict[str, Any] = {}
         if self.begun_at:
-            made["from"] = offsets_to_json(self.begun_at)
+            result["from"] = offsets_to_json(self.begun_at)
         if self.is_initial:
-            made["init"] = True
-        made["topics"] = offsets_to_json(self.offsets)
-        made["v"] = VERSION
-        return made
+            result["init"] = True
+        result["topics"] = offsets_to_json(self.offsets)
+        result["v"] = VERSION
+        return result
 
     @staticmethod
     def of_json(value: Mapping[str, Any]) -> "StreamPosition":
-        """`CheckpointError` where it was not made by this source."""
+        """`CheckpointError` if another source or a newer version wrote it."""
         if value.get("v") != VERSION:
             raise CheckpointError(
-                f"checkpoint of another source or a newer version: v is {value.get('v')!r}, this one reads {VERSION}"
+                f"this checkpoint is of another source or a newer version: v must be {VERSION}, got {value.get('v')!r}"
             )
         try:
-            return StreamPosition(
-                offsets_from_json(value["topics"]),
-                bool(value.get("init", False)),
-                offsets_from_json(value.get("from", {})),
-            )
+            offsets = offsets_from_json(value["topics"])
+            begun_at = offsets_from_json(value.get("from", {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"checkpoint that cannot be read: {json.dumps(value)[:200]}") from error
+            raise CheckpointError(f"this checkpoint cannot be read: {json.dumps(value)[:200]}") from error
+        return StreamPosition(offsets, bool(value.get("init", False)), begun_at)
 
     def topics(self) -> set[str]:
         return {queue.topic for queue in self.offsets}
@@ -77,15 +75,15 @@ class StreamPosition(msgspec.Struct, frozen=True):
 
 def offsets_to_json(offsets: Mapping[Queue, int]) -> dict[str, dict[str, dict[str, int]]]:
     """`{"T": {"broker-a": {"0": 23}}}`, sorted."""
-    made: dict[str, dict[str, dict[str, int]]] = {}
+    result: dict[str, dict[str, dict[str, int]]] = {}
     for queue in sorted(offsets):
-        brokers = made.setdefault(queue.topic, {})
+        brokers = result.setdefault(queue.topic, {})
         brokers.setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
-    return made
+    return result
 
 
 def offsets_from_json(value: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Offsets:
-    """The way back."""
+    """The inverse of `offsets_to_json`."""
     return {
         Queue(topic, broker_name, int(queue_id)): int(offset)
         for topic, brokers in value.items()
@@ -100,49 +98,46 @@ OFFSETS_EXAMPLE: Final = '{"T":{"broker-a":{"0":23,"1":-2}}}'
 def read_offsets(
     option: str, text: str, queues: Iterable[Queue], *, example: str = OFFSETS_EXAMPLE
 ) -> Offsets:
-    """The offsets a user wrote, `{"T": {"broker-a": {"0": 23}}}`, or `{"T": {"0": 23}}` where one broker serves T.
+    """The offsets in a user's text, `{"T": {"broker-a": {"0": 23}}}`, or `{"T": {"0": 23}}` if one broker has T.
 
-    They must name exactly the queues there are. `OptionError` naming the option and what is wrong, with `example` for
-    what is no such JSON.
+    They must name exactly the existing queues. `OptionError` names the option and what is wrong, with `example` for a
+    text that is not such JSON.
     """
-    there = set(queues)
+    existing = set(queues)
     brokers: dict[str, set[str]] = {}
-    for queue in there:
+    for queue in existing:
         brokers.setdefault(queue.topic, set()).add(queue.broker_name)
     try:
         value = json.loads(text)
         offsets: Offsets = {}
         for topic, inner in value.items():
-            if not any(isinstance(one, dict) for one in inner.values()):
+            if not any(isinstance(by_queue, dict) for by_queue in inner.values()):
                 names = brokers.get(topic, set())
                 if len(names) > 1:
                     raise OptionError(
                         f"option {option}: {topic} is on several brokers, name one of {sorted(names)}"
                     )
                 inner = dict.fromkeys(names or {"?"}, inner)
-            check_whole(number for queues in inner.values() for number in queues.values())
+            check_whole(number for by_queue in inner.values() for number in by_queue.values())
             offsets |= offsets_from_json({topic: inner})
     except (ValueError, TypeError, AttributeError) as error:
-        raise OptionError(f"option {option}: JSON such as {example}, not {text[:100]}") from error
-    missing, unknown = there - offsets.keys(), offsets.keys() - there
+        raise OptionError(f"option {option} must be JSON such as {example}, got {text[:100]}") from error
+    missing, unknown = existing - offsets.keys(), offsets.keys() - existing
     if missing or unknown:
         raise OptionError(
-            f"option {option}: must name exactly the queues there are; "
-            f"missing: {_listed(missing)}; not there: {_listed(unknown)}"
+            f"option {option} must name exactly the existing queues; "
+            f"missing: {_listed(missing)}; unknown: {_listed(unknown)}"
         )
     return offsets
 
 
 def check_whole(numbers: Iterable[Any]) -> None:
-    """`ValueError` for what is no whole number: rounding 1.7 would read from where nobody asked."""
+    """`ValueError` for anything but a whole number: 1.7 is not rounded to an offset that the user did not mean."""
     for number in numbers:
-        if type(number) is not int:  # true and false are ints to isinstance
-            raise ValueError(f"{number!r} is no whole number")
+        if type(number) is not int:  # isinstance would accept true and false
+            raise ValueError(f"{number!r} is not a whole number")
 
 
 def _listed(queues: Iterable[Queue]) -> str:
-    some = sorted(queues)
-    return ", ".join(map(str, some[:5])) + (" ..." if len(some) > 5 else "") if some else "none"
-
-
-# -- ranges
+    names = [str(queue) for queue in sorted(queues)]
+    return ", ".join(names[:5]) + (" ..." if len(names) > 5 else "") if names else "none"

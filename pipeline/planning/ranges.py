@@ -1,4 +1,5 @@
-"""Ranges of messages: how the work of a read is cut into tasks and limited to a batch. Pure; no network, no Spark.
+"""Ranges of messages: how a read is split into tasks, limited to a batch, and clamped to what a queue holds. Pure; no
+network, no Spark.
 
 A range [lo, hi) excludes hi.
 """
@@ -24,65 +25,8 @@ class Range(msgspec.Struct, frozen=True, order=True):
         return self.hi - self.lo
 
 
-def ranges_between(start: Mapping[Queue, int], end: Mapping[Queue, int]) -> list[Range]:
-    """What lies between two positions, without the empty ones, sorted. A queue that only `end` has is left out."""
-    return [
-        Range(queue, start[queue], end[queue])
-        for queue in sorted(end)
-        if queue in start and end[queue] > start[queue]
-    ]
-
-
-def split_ranges(
-    ranges: Iterable[Range], *, max_records: int | None = None, min_partitions: int | None = None
-) -> list[Range]:
-    """Ranges cut into tasks: none empty, contiguous, in order. First to at most `max_records` each; if there are then
-    fewer than `min_partitions`, each in proportion to its size."""
-    parts = [one for one in ranges if one.size > 0]
-    if max_records is not None:
-        parts = [piece for one in parts for piece in _cut(one, math.ceil(one.size / max_records))]
-    if min_partitions is None or not parts or len(parts) >= min_partitions:
-        return parts
-    total = sum(one.size for one in parts)
-    return [piece for one in parts for piece in _cut(one, round(one.size / total * min_partitions))]
-
-
-def pack_small_ranges(ranges: Iterable[Range], rows: int) -> list[tuple[Range, ...]]:
-    """Ranges put together to tasks, in order, of at most `rows` messages; one that is larger has a task of its own."""
-    tasks: list[tuple[Range, ...]] = []
-    room = -1
-    for one in ranges:
-        if one.size <= room:
-            tasks[-1] += (one,)
-            room -= one.size
-        else:
-            tasks.append((one,))
-            room = rows - one.size
-    return tasks
-
-
-def _cut(one: Range, count: int) -> list[Range]:
-    """`one` in `count` pieces whose sizes differ by at most one; fewer where there are fewer messages."""
-    count = max(1, min(count, one.size))
-    edges = [one.lo + one.size * index // count for index in range(count + 1)]
-    return [Range(one.queue, lo, hi) for lo, hi in itertools.pairwise(edges)]
-
-
-def limit_batch(start: Mapping[Queue, int], end: Mapping[Queue, int], max_messages: int) -> Offsets:
-    """The end of a batch of about `max_messages`: shared in proportion to what waits in each queue, with at least one
-    message of each that has any."""
-    backlog = {queue: max(0, end[queue] - start.get(queue, end[queue])) for queue in end}
-    total = sum(backlog.values())
-    if total <= max_messages:
-        return dict(end)
-    return {
-        queue: end[queue] if not waits else start[queue] + min(waits, max(1, waits * max_messages // total))
-        for queue, waits in backlog.items()
-    }
-
-
 class Loss(msgspec.Struct, frozen=True):
-    """Messages [lo, hi) of a queue that were asked for and are gone, or never were there."""
+    """Messages [lo, hi) of a queue that were requested and do not exist."""
 
     queue: Queue
     lo: int
@@ -93,14 +37,83 @@ class Loss(msgspec.Struct, frozen=True):
         return f"{self.queue}: {self.hi - self.lo} messages, offsets [{self.lo}, {self.hi}), {self.reason}"
 
 
+def ranges_between(start: Mapping[Queue, int], end: Mapping[Queue, int]) -> list[Range]:
+    """The ranges between two positions, sorted, without empty ones and without queues that only `end` has."""
+    return [
+        Range(queue, start[queue], end[queue])
+        for queue in sorted(end)
+        if queue in start and end[queue] > start[queue]
+    ]
+
+
+def split_ranges(
+    ranges: Iterable[Range], *, max_records: int | None = None, min_partitions: int | None = None
+) -> list[Range]:
+    """Ranges split into tasks, in the same order, none of them empty.
+
+    First each range is split into pieces of at most `max_records`. If fewer than `min_partitions` result, each piece is
+    split again in proportion to its size.
+    """
+    parts = [one for one in ranges if one.size > 0]
+    if max_records is not None:
+        parts = [piece for part in parts for piece in _even_pieces(part, math.ceil(part.size / max_records))]
+    if min_partitions is None or not parts or len(parts) >= min_partitions:
+        return parts
+    total = sum(part.size for part in parts)
+    return [
+        piece for part in parts for piece in _even_pieces(part, round(part.size / total * min_partitions))
+    ]
+
+
+def pack_small_ranges(ranges: Iterable[Range], rows: int) -> list[tuple[Range, ...]]:
+    """Consecutive ranges packed into tasks of at most `rows` messages. A larger range has a task of its own."""
+    tasks: list[tuple[Range, ...]] = []
+    free_rows = -1
+    for one in ranges:
+        if one.size <= free_rows:
+            tasks[-1] += (one,)
+            free_rows -= one.size
+        else:
+            tasks.append((one,))
+            free_rows = rows - one.size
+    return tasks
+
+
+def _even_pieces(one: Range, count: int) -> list[Range]:
+    """`count` pieces whose sizes differ by at most one; fewer if the range has fewer messages."""
+    count = max(1, min(count, one.size))
+    edges = [one.lo + one.size * index // count for index in range(count + 1)]
+    return [Range(one.queue, lo, hi) for lo, hi in itertools.pairwise(edges)]
+
+
+def limit_batch(start: Mapping[Queue, int], end: Mapping[Queue, int], max_messages: int) -> Offsets:
+    """The end of a batch of about `max_messages`, shared in proportion to each queue's backlog.
+
+    A queue with a backlog gets at least one message.
+    """
+    backlog = {queue: max(0, end[queue] - start.get(queue, end[queue])) for queue in end}
+    total = sum(backlog.values())
+    if total <= max_messages:
+        return dict(end)
+    return {
+        queue: start[queue] + min(size, max(1, size * max_messages // total)) if size else end[queue]
+        for queue, size in backlog.items()
+    }
+
+
 def clamp(one: Range, minimum: int, maximum: int) -> tuple[Range, list[Loss]]:
-    """What is left of a range in a queue that holds [minimum, maximum), and what is lost."""
+    """The part of a range that a queue with offsets [minimum, maximum) holds, and the losses."""
     losses = []
     lo, hi = one.lo, one.hi
     if lo < minimum:
         losses.append(Loss(one.queue, lo, min(hi, minimum), f"deleted: the queue begins at {minimum}"))
         lo = min(hi, minimum)
     if hi > maximum:
-        losses.append(Loss(one.queue, max(lo, maximum), hi, f"not there: the queue ends at {maximum}"))
+        losses.append(Loss(one.queue, max(lo, maximum), hi, beyond_end(maximum)))
         hi = max(lo, maximum)
     return Range(one.queue, lo, hi), losses
+
+
+def beyond_end(maximum: int) -> str:
+    """The reason of a loss behind the end of a queue."""
+    return f"do not exist: the queue ends at {maximum}"

@@ -1,7 +1,6 @@
-"""Options of the `rocketmq` source: names, defaults, what they may be. Texts in, typed values out. No network.
+"""The options of the source `rocketmq`: names, defaults and allowed values. Texts in, typed values out. No network.
 
-Spark hands options over with lower-cased names; an unknown name is refused, so that a typing error does not pass as a
-default. The names follow Spark's Kafka connector where it has the thing; `ALIASES` are those of older RocketMQ
+The names are those of Spark's Kafka connector where it has the same option; `ALIASES` are names of older RocketMQ
 connectors.
 """
 
@@ -13,10 +12,10 @@ from typing import Any, Final
 import msgspec
 from pocketmq.client.values.validators import check_group
 from pocketmq.protocol.bodies.client import ExpressionError, tag_subscription
+from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic, is_system_topic
 
 from ..errors import OptionError
-from .access import NAMES as ACCESS_NAMES
-from .access import NO_ACCESS_KEYS, Access, read_access
+from .access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
 from .option_values import NAMESRV, OptionValues, canonical_options
 from .positions import Queue, check_whole, offsets_from_json
 
@@ -27,19 +26,14 @@ ALIASES: Final = {
 }
 EARLIEST, LATEST, COMMITTED = "earliest", "latest", "committed"
 DEFAULT_GROUP: Final = "spark-rocketmq-source"
-SYSTEM_PREFIXES: Final = (
-    "%RETRY%",
-    "%DLQ%",
-    "rmq_sys_",
-    "RMQ_SYS_",
-    "SCHEDULE_TOPIC_XXXX",
-    "TBW102",
-    "OFFSET_MOVED_EVENT",
-)
 
 
 class StartOrEnd(msgspec.Struct, frozen=True):
-    """Where to begin or end: `kind` is earliest, latest, committed, offsets (`text` is JSON) or timestamp."""
+    """Where a read starts or ends.
+
+    `kind` is earliest, latest, committed, offsets or timestamps (`text` is JSON), or timestamp. `option` is the name of
+    the option it was read from.
+    """
 
     kind: str
     text: str = ""
@@ -48,7 +42,7 @@ class StartOrEnd(msgspec.Struct, frozen=True):
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a reader needs; picklable."""
+    """All options of a reader; picklable."""
 
     namesrv_addr: str
     topics: tuple[str, ...] = ()
@@ -100,44 +94,47 @@ _NAMES: Final = (
 def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     """`OptionError` with one clear line for anything wrong."""
     values = OptionValues(canonical_options(options, _NAMES, ALIASES))
-    group = values.name("groupId", check_group)
-    prefix = values.name("groupIdPrefix", check_group) or DEFAULT_GROUP
+    group = values.resource_name("groupId", check_group)
+    prefix = values.resource_name("groupIdPrefix", check_group) or DEFAULT_GROUP
     topics, pattern, assigned = _subscription(values)
-    start = _place(values, "starting", LATEST if is_stream else EARLIEST)
-    end = _place(values, "ending", LATEST)
-    _check_places(start, end, has_group=bool(group), is_stream=is_stream)
-    retry_timeout_ms = values.whole("retryTimeoutMs", 60_000, least=0)
-    least, most = values.maybe("minOffsetsPerTrigger"), values.maybe("maxOffsetsPerTrigger")
+    start = _start_or_end(values, "starting", LATEST if is_stream else EARLIEST)
+    end = _start_or_end(values, "ending", LATEST)
+    _check_start_and_end(start, end, has_group=bool(group), is_stream=is_stream)
+    retry_timeout_ms = values.integer("retryTimeoutMs", 60_000, least=0)
+    least, most = (
+        values.optional_integer("minOffsetsPerTrigger"),
+        values.optional_integer("maxOffsetsPerTrigger"),
+    )
     if least is not None and most is not None and least > most:
         raise OptionError(
-            f"option minOffsetsPerTrigger: at most maxOffsetsPerTrigger, which is {most}, not {least}"
+            f"option minOffsetsPerTrigger must be at most maxOffsetsPerTrigger, which is {most}, got {least}"
         )
     filter_type = values.choice("filterType", "TAG", ("TAG", "SQL92"))
+    strategy = values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
     return SourceOptions(
-        namesrv_addr=values.addresses(),
+        namesrv_addr=values.name_servers(),
         topics=topics,
         pattern=pattern,
         assigned=assigned,
         start=start,
         end=end,
-        is_start_strict=values.choice("startingOffsetsByTimestampStrategy", "error", ("error", "latest"))
-        == "error",
+        is_start_strict=strategy == "error",
         fail_on_data_loss=values.flag("failOnDataLoss", True),
-        min_partitions=values.maybe("minPartitions"),
-        max_records_per_partition=values.maybe("maxRecordsPerPartition"),
+        min_partitions=values.optional_integer("minPartitions"),
+        max_records_per_partition=values.optional_integer("maxRecordsPerPartition"),
         max_offsets_per_trigger=most,
         min_offsets_per_trigger=least,
-        max_bytes_per_trigger=values.maybe("maxBytesPerTrigger"),
+        max_bytes_per_trigger=values.optional_integer("maxBytesPerTrigger"),
         max_trigger_delay_ms=values.duration_ms("maxTriggerDelay", 15 * 60 * 1000),
         group=group or prefix,
         commits_offsets=values.flag("commitOffsets", bool(group)),
         expression=_expression(values, filter_type),
         filter_type=filter_type,
         decompresses=values.flag("decompress", True),
-        pull_batch_size=values.whole("pullBatchSize", 32, most=65536),
-        pulls_in_flight=values.whole("pullInFlight", 16, most=1024),
-        pull_timeout_ms=values.whole("pullTimeoutMs", 10_000),
-        decode_rows=values.whole("decodeRows", 4096, most=1 << 20),
+        pull_batch_size=values.integer("pullBatchSize", 32, most=65536),
+        pulls_in_flight=values.integer("pullInFlight", 16, most=1024),
+        pull_timeout_ms=values.integer("pullTimeoutMs", 10_000),
+        decode_rows=values.integer("decodeRows", 4096, most=1 << 20),
         retry_timeout_ms=retry_timeout_ms,
         plan_timeout_ms=_plan_timeout_ms(values, retry_timeout_ms),
         pushes_down=values.flag("pushdown", False),
@@ -147,7 +144,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool) -> Sourc
 
 
 def tags_of(expression: str) -> frozenset[str]:
-    """The tags an expression names; none for `*`, and none where it is none."""
+    """The tags that an expression names; empty for `*`, and for a text that is no tag expression."""
     try:
         return frozenset(tag_subscription("", expression, sub_version=0).tags_set)
     except ExpressionError:
@@ -155,77 +152,83 @@ def tags_of(expression: str) -> frozenset[str]:
 
 
 def _expression(values: OptionValues, filter_type: str) -> str:
-    """`OptionError` for tags that are separators only, and for a SQL92 filter without an expression."""
+    """`OptionError` for a text of separators only, and for a SQL92 filter without an expression."""
     expression = values.text("subExpression") or "*"
     if filter_type == "SQL92":
         if expression == "*":
             raise OptionError(
-                "option subExpression: a condition such as amount > 3 where filterType is SQL92"
+                "option subExpression must be a condition such as amount > 3 if filterType is SQL92"
             )
         return expression
     if expression != "*" and not tags_of(expression):
-        raise OptionError(f"option subExpression: * or tags such as A || B, not {expression!r}")
+        raise OptionError(f"option subExpression must be * or tags such as A || B, got {expression!r}")
     return expression
 
 
 def _subscription(values: OptionValues) -> tuple[tuple[str, ...], str | None, tuple[Queue, ...]]:
-    ways = ("subscribe", "subscribePattern", "assign")
-    given = [name for name in ways if values.text(name) is not None]
-    if len(given) != 1:
-        raise OptionError(f"exactly one of the options {', '.join(ways)} is required, not {given or 'none'}")
-    if given == ["subscribe"]:
+    """(topics, pattern, queues): exactly one of the three is filled."""
+    allowed = ("subscribe", "subscribePattern", "assign")
+    present = [name for name in allowed if values.text(name) is not None]
+    if len(present) != 1:
+        raise OptionError(
+            f"exactly one of the options {', '.join(allowed)} is required, got {present or 'none'}"
+        )
+    if present == ["subscribe"]:
         topics = tuple(part.strip() for part in (values.text("subscribe") or "").split(",") if part.strip())
         if not topics:
-            raise OptionError("option subscribe: topic names with commas between them, not nothing")
+            raise OptionError("option subscribe must be comma-separated topic names, got none")
         return topics, None, ()
-    if given == ["subscribePattern"]:
+    if present == ["subscribePattern"]:
         pattern = values.required("subscribePattern", "Orders.*")
         try:
             re.compile(pattern)
         except re.error as error:
             raise OptionError(
-                f"option subscribePattern: a regular expression, not {pattern!r}: {error}"
+                f"option subscribePattern must be a regular expression, got {pattern!r}: {error}"
             ) from error
         return (), pattern, ()
-    text = values.text("assign") or ""
+    return (), None, _assigned_queues(values.text("assign") or "")
+
+
+def _assigned_queues(text: str) -> tuple[Queue, ...]:
     try:
-        named = {
+        zeros = {
             topic: {broker: dict.fromkeys(map(str, _queue_ids(ids)), 0) for broker, ids in brokers.items()}
             for topic, brokers in json.loads(text).items()
         }
-        queues = tuple(sorted(offsets_from_json(named)))
+        queues = tuple(sorted(offsets_from_json(zeros)))
     except (ValueError, TypeError, AttributeError) as error:
         raise OptionError(
-            f'option assign: JSON such as {{"T":{{"broker-a":[0,1]}}}}, not {text!r:.100}'
+            f'option assign must be JSON such as {{"T":{{"broker-a":[0,1]}}}}, got {text!r:.100}'
         ) from error
     if not queues:
-        raise OptionError("option assign: names no queue")
-    return (), None, queues
+        raise OptionError("option assign must name at least one queue")
+    return queues
 
 
 def _queue_ids(value: Any) -> list[int]:
-    """`ValueError` for what is no list of whole numbers: of a text every digit would be taken for a queue."""
+    """`ValueError` unless it is a list of whole numbers: each digit of a text would pass as a queue id."""
     if type(value) is not list:
-        raise ValueError(f"{value!r} is no list of queues")
+        raise ValueError(f"{value!r} is not a list of queue ids")
     check_whole(value)
     return value
 
 
 def _plan_timeout_ms(values: OptionValues, retry_timeout_ms: int) -> int:
-    """How long planning asks again: the Kafka connector's pair of options where one is given, else as for pulls."""
-    retries = values.maybe("fetchOffset.numRetries", least=0)
-    interval_ms = values.maybe("fetchOffset.retryIntervalMs", least=0)
+    """How long planning retries: by the Kafka connector's two options if one is set, else as long as pulls."""
+    retries = values.optional_integer("fetchOffset.numRetries", least=0)
+    interval_ms = values.optional_integer("fetchOffset.retryIntervalMs", least=0)
     if retries is None and interval_ms is None:
         return retry_timeout_ms
     return (3 if retries is None else retries) * (10 if interval_ms is None else interval_ms)
 
 
-def _place(values: OptionValues, which: str, default: str) -> StartOrEnd:
-    """Timestamp wins over timestamps by queue, and those over offsets, as with Kafka."""
+def _start_or_end(values: OptionValues, which: str, default: str) -> StartOrEnd:
+    """One timestamp wins over timestamps by queue, and those win over offsets, as in the Kafka connector."""
     name = f"{which}Timestamp"
-    moment = values.maybe(name, least=0)
-    if moment is not None:
-        return StartOrEnd("timestamp", timestamp_ms=moment, option=name)
+    timestamp_ms = values.optional_integer(name, least=0)
+    if timestamp_ms is not None:
+        return StartOrEnd("timestamp", timestamp_ms=timestamp_ms, option=name)
     name = f"{which}OffsetsByTimestamp"
     text = values.text(name)
     if text is not None:
@@ -235,24 +238,29 @@ def _place(values: OptionValues, which: str, default: str) -> StartOrEnd:
     if text.lower() in (EARLIEST, LATEST, COMMITTED):
         return StartOrEnd(text.lower(), option=name)
     if not text.startswith("{"):
-        raise OptionError(f"option {name}: earliest, latest, committed or JSON of offsets, not {text!r}")
+        raise OptionError(
+            f"option {name} must be earliest, latest, committed or JSON of offsets, got {text!r}"
+        )
     return StartOrEnd("offsets", text=text, option=name)
 
 
-def _check_places(start: StartOrEnd, end: StartOrEnd, *, has_group: bool, is_stream: bool) -> None:
+def _check_start_and_end(start: StartOrEnd, end: StartOrEnd, *, has_group: bool, is_stream: bool) -> None:
     if start.kind == LATEST and not is_stream:
         raise OptionError("option startingOffsets: latest is for streams; a batch would read nothing")
     if end.kind == EARLIEST:
-        raise OptionError("option endingOffsets: latest, committed or JSON of offsets, not earliest")
+        raise OptionError("option endingOffsets must be latest, committed or JSON of offsets, got earliest")
     if is_stream and end.kind != LATEST:
-        raise OptionError(f"option {end.option}: a stream has no end; it is for batches")
+        raise OptionError(f"option {end.option} is for batches; a stream has no end")
     if COMMITTED in (start.kind, end.kind) and not has_group:
-        raise OptionError("option startingOffsets or endingOffsets: committed needs groupId")
+        raise OptionError("option groupId is required if startingOffsets or endingOffsets is committed")
 
 
-def matching_topics(pattern: str, there: list[str]) -> list[str]:
-    """The topics a pattern means; system, retry and dead-letter topics only where they are named in full."""
+def matching_topics(pattern: str, topics: list[str]) -> list[str]:
+    """The topics that match a pattern, without system, retry and dead-letter topics: those must be named in full."""
     compiled = re.compile(pattern)
     return sorted(
-        topic for topic in there if compiled.fullmatch(topic) and not topic.startswith(SYSTEM_PREFIXES)
+        topic
+        for topic in topics
+        if compiled.fullmatch(topic)
+        and not (is_system_topic(topic) or is_retry_topic(topic) or is_dlq_topic(topic))
     )

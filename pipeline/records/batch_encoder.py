@@ -1,11 +1,10 @@
-"""Columns to the bytes of sends: whole arrays at a time, no Python loop over rows.
+"""Columns to the bytes of sends: whole arrays at a time.
 
     head 20 | body | properties length 2 | properties      one element, as `pocketmq.protocol.message.batch` draws it
 
-Elements of one array stand back to back in one Arrow buffer, so a batch of rows [i, j) is a slice of it, sent as it is.
-Each row gets an id that depends on nothing but who writes it: 24 digits from a text naming the write, the batch and
-the partition, 8 from the row's number. A task that runs again over the same rows makes the same ids. No Spark, no
-sockets.
+The elements of one array are contiguous in one Arrow buffer, so a batch of rows [i, j) is a slice of it, sent without a
+copy. The id of a row depends only on its writer and its number: 24 digits from a text that names the write, the batch
+and the partition, 8 from the row's number. A task that runs again over the same rows creates the same ids.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ RESERVED: Final = frozenset(
     for name, value in vars(names).items()
     if name.isupper() and isinstance(value, str) and len(value) > 1
 )
-"""Property names the protocol gives a meaning to: columns or options set them, the map may not."""
+"""Property names with a meaning in the protocol: columns and options set them, the column `properties` must not."""
 _HEAD: Final = np.dtype(
     [("total", ">i4"), ("magic", ">i4"), ("crc", ">i4"), ("flag", ">i4"), ("body", ">i4")]
 )
@@ -44,20 +43,20 @@ COLUMNS: Final = {
     "delayTimeLevel": ("int",),
     "deliverTimestamp": ("timestamp",),
 }
-"""Columns of the sink and the Spark types each may have; only `body` is required, and `topic` without the option."""
+"""Columns of the sink with their allowed Spark types. Only `body` is required, and `topic` if the option is not set."""
 
 
 def row_ids(writer: str, first: int, count: int) -> Any:
     """The UNIQ_KEYs of rows [first, first + count) of one writer, 32 hexadecimal digits each."""
     if first + count > _ID_ROWS:
-        raise OptionError(f"more than {_ID_ROWS} rows in one partition: repartition the data")
+        raise OptionError(f"a partition must have at most {_ID_ROWS} rows: repartition the data")
     prefix = hashlib.blake2b(writer.encode(), digest_size=12).hexdigest().upper()
     numbers = pa.array([f"{number:08X}" for number in range(first, first + count)], type=pa.string())
     return pc.binary_join_element_wise(prefix, numbers, "")
 
 
 def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None) -> Any:
-    """The property text of each row, from the columns the batch has; `extra` are further names with their columns.
+    """The property text of each row, from the columns of the batch and from `extra`, which maps names to columns.
 
     `OptionError` for a reserved name in the map, or a separator byte in a name or value.
     """
@@ -82,13 +81,13 @@ def property_texts(batch: Any, ids: Any, *, extra: dict[str, Any] | None = None)
     longest = pc.max(pc.binary_length(texts)).as_py() or 0
     if longest > MAX_PROPERTIES_BYTES:
         raise OptionError(
-            f"properties of {longest} bytes in one row; at most {MAX_PROPERTIES_BYTES} fit a message"
+            f"the properties of a row must have at most {MAX_PROPERTIES_BYTES} bytes, got {longest}"
         )
     return texts
 
 
 def _joined_keys(lists: Any) -> Any:
-    """The keys of each row with blanks between them. A null among them is no key, and takes no others along."""
+    """The keys of each row, separated by blanks. A null among them is skipped."""
     keys = lists.flatten().cast(pa.string())
     is_key = pc.fill_null(pc.greater(pc.binary_length(keys), 0), False)
     rows = np.asarray(pc.list_parent_indices(lists).filter(is_key))
@@ -97,22 +96,22 @@ def _joined_keys(lists: Any) -> Any:
 
 
 def _pair(name: str, values: Any) -> Any:
-    """`name 0x01 value 0x02`, nothing where the value is null or empty."""
+    """`name 0x01 value 0x02`, empty if the value is null or empty."""
     _refuse_separators(name, values)
     text = pc.binary_join_element_wise(f"{name}\x01", values, "\x02", "")
-    is_there = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
-    return pc.if_else(is_there, text, "")
+    has_value = pc.fill_null(pc.greater(pc.binary_length(values), 0), False)
+    return pc.if_else(has_value, text, "")
 
 
 def _map_texts(maps: Any) -> Any:
     keys, items = maps.keys, maps.items
-    wrong = pc.unique(keys.filter(pc.is_in(keys, value_set=pa.array(sorted(RESERVED)))))
-    if len(wrong):
+    reserved = pc.unique(keys.filter(pc.is_in(keys, value_set=pa.array(sorted(RESERVED)))))
+    if len(reserved):
         raise OptionError(
-            f"column properties: {wrong[0].as_py()} is reserved; keys, tags and the like have columns of their own"
+            f"column properties: {reserved[0].as_py()} is reserved; keys, tags and the like have their own columns"
         )
     if pc.any(pc.equal(pc.binary_length(keys), 0)).as_py():
-        raise OptionError("column properties: a name is empty")
+        raise OptionError("column properties: a name must not be empty")
     _refuse_separators("properties", keys)
     _refuse_separators("properties", items)
     pairs = pc.binary_join_element_wise(keys, "\x01", pc.fill_null(items, ""), "\x02", "")
@@ -126,19 +125,21 @@ def _map_texts(maps: Any) -> Any:
 def _refuse_separators(what: str, texts: Any) -> None:
     for separator in ("\x01", "\x02"):
         if pc.any(pc.match_substring(texts, separator)).as_py():
-            raise OptionError(f"{what}: a value holds the byte {ord(separator)}, which separates properties")
+            raise OptionError(
+                f"{what}: a value must not have the byte {ord(separator)}, which separates properties"
+            )
 
 
 def bodies_of(batch: Any) -> Any:
     """The body column as binary. `OptionError` for a null."""
     body = batch.column("body")
     if body.null_count:
-        raise OptionError("column body: is null in a row; a message needs a body")
+        raise OptionError("column body must not be null")
     return body.cast(pa.binary())
 
 
 def elements(bodies: Any, texts: Any, flags: Any = None) -> Any:
-    """The element of each row, back to back in one buffer."""
+    """The element of each row, contiguous in one buffer."""
     count = len(bodies)
     texts = texts.cast(pa.binary())
     heads = np.zeros(count, dtype=_HEAD)

@@ -1,13 +1,13 @@
-"""Where records begin in bytes of a commit log or of pull replies, and where a file may be cut.
+"""Where records begin in the bytes of a commit log or of pull replies, and how a log file is split at any byte.
 
     split 0              split 1              split 2
     |-------.------.-----|---.-----.----.-----|--.-----...
-            ^ records             ^ the first record that begins at or after a cut belongs to the split behind it
+            ^ records             ^ the first record that begins in a split is the split's first record
 
-A commit log file can be cut at any byte: from there on the first place is looked for that carries a record's magic,
-whose stored physical offset is its own position in the log, and whose lengths agree. A record that begins before a
-cut belongs to the split before it, however far it reaches. Positions are bytes from the start of the buffer. Next:
-`records.py`. The record is drawn in `pocketmq.protocol.message.record`.
+A commit log file can be split at any byte. The first record of a split is at the first position that has a record's
+magic, a stored physical offset equal to its own position in the log, and lengths that agree. A record belongs to the
+split in which it begins, however far it reaches. Positions are bytes from the start of the buffer. The record is drawn
+in `pocketmq.protocol.message.record`.
 """
 
 import struct
@@ -36,7 +36,7 @@ _SIZE_MAGIC: Final = struct.Struct(">ii")
 _LONG: Final = struct.Struct(">q")
 
 AT_END: Final = "end"
-"""Nothing but the end: of the bytes, of the file (its filler), or of what was written (zeros)."""
+"""The end of the bytes, of the file (its filler), or of the written bytes (zeros)."""
 CUT_OFF: Final = "cut off"
 """A record begins here and reaches beyond the bytes."""
 BAD_MAGIC: Final = "bad magic"
@@ -44,7 +44,7 @@ BAD_SIZE: Final = "bad size"
 
 
 class RecordWalk:
-    """The records found one behind the other: `starts`, where it stopped, and why."""
+    """The positions of consecutive records, where the walk stopped, and why."""
 
     __slots__ = ("reason", "starts", "stop")
 
@@ -57,7 +57,7 @@ class RecordWalk:
 def walk_records(data: memoryview, position: int, end: int, *, limit: int = sys.maxsize) -> RecordWalk:
     """Records that begin in [position, end), at most `limit`; they may reach beyond `end`.
 
-    Looks at size and magic alone; the lengths inside are checked by `codec.lengths_agree`. Never raises.
+    Checks size and magic only; `Records.lengths_agree` checks the lengths inside. Never raises.
     """
     starts: list[int] = []
     append, unpack = starts.append, _SIZE_MAGIC.unpack_from
@@ -70,7 +70,7 @@ def walk_records(data: memoryview, position: int, end: int, *, limit: int = sys.
             return RecordWalk(starts, position, _stop_reason(size, magic))
         append(position)
         position += size
-    if starts and position > len(data):  # behind it nothing was looked at
+    if starts and position > len(data):  # the bytes behind it were not checked
         stop = starts.pop()
         return RecordWalk(starts, stop, CUT_OFF)
     return RecordWalk(starts, position, AT_END)
@@ -85,7 +85,10 @@ def _stop_reason(size: int, magic: int) -> str:
 
 
 def find_record(data: memoryview, position: int, end: int, base: int) -> int:
-    """Where the first whole record begins in [position, end), or `end`. `base` is the log position of byte 0."""
+    """The position of the first whole record that begins in [position, end), or `end`.
+
+    `base` is the log position of byte 0.
+    """
     raw = data.obj if isinstance(data.obj, bytes | bytearray) else data
     while position < end:
         magic_at = _find(raw, data, position + 4, min(end + 7, len(data)))

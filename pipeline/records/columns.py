@@ -1,7 +1,7 @@
-"""The columns of a message: name, Spark type and Arrow type, in their fixed order.
+"""The columns of every table: name, Spark type and Arrow type, in a fixed order. No Spark.
 
-A user schema may name any subset in any order; what is not named is not decoded. Times are milliseconds on the wire
-and become UTC timestamps. No Spark here.
+A user schema may name any subset in any order; other columns are not decoded. Times are milliseconds on the wire and
+become UTC timestamps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,15 +38,18 @@ MESSAGE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "preparedTransactionOffset": ("bigint", pa.int64()),
     "transactionId": ("string", pa.string()),
 }
-"""Column -> (Spark type, Arrow type). `msgId` is UNIQ_KEY, else the offset message id; `transactionId` is UNIQ_KEY
-of a message that was sent in a transaction."""
+"""Column -> (Spark type, Arrow type).
+
+`msgId` is UNIQ_KEY, else the offset message id. `transactionId` is the UNIQ_KEY of a message that was sent in a
+transaction.
+"""
 
 STORE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     **MESSAGE_COLUMNS,
     "file": ("string", pa.string()),
     "status": ("string", pa.string()),
 }
-"""What `rocketmq-store` adds: the file, and `ok`, `bad magic`, `bad size` or `bad crc`."""
+"""`rocketmq-store` adds the file, and a status: `ok`, `bad magic`, `bad size`, `bad offset`, `bad crc` or `missing`."""
 
 CONSUME_QUEUE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "topic": ("string", pa.string()),
@@ -56,7 +59,7 @@ CONSUME_QUEUE_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "size": ("int", pa.int32()),
     "tagsCode": ("bigint", pa.int64()),
 }
-"""One entry of a consume queue."""
+"""One unit of a consume queue."""
 
 CONSUMER_OFFSET_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "group": ("string", pa.string()),
@@ -78,14 +81,14 @@ def arrow_schema(columns: dict[str, tuple[str, Any]], names: Sequence[str]) -> A
 
 
 def check_names(columns: dict[str, tuple[str, Any]], fields: Iterable[tuple[str, str]]) -> list[str]:
-    """The names of a user schema, given as (name, Spark type); `OptionError` for a column or type there is not."""
+    """The names of a user schema of (name, Spark type) fields. `OptionError` for an unknown column or another type."""
     names = []
     for name, kind in fields:
         known = columns.get(name)
         if known is None:
-            raise OptionError(f"column {name}: there is none; the columns are {', '.join(columns)}")
+            raise OptionError(f"unknown column {name}; the columns are {', '.join(columns)}")
         if known[0] != kind:
-            raise OptionError(f"column {name}: is {known[0]}, not {kind}")
+            raise OptionError(f"column {name} must be {known[0]}, got {kind}")
         names.append(name)
     return names
 
@@ -120,4 +123,4 @@ JOURNAL_COLUMNS: Final[dict[str, tuple[str, Any]]] = {
     "journal": ("string", pa.string()),
     "file": ("string", pa.string()),
 }
-"""`kind` is exchange, connected, closed, pushed or dropped (`count` entries); `journal` names one run of one broker."""
+"""`kind` is exchange, connected, closed, pushed or dropped (`count` entries). `journal` names one run of one broker."""

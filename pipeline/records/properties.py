@@ -3,8 +3,8 @@
     name 0x01 value 0x02  name 0x01 value 0x02  ...      of each record, as `pocketmq.protocol.message.properties`
     reads it
 
-The texts are split once into one long list of pairs, whatever number of records they belong to; `pair_rows` says of
-which record each is. Equal names in one record are rare, and the last one wins as in Java.
+The texts of all records are split once into one long list of pairs; `_rows` says which record each pair belongs to.
+If a record has a name twice, which is rare, the last pair wins, as in Java.
 """
 
 from functools import cached_property
@@ -47,7 +47,7 @@ class Properties:
             self._codes = self._codes[mask]
 
     def values(self, name: str) -> Any:
-        """The value of one property in each record, null where it has none."""
+        """The value of one property in each record, null if a record lacks it."""
         code = self._code_of.get(name)
         if code is None:
             return pa.nulls(self._count, self._values.type)
@@ -58,14 +58,14 @@ class Properties:
 
     def maps(self) -> Any:
         """The map of each record."""
-        self._drop_doubles()
+        self._drop_repeated_names()
         edges = np.zeros(self._count + 1, dtype=np.int32)
         np.cumsum(np.bincount(self._rows, minlength=self._count), out=edges[1:])
         return pa.MapArray.from_arrays(pa.array(edges), self._names, self._values).cast(STRING_MAP)
 
     @cached_property
     def _code_of(self) -> dict[str, int]:
-        """A number for each name there is: comparing numbers for each column asked is cheaper than comparing texts."""
+        """A number for each name: comparing numbers for each requested column is cheaper than comparing texts."""
         encoded = self._names.dictionary_encode()
         self._codes = np.asarray(encoded.indices).astype(np.int64)
         return {name: code for code, name in enumerate(encoded.dictionary.to_pylist())}
@@ -74,9 +74,9 @@ class Properties:
     def _codes(self) -> npt.NDArray[np.int64]:
         return np.asarray(self._names.dictionary_encode().indices).astype(np.int64)
 
-    def _drop_doubles(self) -> None:
-        """Leave the last of equal names of one record."""
-        if not self._has_doubles():
+    def _drop_repeated_names(self) -> None:
+        """Keep the last pair of each name of a record."""
+        if not self._has_repeated_names():
             return
         keys = self._rows * (self._codes.max() + 1) + self._codes
         _, last = np.unique(keys[::-1], return_index=True)
@@ -84,8 +84,11 @@ class Properties:
         mask[len(keys) - 1 - last] = True
         self._keep(mask)
 
-    def _has_doubles(self) -> bool:
-        """Every name as a bit: the sum of a record's bits is their union, unless one came twice."""
+    def _has_repeated_names(self) -> bool:
+        """Whether a record has a name twice.
+
+        With one bit for each name, the sum of a record's bits then differs from their union.
+        """
         codes = self._codes
         if not len(codes):
             return False
@@ -99,8 +102,8 @@ class Properties:
 
 
 def _alternating(texts: Any) -> _Pairs | None:
-    """(names, values, row of each) of texts in which the two separators take turns, which is nearly all there are; None
-    where some do not. A text may end without its last separator."""
+    """(names, values, row of each) of texts in which the two separators alternate, as in nearly all; None if any text
+    is different. A text may end without its last separator."""
     edges = np.frombuffer(texts.buffers()[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     if not len(texts) or edges[0] == edges[-1]:
         return None
@@ -129,7 +132,7 @@ def _split(texts: Any) -> _Pairs:
     lists = pc.split_pattern(texts, _PAIR_END)
     rows = np.repeat(np.arange(len(texts)), np.diff(np.asarray(lists.offsets)))
     halves = pc.split_pattern(lists.flatten(), _NAME_END, max_splits=1)
-    # A text ends in a separator or does not: the empty rest behind it is no pair, and neither is half of one.
+    # The empty rest behind a last separator is not a pair, and neither is a name without a value.
     whole = np.diff(np.asarray(halves.offsets)) == 2
     flat = halves.flatten()
     name_at = np.asarray(halves.offsets)[:-1][whole]

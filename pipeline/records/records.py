@@ -1,10 +1,9 @@
-"""Records to columns: whole arrays at a time, never a Python loop over messages (but for rare forms).
+"""Records to columns: whole arrays at a time, without a Python loop over messages except for rare forms.
 
-`Records` holds a buffer and where its records begin; `column(name)` gives one Arrow array, computed when asked, so what
-nobody wants is not decoded. The fixed heads are gathered once, side by side, and columns taken of them; texts and
-bodies are cut out of the buffer by `slices.py`. Records of both versions, with IPv4 and IPv6 hosts, may stand side by
-side. The bytes of commit log files and of pull replies are the same. No Spark, no files, no sockets. Properties:
-`properties.py`. The record itself is drawn in `pocketmq.protocol.message.record`.
+`Records` holds a buffer and the positions of its records. `column(name)` computes one Arrow array on request, so unused
+columns are not decoded. The fixed heads are gathered once into one array, from which the number columns are read. Texts
+and bodies are slices of the buffer (`slices.py`). Records of both versions, with IPv4 and IPv6 hosts, may be mixed. The
+bytes of commit log files and of pull replies are the same. The record is drawn in `pocketmq.protocol.message.record`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,7 +18,14 @@ from pocketmq.protocol.message.compression import CompressionError, decompress
 from pocketmq.protocol.message.flags import BORN_HOST_IPV6, COMPRESSED, STORE_HOST_IPV6
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import KEYS, TAGS, TRAN_MSG, UNIQ_KEY
-from pocketmq.protocol.message.record import MAGIC_V2, MIN_RECORD_BYTES, body_crc
+from pocketmq.protocol.message.record import (
+    IPV4_HOST_BYTES,
+    IPV6_HOST_BYTES,
+    MAGIC_V2,
+    MAX_TOPIC_BYTES_V1,
+    MIN_RECORD_BYTES,
+    body_crc,
+)
 
 from .columns import MESSAGE_COLUMNS, TIMESTAMP
 from .properties import Properties
@@ -29,9 +35,6 @@ Flags = npt.NDArray[np.bool_]
 
 _HEX: Final = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
 """Two upper-case digits of each byte."""
-_SHORT_HOST: Final = 8
-_LONG_HOST: Final = 20
-"""Bytes of a packed host, by the kind of its address."""
 HEAD: Final = np.dtype(
     [
         *(("storeSize", ">i4"), ("magic", ">i4"), ("bodyCRC", ">i4"), ("queueId", ">i4"), ("flag", ">i4")),
@@ -40,17 +43,18 @@ HEAD: Final = np.dtype(
         *(("preparedTransactionOffset", ">i8"), ("bodyLength", ">i4")),
     ]
 )
-"""What every record begins with; from `bornHost` on it stands elsewhere where a host is an IPv6 address."""
-_AT: Final = {name: int(place[1]) for name, place in (HEAD.fields or {}).items()}
+"""The head of a record with IPv4 hosts. With an IPv6 host, the fields behind that host begin 12 bytes later.
+
+numpy needs the layout as a dtype; a test compares it with `pocketmq.protocol.message.record`.
+"""
+_AT: Final = {name: int(field[1]) for name, field in (HEAD.fields or {}).items()}
 assert HEAD.itemsize < MIN_RECORD_BYTES
-LONGEST_TOPIC: Final = 127
-"""Of records of the first version."""
 
 
 class Records:
-    """Records of one buffer. `starts` rise; every record must lie whole in `data`.
+    """Records of one buffer. `starts` must rise; every record must lie completely in `data`.
 
-    `data` is anything with a buffer; it is read, never written, and the arrays made of it may share its memory.
+    `data` is any object with a buffer. It is only read, and the arrays may share its memory.
     """
 
     def __init__(self, data: Any, starts: Ints | Sequence[int], *, broker_name: str | None = None) -> None:
@@ -71,12 +75,12 @@ class Records:
         return _COLUMNS[name](self)
 
     def keep_bodies_compressed(self) -> "Records":
-        """Bodies as stored, which is what the CRC is of."""
+        """Return bodies as stored; the CRC is computed over these bytes."""
         self._wants_decompression = False
         return self
 
     def only(self, mask: Flags) -> "Records":
-        """The records of the mask."""
+        """The records for which the mask is true."""
         fewer = Records(self.bytes, self.starts[mask], broker_name=self._broker_name)
         fewer._wants_decompression = self._wants_decompression
         fewer._heads = self._heads[mask]
@@ -86,11 +90,11 @@ class Records:
 
     @cached_property
     def _heads(self) -> Any:
-        """All heads side by side: each record's place in memory is looked up once, not once for each column."""
+        """All heads in one array: the bytes of each record are gathered once, not once for each column."""
         return self._from_anywhere(f"V{HEAD.itemsize}")[self.starts].view(HEAD)
 
     def _from_anywhere(self, kind: Any) -> Any:
-        """A view in which any byte is the beginning of an item; items may not reach beyond the end."""
+        """A view with an item at every byte; an item must not reach beyond the end."""
         kind_type = np.dtype(kind)
         count = max(len(self.bytes) - kind_type.itemsize + 1, 0)
         return np.ndarray(shape=(count,), dtype=kind_type, buffer=self.bytes, strides=(1,))
@@ -104,7 +108,7 @@ class Records:
         kind = HEAD[name]
         if _AT[name] <= _AT["bornHost"] or not self._has_long_hosts:
             return self._heads[name].astype(kind.newbyteorder("="))
-        return self.numbers(self._place(name), kind.str)
+        return self.numbers(self._position(name), kind.str)
 
     @cached_property
     def sizes(self) -> Ints:
@@ -128,7 +132,7 @@ class Records:
         longs: Ints = self.numbers(at, kind).astype(np.int64, copy=False)
         return longs
 
-    # -- where things stand
+    # -- positions
 
     @cached_property
     def _sys_flags(self) -> Ints:
@@ -140,25 +144,25 @@ class Records:
 
     @cached_property
     def _born_widths(self) -> Ints:
-        return np.where(self._sys_flags & BORN_HOST_IPV6, _LONG_HOST, _SHORT_HOST)
+        return np.where(self._sys_flags & BORN_HOST_IPV6, IPV6_HOST_BYTES, IPV4_HOST_BYTES)
 
     @cached_property
     def _store_widths(self) -> Ints:
-        return np.where(self._sys_flags & STORE_HOST_IPV6, _LONG_HOST, _SHORT_HOST)
+        return np.where(self._sys_flags & STORE_HOST_IPV6, IPV6_HOST_BYTES, IPV4_HOST_BYTES)
 
-    def _place(self, name: str) -> Ints:
-        """Where a part of the head stands in each record: hosts before it may be long ones."""
-        place = self.starts + _AT[name]
+    def _position(self, name: str) -> Ints:
+        """The position of a field of the head in each record; hosts before it may be IPv6."""
+        position = self.starts + _AT[name]
         if self._has_long_hosts:
             if _AT[name] > _AT["bornHost"]:
-                place += self._born_widths - _SHORT_HOST
+                position += self._born_widths - IPV4_HOST_BYTES
             if _AT[name] > _AT["storeHost"]:
-                place += self._store_widths - _SHORT_HOST
-        return place
+                position += self._store_widths - IPV4_HOST_BYTES
+        return position
 
     @cached_property
     def _body_at(self) -> Ints:
-        return self._place("bodyLength") + HEAD["bodyLength"].itemsize
+        return self._position("bodyLength") + HEAD["bodyLength"].itemsize
 
     @cached_property
     def _is_v2(self) -> Flags:
@@ -186,16 +190,16 @@ class Records:
         return begin, begin + self._long_at(topic_end, ">i2")
 
     def lengths_agree(self) -> Flags:
-        """Which records' inner lengths add up to their size. The others must not be asked for texts or bodies."""
+        """Which records' inner lengths add up to their size. Texts and bodies of the others must not be read."""
         ends = self.starts + self.sizes
-        good = self._body_at + 3 <= ends
-        if good.all():
+        is_long_enough = self._body_at + 3 <= ends
+        if is_long_enough.all():
             return self._lengths_agree(ends)
-        good[good] = self.only(good)._lengths_agree(ends[good])
-        return good
+        is_long_enough[is_long_enough] = self.only(is_long_enough)._lengths_agree(ends[is_long_enough])
+        return is_long_enough
 
     def _lengths_agree(self, ends: Ints) -> Flags:
-        """The same of records that are long enough for their hosts."""
+        """The same for records that are long enough for their hosts."""
         begin, body_end = self.body_bounds
         width = np.where(self._is_v2, 2, 1)
         fine: Flags = (body_end >= begin) & (body_end + width + 2 <= ends)
@@ -220,7 +224,10 @@ class Records:
         return Properties(text_of(self.bytes_between(self.properties_bounds)))
 
     def bodies(self) -> Any:
-        """Bodies, decompressed unless `keep_bodies_compressed` was called; one that cannot be is left as it is."""
+        """Bodies, decompressed unless `keep_bodies_compressed` was called.
+
+        A body that cannot be decompressed stays as it is.
+        """
         bodies = self.bytes_between(self.body_bounds)
         compressed = np.flatnonzero(self._sys_flags & COMPRESSED)
         if not self._wants_decompression or not len(compressed):
@@ -234,7 +241,7 @@ class Records:
         return pa.array(changed, type=pa.binary())
 
     def bad_crcs(self) -> Flags:
-        """Which bodies' CRC is not the stored one. A Python loop: 0.8 M records a second."""
+        """Which bodies' CRC differs from the stored one. A Python loop: 0.8 M records a second."""
         stored = self.head("bodyCRC")
         begins, ends = (edge.tolist() for edge in self.body_bounds)
         view = memoryview(self.bytes.data)
@@ -246,22 +253,24 @@ class Records:
         """`address:port` texts of the packed hosts `bornHost` or `storeHost`; only the distinct ones are formatted."""
         if self._has_long_hosts:
             packed = self._packed_hosts(name)
-            texts = {one: _host_text(one) for one in set(packed)}
-            return pa.array([texts[one] for one in packed], type=pa.string())
+            texts = {host: _host_text(host) for host in set(packed)}
+            return pa.array([texts[host] for host in packed], type=pa.string())
         hosts = pa.array(self.head(name)).dictionary_encode()
-        known = [_host_text(one.to_bytes(_SHORT_HOST, "big")) for one in hosts.dictionary.to_pylist()]
-        return pa.array(known, type=pa.string()).take(hosts.indices)
+        distinct = [
+            _host_text(host.to_bytes(IPV4_HOST_BYTES, "big")) for host in hosts.dictionary.to_pylist()
+        ]
+        return pa.array(distinct, type=pa.string()).take(hosts.indices)
 
     def _packed_hosts(self, name: str) -> list[bytes]:
         widths = self._born_widths if name == "bornHost" else self._store_widths
         return [
-            bytes(self.bytes[place : place + width])
-            for place, width in zip(self._place(name).tolist(), widths.tolist(), strict=True)
+            bytes(self.bytes[position : position + width])
+            for position, width in zip(self._position(name).tolist(), widths.tolist(), strict=True)
         ]
 
     @cached_property
     def offset_message_ids(self) -> Any:
-        """The broker's ids: store host and physical offset as hexadecimal text."""
+        """The broker's message ids: store host and physical offset as hexadecimal text."""
         count = len(self)
         if self._has_long_hosts:
             offsets = self.head("physicalOffset").tolist()
@@ -286,14 +295,14 @@ class Records:
         return pc.if_else(is_prepared, self.properties.values(UNIQ_KEY), pa.scalar(None, pa.string()))
 
     def has_tag(self, tags: Collection[str]) -> Flags:
-        """Which records carry one of the tags."""
+        """Which records have one of the tags."""
         found = pc.is_in(self.properties.values(TAGS), value_set=pa.array(sorted(tags), type=pa.string()))
         return np.asarray(found, dtype=np.bool_)
 
     def topics(self) -> Any:
         begin, end = self.topic_bounds
         lengths = end - begin
-        if len(begin) and 0 < lengths[0] <= LONGEST_TOPIC and (lengths == lengths[0]).all():
+        if len(begin) and 0 < lengths[0] <= MAX_TOPIC_BYTES_V1 and (lengths == lengths[0]).all():
             raw = self._from_anywhere(f"V{lengths[0]}")[begin].view(np.uint8).reshape(len(begin), lengths[0])
             if (raw == raw[0]).all():  # one topic, as in every reply to a pull
                 return repeated(raw[0].tobytes().decode("utf-8", "replace"), len(self))
@@ -311,7 +320,7 @@ def text_of(binary: Any) -> Any:
     try:
         return binary.cast(pa.string())
     except pa.ArrowInvalid:
-        texts = [None if one is None else one.decode("utf-8", "replace") for one in binary.to_pylist()]
+        texts = [None if raw is None else raw.decode("utf-8", "replace") for raw in binary.to_pylist()]
         return pa.array(texts, type=pa.string())
 
 

@@ -1,7 +1,7 @@
-"""Arrow arrays of texts and bytes without a Python loop over them: pieces of one buffer, or one text again and again.
+"""Arrow arrays of texts and bytes without a Python loop over them: slices of one buffer, or one text repeated.
 
 bytes   | head | body one | ... | head | body two | ...
-edges          0          1            2          3       offsets of one long array: every other element is a piece
+edges          0          1            2          3       offsets of one long array: every other element is a slice
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ Ints = npt.NDArray[np.int64]
 
 
 def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any:
-    """`raw[begin:end]` of each pair, as an array of `kind`: binary, or string where the bytes are known to be UTF-8.
+    """`raw[begin:end]` of each pair, as an array of `kind`: binary, or string if the bytes are known to be UTF-8.
 
-    `OverflowError` where the pieces lie more than 2 GiB apart.
+    `OverflowError` if the slices span more than 2 GiB.
     """
     count = len(begin)
     if not count:
@@ -34,5 +34,8 @@ def slices(raw: npt.NDArray[np.uint8], begin: Ints, end: Ints, kind: Any) -> Any
 
 
 def repeated(text: str | None, count: int) -> Any:
-    """One text, `count` times. Its type is said, for finding it out makes pyarrow look for modules each time."""
+    """One text, `count` times.
+
+    With an explicit type, because without one pyarrow searches for modules on every call.
+    """
     return pa.repeat(pa.scalar(text, pa.string()), count)

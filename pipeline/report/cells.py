@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import Any, Final
 
 LONG: Final = 44
-"""Characters of a cell, from which on it may be broken into lines."""
+"""Cells of more characters than this may be broken into lines."""
 
 
 def shared_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
-    """The columns in which all of several rows have the same text or time; none where that is all columns."""
+    """The columns in which all rows (two or more) have the same text or time; none if that is true of all columns."""
     names = list(columns or rows[0])
     shared = [name for name in names if len(rows) > 1 and _is_shared([row.get(name) for row in rows])]
     return shared if len(shared) < len(names) else []
 
 
 def shared_values_line(rows: Sequence[Mapping[str, Any]], shared: Sequence[str]) -> str:
-    """The sentence about what all rows share."""
+    """The line with the values that all rows share."""
     return f"All rows: {', '.join(f'{column_title(name)} {format_value(rows[0][name])}' for name in shared)}."
 
 
@@ -27,7 +27,7 @@ def _is_shared(values: Sequence[Any]) -> bool:
 
 
 def column_title(name: str) -> str:
-    """messagesPerSecond as words, which can be broken."""
+    """messagesPerSecond as `messages per second`, which can be broken into lines."""
     return re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z])", " ", name).lower()
 
 
@@ -40,7 +40,7 @@ def are_numbers(values: Sequence[Any]) -> bool:
 
 
 def format_value(value: Any) -> str:
-    """A value as people read it."""
+    """A value as readable text."""
     if value is None:
         return "-"
     if isinstance(value, bool):

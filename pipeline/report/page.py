@@ -1,7 +1,7 @@
-"""One HTML file with everything in it: headings, tables, timelines as SVG. No script, no network, no Spark.
+"""One self-contained HTML file: headings, tables, timelines as SVG. No script, no network, no Spark.
 
-Colours are those of a palette that colour-blind readers can tell apart, and every bar has its words in a tooltip as
-well. It follows the reader's light or dark setting.
+The colours are a palette that colour-blind readers can tell apart, and every bar has a tooltip. The page follows the
+reader's light or dark setting.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,14 +52,17 @@ def paragraph(text: str) -> str:
 
 
 def findings(texts: Sequence[str]) -> str:
-    """What needs somebody's eye, or that nothing does."""
+    """The findings as a list, or the line that there are none."""
     if not texts:
         return "<p class=none>Nothing found.</p>"
     return "<ul class=findings>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Rows with a head; numbers stand right. A text or time that all rows share stands once, above them."""
+    """Rows under a row of titles; numbers are aligned right.
+
+    A text or time that all rows share is printed once, above.
+    """
     if not rows:
         return "<p class=none>No rows.</p>"
     shared = shared_columns(rows, columns)

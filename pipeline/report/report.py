@@ -1,24 +1,30 @@
-"""What every job does with its result: tables on the terminal, JSON, Parquet, HTML.
+"""A job's result, and where it is written: tables on the terminal, JSON, Parquet, HTML.
 
-A job's `build` returns a `Report`: data frames with names, and sentences about what needs somebody's eye. How a job is
-run is `jobs/run.py`.
+A job's `build` returns a `Report`: data frames with names, and findings, a sentence each. How a job runs is
+`jobs/run.py`.
 """
 
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from . import page as html_page
 from .terminal import console, print_table
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 SHOWN_ROWS: Final = 50
 """Rows of a table on the terminal and in HTML; JSON and Parquet have all."""
+
+
+class Frame(Protocol):
+    """The part of a Spark data frame that a report uses."""
+
+    def collect(self) -> list[Any]: ...
+
+    @property
+    def write(self) -> Any: ...
 
 
 class Section(msgspec.Struct):
@@ -26,23 +32,23 @@ class Section(msgspec.Struct):
 
     name: str
     title: str
-    frame: "DataFrame"
+    frame: Frame
     note: str = ""
-    """What its columns mean, for the page."""
+    """What the columns mean; printed on the page."""
 
 
 class Report(msgspec.Struct):
-    """What a job found. `findings` is None where it only tells; `drawn` is HTML that stands before the tables."""
+    """A job's result. `findings` is None for a job that only reports; `drawings` are HTML, placed before the tables."""
 
     title: str
     lead: str
     sections: list[Section]
     findings: list[str] | None = None
-    drawn: list[str] = msgspec.field(default_factory=list)
+    drawings: list[str] = msgspec.field(default_factory=list)
 
 
 class Outputs(msgspec.Struct, frozen=True):
-    """Where results go besides the terminal."""
+    """Where results are written besides the terminal."""
 
     json_file: str | None = None
     parquet_folder: str | None = None
@@ -51,15 +57,15 @@ class Outputs(msgspec.Struct, frozen=True):
 
 
 def write(report: Report, outputs: Outputs) -> None:
-    """To the terminal and wherever else it was asked for."""
+    """Write a report to the terminal and to the files in `outputs`."""
     tables = {section.name: rows_of(section.frame) for section in report.sections}
     if outputs.parquet_folder is not None:
         for section in report.sections:
             section.frame.write.mode("overwrite").parquet(str(Path(outputs.parquet_folder) / section.name))
     if outputs.json_file is not None:
-        whole = {"title": report.title, "findings": report.findings, **tables}
+        document = {"title": report.title, "findings": report.findings, **tables}
         Path(outputs.json_file).write_text(
-            json.dumps(whole, default=_plain, indent=1) + "\n", encoding="utf-8"
+            json.dumps(document, default=_json_value, indent=1) + "\n", encoding="utf-8"
         )
     if outputs.html_file is not None:
         Path(outputs.html_file).write_text(html(report, tables), encoding="utf-8")
@@ -67,7 +73,7 @@ def write(report: Report, outputs: Outputs) -> None:
         _print(report, tables, outputs)
 
 
-def rows_of(frame: "DataFrame") -> list[dict[str, Any]]:
+def rows_of(frame: Frame) -> list[dict[str, Any]]:
     """All rows as plain values."""
     return [row.asDict(recursive=True) for row in frame.collect()]
 
@@ -77,7 +83,7 @@ def html(report: Report, tables: dict[str, list[dict[str, Any]]]) -> str:
     parts: list[str] = []
     if report.findings is not None:
         parts += [html_page.heading("Findings"), html_page.findings(report.findings)]
-    parts += report.drawn
+    parts += report.drawings
     for section in report.sections:
         rows = tables[section.name]
         parts.append(html_page.heading(section.title))
@@ -92,21 +98,23 @@ def html(report: Report, tables: dict[str, list[dict[str, Any]]]) -> str:
 def _print(report: Report, tables: dict[str, list[dict[str, Any]]], outputs: Outputs) -> None:
     from rich.text import Text
 
-    told = console()
-    told.print(Text.assemble((report.title, "bold"), "  ", report.lead))
+    terminal = console()
+    terminal.print(Text.assemble((report.title, "bold"), "  ", report.lead))
     for section in report.sections:
         rows = tables[section.name]
-        print_table(told, section.title, rows[:SHOWN_ROWS])
+        print_table(terminal, section.title, rows[:SHOWN_ROWS])
         if len(rows) > SHOWN_ROWS:
-            told.print(f"{len(rows) - SHOWN_ROWS:,} more rows")
+            terminal.print(f"{len(rows) - SHOWN_ROWS:,} more rows")
     if report.findings is not None:
-        told.print(f"\n{counted(len(report.findings), 'finding')}" if report.findings else "\nNothing found.")
+        terminal.print(
+            f"\n{counted(len(report.findings), 'finding')}" if report.findings else "\nNothing found."
+        )
         for text in report.findings:
-            told.print(f"  {text}")
-    told.print("\nRows: " + ", ".join(f"{name} {len(rows):,}" for name, rows in tables.items()))
+            terminal.print(f"  {text}")
+    terminal.print("\nRows: " + ", ".join(f"{name} {len(rows):,}" for name, rows in tables.items()))
     for path in (outputs.json_file, outputs.parquet_folder, outputs.html_file):
         if path is not None:
-            told.print(f"Written: {path}")
+            terminal.print(f"Written: {path}")
 
 
 def counted(count: int, noun: str) -> str:
@@ -114,7 +122,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes | bytearray):

@@ -1,5 +1,7 @@
-"""Tables on a terminal that can be read there: what all rows share stands once, above; a table that is wider than the
-terminal is written row by row, a line for each column. Into a file or a pipe tables go as wide as they are. No Spark.
+"""Readable tables on a terminal. No Spark.
+
+Values that all rows share are printed once, above the table. A table that is wider than the terminal is printed row by
+row, with a line for each column. In a file or a pipe a table has its full width.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,38 +13,38 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILE_WIDTH: Final = 1_000_000
-"""Columns of what is no terminal: nothing is cut or wrapped."""
+"""Width of an output that is not a terminal: nothing is cut or wrapped."""
 
 
 def console() -> "Console":
-    """Standard output, as wide as it is."""
+    """Standard output, with the width of the terminal."""
     from rich.console import Console
 
-    told = Console(highlight=False, markup=False)
-    return told if told.is_terminal else Console(highlight=False, markup=False, width=FILE_WIDTH)
+    terminal = Console(highlight=False, markup=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, markup=False, width=FILE_WIDTH)
 
 
-def print_table(told: "Console", title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def print_table(terminal: "Console", title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """One table, as a table or row by row."""
     from rich.table import Table
     from rich.text import Text
 
-    told.print()
-    told.print(Text(title, style="bold"))
+    terminal.print()
+    terminal.print(Text(title, style="bold"))
     if not rows:
-        told.print("none")
+        terminal.print("none")
         return
     shared = shared_columns(rows)
     if shared:
-        told.print(shared_values_line(rows, shared))
+        terminal.print(shared_values_line(rows, shared))
     names = [name for name in rows[0] if name not in shared]
     cells = [[format_value(row[name]) for name in names] for row in rows]
-    # Heads may be broken between words, what stands below them may not.
+    # Column titles may be broken between words, values may not.
     widths = [
         max(map(len, (*column_title(name).split(), *column)))
         for name, column in zip(names, zip(*cells, strict=True), strict=True)
     ]
-    if sum(widths) + 3 * len(widths) + 1 <= told.width:
+    if sum(widths) + 3 * len(widths) + 1 <= terminal.width:
         table = Table()
         for name, width in zip(names, widths, strict=True):
             is_right = any(is_number(row[name]) for row in rows)
@@ -51,10 +53,10 @@ def print_table(told: "Console", title: str, rows: Sequence[Mapping[str, Any]]) 
             )
         for row_cells in cells:
             table.add_row(*map(Text, row_cells))
-        told.print(table)
+        terminal.print(table)
         return
     most = max(len(column_title(name)) for name in names)
     for row_cells in cells:
-        told.print("-" * min(told.width, 40))
+        terminal.print("-" * min(terminal.width, 40))
         for name, cell in zip(names, row_cells, strict=True):
-            told.print(Text(f"{column_title(name):{most}}  {cell}"))
+            terminal.print(Text(f"{column_title(name):{most}}  {cell}"))

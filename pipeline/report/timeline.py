@@ -9,7 +9,7 @@ import msgspec
 PALETTE: Final = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb8866", "#777777")
 
 _CHARACTER_WIDTH: Final = 7.2
-"""Of the labels' font, on the wide side of what browsers choose."""
+"""Width of a character of the labels' font in pixels, rounded up."""
 
 _PLOT_WIDTH: Final = 820
 
@@ -17,7 +17,7 @@ _ROW_HEIGHT: Final = 24
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A stretch of time in a row of a timeline. `series` decides the colour; seconds since 1970."""
+    """A period in a row of a timeline, in seconds since 1970. `series` decides the colour, `words` are the tooltip."""
 
     row: str
     begin: float
@@ -25,11 +25,11 @@ class Bar(msgspec.Struct, frozen=True):
     series: str
     words: str = ""
     label: str = ""
-    """Stands inside, where there is room."""
+    """Printed inside the bar, if it fits."""
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A moment in a row."""
+    """A moment in a row; `words` are the tooltip."""
 
     row: str
     at: float
@@ -37,7 +37,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def colours(series: Iterable[str]) -> dict[str, str]:
-    """A colour for each name, in the order given; after eight they come again."""
+    """A colour for each name, in order; after eight the colours repeat."""
     return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(dict.fromkeys(series))}
 
 
@@ -53,7 +53,7 @@ def legend(colour_of: Mapping[str, str]) -> str:
 
 
 def room_for(names: Iterable[str]) -> int:
-    """Pixels that the longest of these names takes beside a drawing."""
+    """The width in pixels of the longest of these names, with a margin."""
     return round(max(map(len, names), default=0) * _CHARACTER_WIDTH) + 16
 
 
@@ -65,35 +65,37 @@ def timeline(
     colour_of: Mapping[str, str],
     left: int,
 ) -> str:
-    """Bars and moments, a row for each name in the order of their first mention; time from `begin` to `end`, which
-    stands `left` pixels from the edge: `room_for` the names, the same in drawings that are to be compared."""
+    """Bars and marks, a row for each name in the order of first use, with time from `begin` to `end`.
+
+    The plot begins `left` pixels from the edge: `room_for` the names, the same in drawings that are compared.
+    """
     rows = list(dict.fromkeys([bar.row for bar in bars] + [mark.row for mark in marks]))
     if not rows:
         return "<p class=none>Nothing to draw: no queue was read.</p>"
     span = max(end - begin, 0.001)
     height = len(rows) * _ROW_HEIGHT + 30
-    place = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
+    top_of = {row: index * _ROW_HEIGHT + 4 for index, row in enumerate(rows)}
 
     def x(moment: float) -> float:
         return left + (min(max(moment, begin), end) - begin) / span * _PLOT_WIDTH
 
-    drawn = [_axis(left, span, height)]
-    drawn += [
-        f'<text x="{left - 8}" y="{place[row] + 14}" text-anchor="end">{escape(row)}</text>' for row in rows
+    drawing = [_axis(left, span, height)]
+    drawing += [
+        f'<text x="{left - 8}" y="{top_of[row] + 14}" text-anchor="end">{escape(row)}</text>' for row in rows
     ]
-    drawn += [
-        _rectangle(bar, lane, count, place[bar.row], x, colour_of)
+    drawing += [
+        _rectangle(bar, lane, count, top_of[bar.row], x, colour_of)
         for bar, (lane, count) in zip(bars, _lanes(bars), strict=True)
     ]
-    drawn += [
-        f'<circle cx="{x(mark.at):.1f}" cy="{place[mark.row] + 9}" r="4" fill="none" stroke="currentColor" '
+    drawing += [
+        f'<circle cx="{x(mark.at):.1f}" cy="{top_of[mark.row] + 9}" r="4" fill="none" stroke="currentColor" '
         f'stroke-width="1.6"><title>{escape(mark.words)}</title></circle>'
         for mark in marks
     ]
     width = left + _PLOT_WIDTH + 20
     return (
         f'<div class=wide><svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">'
-        + "".join(drawn)
+        + "".join(drawing)
         + "</svg></div>"
     )
 
@@ -125,10 +127,10 @@ def _label(bar: Bar, middle: float, bottom: float, room: float, lanes: int) -> s
 
 
 def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
-    """(lane, lanes of its row) of each bar: bars of one row that overlap lie above each other."""
+    """(lane, lanes of its row) of each bar: overlapping bars of one row are drawn above each other."""
     ends: dict[str, list[float]] = {}
     lane_of: dict[int, int] = {}
-    for index in sorted(range(len(bars)), key=lambda one: bars[one].begin):
+    for index in sorted(range(len(bars)), key=lambda index: bars[index].begin):
         bar = bars[index]
         lanes = ends.setdefault(bar.row, [])
         free = next((lane for lane, end in enumerate(lanes) if end <= bar.begin), len(lanes))
@@ -138,18 +140,18 @@ def _lanes(bars: Sequence[Bar]) -> list[tuple[int, int]]:
 
 
 def _axis(left: int, span: float, height: int) -> str:
-    """A line every so often, with the time since the beginning in one unit."""
+    """Grid lines at even steps, labelled with the time since the beginning."""
     step = next(
         step
         for step in (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 14400, 86400, 1e9)
         if span / step <= 12
     )
-    drawn = []
+    drawing = []
     size, unit = (1, "s") if span < 120 else (60, "min") if span < 7200 else (3600, "h")
     for count in range(int(span / step) + 1):
         x = left + count * step / span * _PLOT_WIDTH
-        drawn.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
-        drawn.append(
+        drawing.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - 24}"/>')
+        drawing.append(
             f'<text x="{x:.1f}" y="{height - 8}" text-anchor="middle">{count * step / size:g} {unit}</text>'
         )
-    return "".join(drawn)
+    return "".join(drawing)

@@ -1,7 +1,7 @@
-"""Progress of streaming queries where people look for it: as offsets of a group, and as a line.
+"""Progress of streaming queries, committed as offsets of a consumer group and printed as a line for each batch.
 
-The engine commits a batch to its source when it plans the next one, and so never the last; the listener here commits
-what each progress event says was read, the last batch's too. Lag tools then see the query as they see any consumer.
+Spark commits a batch to its source when it plans the next one, and so never the last batch. This listener commits the
+end offsets of every progress event, also of the last. Lag tools then see the query like any consumer.
 """
 
 import json
@@ -21,7 +21,7 @@ from pyspark.sql.streaming.listener import (
 
 from ..brokers.wire import Wire
 from ..errors import CheckpointError, PipelineError
-from ..planning.access import NAMES, NO_ACCESS_KEYS, Access, read_access
+from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
 from ..planning.option_values import OptionValues, canonical_options
 from ..planning.positions import StreamPosition
 
@@ -32,7 +32,7 @@ Line = Callable[[str], None]
 
 
 class ProgressListener(StreamingQueryListener):
-    """Commits positions to a group (where there is one) and tells a line for each batch (where somebody listens)."""
+    """Commits positions to `group`, and calls `say` with a line for each batch. Each is optional."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ProgressListener(StreamingQueryListener):
             self._commit(source.get("endOffset"))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Its last batch was told as progress."""
+        """Its last batch was in a progress event."""
 
     def _commit(self, end: Any) -> None:
         try:
@@ -72,16 +72,16 @@ class ProgressListener(StreamingQueryListener):
             return  # another kind of source
         assert self._group is not None
         assert self._namesrv_addr is not None
-        # Events come on one thread of the gateway: a wire of its own, as those of the process have other owners.
+        # Events arrive on a thread of the gateway, so the listener has a wire of its own: a wire is not thread-safe.
         self._wire = self._wire or Wire(self._namesrv_addr, self._access)
         try:
             self._wire.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
         except PipelineError as error:
-            _log.warning("progress of group %s is not stored: %s", self._group, error)
+            _log.warning("the offsets of group %s were not committed: %s", self._group, error)
 
 
 def progress_line(progress: dict[str, Any]) -> str:
-    """One line of a progress event: batch, rows, speed, and what still waits."""
+    """One line for a progress event: batch, rows, speed, and the messages not yet read."""
     waiting = 0
     for source in progress.get("sources", []):
         waiting += _lag(source)
@@ -111,12 +111,11 @@ def commit_progress(
     say: Line | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Iterator[ProgressListener]:
-    """While it lasts, the queries of a session commit to `group` and `say` hears a line for each batch.
+    """Inside the `with`, the queries of a session commit to `group`, and `say` is called with a line for each batch.
 
-    `options` are keys and TLS under the names the sources have for them, such as `rocketmq.accessKey`; `OptionError`
-    for any other.
+    `options` are the sources' options for keys and TLS, such as `rocketmq.accessKey`; `OptionError` for any other.
     """
-    access = read_access(OptionValues(canonical_options(options or {}, NAMES, {})))
+    access = read_access(OptionValues(canonical_options(options or {}, ACCESS_NAMES, {})))
     listener = ProgressListener(namesrv_addr, group, say, access)
     spark.streams.addListener(listener)
     try:

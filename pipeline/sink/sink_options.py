@@ -1,4 +1,4 @@
-"""Options and columns of the sink: what they are, what they may be. No network."""
+"""Options and columns of the sink: names, defaults, allowed values and types. No network."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -7,8 +7,7 @@ import msgspec
 from pocketmq.client.values.validators import check_group, check_topic
 
 from ..errors import OptionError
-from ..planning.access import NAMES as ACCESS_NAMES
-from ..planning.access import NO_ACCESS_KEYS, Access, read_access
+from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
 from ..planning.option_values import NAMESRV, OptionValues, canonical_options
 from ..records.batch_encoder import COLUMNS
 
@@ -19,12 +18,12 @@ _NAMES: Final = (
     *("sendTimeoutMs", "retryTimeoutMs", "sendRetries", "maxRowsPerSecond", *ACCESS_NAMES),
 )
 _ALIASES: Final = {"nameServer": NAMESRV, "rocketmq.client.endpoints": NAMESRV}
-_OF_SPARK: Final = ("checkpointlocation", "path", "queryname")
-"""Options of the engine's own that come along."""
+_SPARK_OPTIONS: Final = ("checkpointlocation", "path", "queryname")
+"""Spark's own options, which it passes along."""
 
 
 class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a writer needs; picklable."""
+    """All options of a writer; picklable."""
 
     namesrv_addr: str
     topic: str | None = None
@@ -36,46 +35,46 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     send_timeout_ms: int = 10_000
     retry_timeout_ms: int = 60_000
     send_retries: int | None = None
-    """None: as often as `retry_timeout_ms` allows."""
+    """None: as many as `retry_timeout_ms` allows."""
     max_rows_per_second: int | None = None
     access: Access = NO_ACCESS_KEYS
 
 
 def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     """`OptionError` with one clear line for anything wrong."""
-    own = {key: value for key, value in options.items() if key.lower() not in _OF_SPARK}
+    own = {key: value for key, value in options.items() if key.lower() not in _SPARK_OPTIONS}
     values = OptionValues(canonical_options(own, _NAMES, _ALIASES))
     return SinkOptions(
-        namesrv_addr=values.addresses(),
-        topic=values.name("topic", check_topic),
-        group=values.name("producerGroup", check_group) or DEFAULT_GROUP,
+        namesrv_addr=values.name_servers(),
+        topic=values.resource_name("topic", check_topic),
+        group=values.resource_name("producerGroup", check_group) or DEFAULT_GROUP,
         guarantee=values.choice("guarantee", IDEMPOTENT, (AT_LEAST_ONCE, IDEMPOTENT, TRANSACTIONAL)),
-        batch_rows=values.whole("batchRows", 1000),
-        batch_bytes=values.whole("batchBytes", 512 * 1024, most=4 * 1024 * 1024),
-        in_flight=values.whole("inFlight", 4, most=64),
-        send_timeout_ms=values.whole("sendTimeoutMs", 10_000),
-        retry_timeout_ms=values.whole("retryTimeoutMs", 60_000, least=0),
-        send_retries=values.maybe("sendRetries", least=0),
-        max_rows_per_second=values.maybe("maxRowsPerSecond"),
+        batch_rows=values.integer("batchRows", 1000),
+        batch_bytes=values.integer("batchBytes", 512 * 1024, most=4 * 1024 * 1024),
+        in_flight=values.integer("inFlight", 4, most=64),
+        send_timeout_ms=values.integer("sendTimeoutMs", 10_000),
+        retry_timeout_ms=values.integer("retryTimeoutMs", 60_000, least=0),
+        send_retries=values.optional_integer("sendRetries", least=0),
+        max_rows_per_second=values.optional_integer("maxRowsPerSecond"),
         access=read_access(values),
     )
 
 
 def check_columns(fields: Iterable[tuple[str, str]], options: SinkOptions) -> None:
-    """`OptionError` for a column that is not one of the sink's, of another type, or missing."""
+    """`OptionError` for an unknown column, a column of another type, and a missing column."""
     types = dict(fields)
     for name, kind in types.items():
         allowed = COLUMNS.get(name)
         if allowed is None:
-            raise OptionError(f"column {name}: the sink knows {', '.join(COLUMNS)}; select those")
+            raise OptionError(f"unknown column {name}; select columns of {', '.join(COLUMNS)}")
         if kind not in allowed:
-            raise OptionError(f"column {name}: is {kind}, and should be {' or '.join(allowed)}")
+            raise OptionError(f"column {name} must be {' or '.join(allowed)}, got {kind}")
     if "body" not in types:
-        raise OptionError("column body: is required")
+        raise OptionError("column body is required")
     if "topic" not in types and options.topic is None:
-        raise OptionError("no column topic and no option topic: one of them is required")
+        raise OptionError("column topic or option topic is required")
     if {"delayTimeLevel", "deliverTimestamp"} <= types.keys():
-        raise OptionError("columns delayTimeLevel and deliverTimestamp: only one of them can decide")
-    is_delayed = {"delayTimeLevel", "deliverTimestamp"} & types.keys()
-    if options.guarantee == TRANSACTIONAL and is_delayed:
-        raise OptionError(f"column {is_delayed.pop()}: a message of a transaction cannot be delayed")
+        raise OptionError("columns delayTimeLevel and deliverTimestamp: select one of them")
+    delay_columns = {"delayTimeLevel", "deliverTimestamp"} & types.keys()
+    if options.guarantee == TRANSACTIONAL and delay_columns:
+        raise OptionError(f"column {delay_columns.pop()}: a message of a transaction cannot be delayed")

@@ -1,4 +1,8 @@
-"""Record batches of one task to requests: which rows share a request, and which queue they go to. No Spark."""
+"""Record batches of one task to requests: which rows share a request, and which queue they go to. No Spark.
+
+Rows of one queue (column queueId, or shardingKey) keep their order. Delayed rows and half messages are sent one by one,
+all others in batches of one topic. Bytes: `records/batch_encoder.py`.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -45,34 +49,37 @@ class TaskSender:
         ids = row_ids(self._writer, self._row, batch.num_rows)
         self._row += batch.num_rows
         if self._options.guarantee == TRANSACTIONAL:
-            extra = {names.TRAN_MSG: _all(batch, "true"), names.PGROUP: _all(batch, self._options.group)}
+            extra = {
+                names.TRAN_MSG: _repeat(batch, "true"),
+                names.PGROUP: _repeat(batch, self._options.group),
+            }
             self._send_singly(batch, property_texts(batch, ids, extra=extra), TRANSACTION_PREPARED)
             return
         delays = _delays(batch)
         texts = property_texts(batch, ids, extra=delays)
         is_single = _is_delayed(delays, batch.num_rows)
         if is_single.any():
-            some = pa.array(is_single)
-            self._send_singly(batch.filter(some), texts.filter(some), 0)
-            batch, texts = batch.filter(pc.invert(some)), texts.filter(pc.invert(some))
+            mask = pa.array(is_single)
+            self._send_singly(batch.filter(mask), texts.filter(mask), 0)
+            batch, texts = batch.filter(pc.invert(mask)), texts.filter(pc.invert(mask))
         if batch.num_rows:
             self._send_batches(batch, texts)
 
     def _send_batches(self, batch: Any, texts: Any) -> None:
         flags = batch.column("flag") if "flag" in batch.schema.names else None
-        packed = elements(bodies_of(batch), texts, flags)
+        encoded = elements(bodies_of(batch), texts, flags)
         for topic, queue, rows in self._groups(batch):
-            mine = packed if rows is None else packed.take(pa.array(rows))
+            group = encoded if rows is None else encoded.take(pa.array(rows))
             sizes = np.diff(
-                np.asarray(pa.Array.from_buffers(pa.int32(), len(mine) + 1, [None, mine.buffers()[1]]))
+                np.asarray(pa.Array.from_buffers(pa.int32(), len(group) + 1, [None, group.buffers()[1]]))
             )
-            data = memoryview(mine.buffers()[2])
+            data = memoryview(group.buffers()[2])
             edges = np.concatenate(([0], np.cumsum(sizes)))
             for first, stop in batch_slices(
                 sizes.astype(np.int64), self._options.batch_rows, self._options.batch_bytes
             ):
                 if stop - first == 1 and sizes[first] > self._options.batch_bytes:
-                    # A batch of one is longer than its message, and might pass the broker's limit where that does not.
+                    # A batch of one is longer than the message alone, and may exceed the broker's limit.
                     self._send_row(batch, texts, first if rows is None else int(rows[first]), topic, queue)
                     continue
                 body = data[int(edges[first]) : int(edges[stop])]
@@ -84,18 +91,18 @@ class TaskSender:
         self._sender.send_one(topic, body, texts[row].as_py(), flag or 0, queue=queue)
 
     def _groups(self, batch: Any) -> Iterator[tuple[str, Queue | None, Any]]:
-        """(topic, queue or None for any, row numbers or None for all): rows that may share a request."""
+        """(topic, queue or None for any, row numbers or None for all): the rows that may share a request."""
         present = set(batch.schema.names)
         if self._options.topic is not None and not present & {"queueId", "shardingKey"}:
             yield self._options.topic, None, None
             return
         keys: dict[tuple[str, Queue | None], list[int]] = {}
-        for row, place in enumerate(self._places(batch)):
-            keys.setdefault(place, []).append(row)
+        for row, destination in enumerate(self._destinations(batch)):
+            keys.setdefault(destination, []).append(row)
         for (topic, queue), rows in keys.items():
             yield topic, queue, np.array(rows)
 
-    def _places(self, batch: Any) -> Iterator[tuple[str, Queue | None]]:
+    def _destinations(self, batch: Any) -> Iterator[tuple[str, Queue | None]]:
         """Topic and fixed queue of each row."""
         present = set(batch.schema.names)
         nothing = [None] * batch.num_rows
@@ -104,34 +111,34 @@ class TaskSender:
         sharding = batch.column("shardingKey").to_pylist() if "shardingKey" in present else nothing
         known: dict[tuple[Any, ...], tuple[str, Queue | None]] = {}
         for key in zip(topics, queue_ids, sharding, strict=True):
-            place = known.get(key)
-            if place is None:
-                place = known[key] = self._place(*key)
-            yield place
+            destination = known.get(key)
+            if destination is None:
+                destination = known[key] = self._destination(*key)
+            yield destination
 
-    def _place(
+    def _destination(
         self, topic: str | None, queue_id: int | None, sharding: str | None
     ) -> tuple[str, Queue | None]:
         name = self._options.topic or topic
         if not name:
-            raise OptionError("column topic: is null or empty in a row, and there is no option topic")
+            raise OptionError("column topic is null or empty in a row, and option topic is not set")
         if queue_id is not None:
             return name, self._sender.queue_of(name, queue_id)
         return name, None if not sharding else self._sender.queue_for(name, sharding)
 
     def _send_singly(self, batch: Any, texts: Any, sys_flag: int) -> None:
         flags = batch.column("flag").to_pylist() if "flag" in batch.schema.names else [0] * batch.num_rows
-        rows = zip(bodies_of(batch), texts.to_pylist(), flags, self._places(batch), strict=True)
+        rows = zip(bodies_of(batch), texts.to_pylist(), flags, self._destinations(batch), strict=True)
         for body, text, flag, (topic, queue) in rows:
             self._sender.send_one(topic, body.as_py(), text, flag or 0, queue=queue, sys_flag=sys_flag)
 
 
-def _all(batch: Any, text: str) -> Any:
+def _repeat(batch: Any, text: str) -> Any:
     return pa.repeat(text, batch.num_rows)
 
 
 def _delays(batch: Any) -> dict[str, Any]:
-    """The properties that delay, of the column there is."""
+    """The properties that delay messages, from the delay column of the batch."""
     if "delayTimeLevel" in batch.schema.names:
         levels = pc.if_else(
             pc.greater(batch.column("delayTimeLevel"), 0), batch.column("delayTimeLevel"), None

@@ -3,19 +3,15 @@
     df.write.format("rocketmq").mode("append").option("topic", "Orders")...save()
     df.writeStream.format("rocketmq").option("topic", "Orders")...start()
 
-What it promises, by option `guarantee`:
+Option `guarantee` chooses what it guarantees:
 
     at-least-once   a task ends only when every message is acknowledged; a task that runs again sends again
-    idempotent      (default) the same, and a message that is sent again has the same UNIQ_KEY, a function of query,
-                    batch, partition and row; so readers can drop doubles. It needs a plan that gives the same rows to
-                    the same partition again: a shuffle without a sort before the sink may not
-    transactional   tasks send half messages; the driver commits them when all tasks are done, and remembers the batch
-                    as an offset of a group, so that a batch which was committed is not sent again. A driver that dies
+    idempotent      (default) the same, and a message that is sent again has the same UNIQ_KEY, computed from query,
+                    batch, partition and row; so readers can drop duplicates. The plan must give the same rows to the
+                    same partition again, which a shuffle without a sort before the sink may not do
+    transactional   tasks send half messages; the driver commits them when all tasks are done, and stores the batch
+                    number as an offset of a group, so that a committed batch is not sent again. A driver that dies
                     while it commits leaves some messages committed: that batch is repeated, with the same UNIQ_KEYs
-
-Rows of one queue (column queueId, or shardingKey) keep their order; delayed rows and halves travel one by one, all
-others in batches of one topic. Options: `sink_options.py`; bytes: `records/batch_encoder.py`; requests:
-`brokers/batch_sender.py`.
 """
 
 import logging
@@ -49,7 +45,7 @@ BATCH_ID: Final = "streaming.sql.batchId"
 
 
 class TaskResult(WriterCommitMessage):
-    """What one task has sent."""
+    """What one task has sent; Spark hands it to the driver."""
 
     def __init__(self, rows: int, requests: int, stored: list[StoredMessage], query_id: str) -> None:
         self.rows = rows
@@ -59,7 +55,7 @@ class TaskResult(WriterCommitMessage):
 
 
 class _WriterBase:
-    """What batch and stream writers share: options, columns, and one task's work."""
+    """The common part of batch and stream writers: options, columns, and the work of one task."""
 
     def __init__(self, options: dict[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -85,21 +81,27 @@ class _WriterBase:
         return TaskResult(sender.rows, sender.requests, sender.stored, query_id)
 
     def _give_up(self, sender: BatchSender) -> None:
-        """End the sending of a task that fails. `abort` gets the half messages of the others alone."""
+        """Stop a task that fails, and roll back its half messages:
+
+        Spark gives `abort` only those of the other tasks.
+        """
         if self._options.guarantee != TRANSACTIONAL:
             sender.cancel()
             return
-        patience_ms = self._options.send_timeout_ms
-        sender.cancel(after_seconds=patience_ms / 1000)
-        with_short_timeout = msgspec.structs.replace(self._options, retry_timeout_ms=patience_ms)
+        timeout_ms = self._options.send_timeout_ms
+        sender.cancel(after_seconds=timeout_ms / 1000)
+        with_short_timeout = msgspec.structs.replace(self._options, retry_timeout_ms=timeout_ms)
         try:
             end_transactions(with_short_timeout, sender.stored, is_commit=False)
-        except PipelineError as error:  # the task's own failure is what its user must see
-            _log.warning("half messages stay until the broker gives them up: %s", error)
+        except PipelineError as error:  # not raised: the user must see the failure of the task
+            _log.warning("half messages stay until the broker rolls them back: %s", error)
 
 
 class TopicWriter(_WriterBase, DataSourceArrowWriter):
-    """Batch write. The writer is made once and pickled into every task, also a repeated one: its id names the write."""
+    """Writes a batch.
+
+    Spark creates one writer and pickles it into every task, also a repeated one: its id names the write.
+    """
 
     def __init__(self, options: dict[str, str], schema: StructType, *, overwrite: bool) -> None:
         _WriterBase.__init__(self, options, schema, overwrite=overwrite)
@@ -118,14 +120,14 @@ class TopicWriter(_WriterBase, DataSourceArrowWriter):
 
 
 class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
-    """Streaming write: one of these for each batch and again for its commit, so nothing is kept in it."""
+    """Writes a stream. Spark creates a writer for each batch and another for its commit, so it keeps no state."""
 
     def __init__(self, options: dict[str, str], schema: StructType, *, overwrite: bool) -> None:
         _WriterBase.__init__(self, options, schema, overwrite=overwrite)
         if self._options.guarantee == TRANSACTIONAL and self._options.topic is None:
             raise OptionError(
-                "option topic: is required for streams where guarantee is transactional, "
-                "for the last batch is remembered there"
+                "option topic is required for streams if guarantee is transactional: "
+                "the number of the last batch is stored there"
             )
 
     def write(self, iterator: Iterator[Any]) -> TaskResult:
@@ -141,7 +143,7 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
         if self._options.guarantee != TRANSACTIONAL:
             return
         end_transactions(self._options, _stored(messages), is_commit=True)
-        for query_id in {one.query_id for one in messages if isinstance(one, TaskResult)}:
+        for query_id in {result.query_id for result in messages if isinstance(result, TaskResult)}:
             mark_batch_committed(self._options, query_id, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -150,7 +152,7 @@ class TopicStreamWriter(_WriterBase, DataSourceStreamArrowWriter):
 
 
 def _stored(messages: list[WriterCommitMessage | None]) -> list[StoredMessage]:
-    return [stored for one in messages if isinstance(one, TaskResult) for stored in one.stored]
+    return [stored for result in messages if isinstance(result, TaskResult) for stored in result.stored]
 
 
 def _partition() -> int:

@@ -1,8 +1,8 @@
-"""The transactional sink's second half: ending the half messages of a batch, and knowing which batch was ended last.
+"""The driver's part of a transactional write: ends half messages, and stores which batch was committed last.
 
-The last batch of a query is kept as the offset of a group of its own, `spark-sink-<query id>`, queue 0 of the topic's
-first broker: batch number + 1. Brokers that ask what became of a half message (a driver that died) get no answer, for
-nobody holds that state; they roll it back after their `transactionCheckMax` questions.
+The last batch of a query is stored as a consumer offset: group `spark-sink-<query id>`, queue 0 of the topic's first
+broker, batch number + 1. If a driver dies, brokers that check its half messages get no answer, because no process holds
+that state. They roll them back after `transactionCheckMax` checks.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ ENDED_AT_ONCE: Final = 32
 
 
 def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_commit: bool) -> None:
-    """Commit or roll back every half message; each is answered. Raises what a broker refuses."""
-    connection = wire_for(options)
-    waiting = iter(halves)
+    """Commit or roll back every half message, each acknowledged. Raises the first refusal."""
+    wire = wire_for(options)
+    remaining = iter(halves)
 
     async def end_some() -> None:
-        for half in waiting:
+        for half in remaining:
             request = EndTransaction(
                 producer_group=options.group,
                 tran_state_table_offset=half.queue_offset,
@@ -39,37 +39,37 @@ def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_co
             )
 
             async def ask(fresh: bool, half: StoredMessage = half, request: EndTransaction = request) -> None:
-                broker = await connection.broker(half.topic, half.broker_name, fresh=fresh)
+                broker = await wire.broker(half.topic, half.broker_name, fresh=fresh)
                 await broker.call(request)
 
-            await connection.with_retries(
-                f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms
-            )
+            await wire.with_retries(f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms)
 
     async def end_all() -> None:
-        ways = await asyncio.gather(*(end_some() for _ in range(ENDED_AT_ONCE)), return_exceptions=True)
-        for failure in filter(None, ways):
+        results = await asyncio.gather(*(end_some() for _ in range(ENDED_AT_ONCE)), return_exceptions=True)
+        for failure in filter(None, results):
             raise failure
 
-    connection.run(end_all())
+    wire.run(end_all())
 
 
 def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bool:
-    """Whether this batch of the query was committed before."""
-    queue = _memory(options)
+    """Whether this batch of the query was committed earlier."""
+    queue = _batch_number_queue(options)
     stored = wire_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
     return stored is not None and batch_id < stored
 
 
 def mark_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> None:
-    """Note a batch as committed."""
-    wire_for(options).commit(_group(query_id), {_memory(options): batch_id + 1}, options.retry_timeout_ms)
+    """Store the number of a committed batch."""
+    wire_for(options).commit(
+        _group(query_id), {_batch_number_queue(options): batch_id + 1}, options.retry_timeout_ms
+    )
 
 
 def _group(query_id: str) -> str:
     return f"spark-sink-{query_id}"
 
 
-def _memory(options: SinkOptions) -> Queue:
-    assert options.topic is not None, "the stream writer asks for one"
+def _batch_number_queue(options: SinkOptions) -> Queue:
+    assert options.topic is not None, "the stream writer requires it"
     return wire_for(options).queues(options.topic, options.retry_timeout_ms)[0]

@@ -1,4 +1,4 @@
-"""The data source `pocketmq-journal`: what a broker was asked and answered, recorded with `--journal DIR`.
+"""The data source `pocketmq-journal`: the requests and replies of a broker, recorded with `--journal DIR`.
 
     spark.read.format("pocketmq-journal").load("/path/to/journal")
 
@@ -37,7 +37,7 @@ class JournalSource(DataSource):
 
 
 class JournalReader(DataSourceReader):
-    """Reads the files there are when it is planned."""
+    """Reads the files that exist when the read is planned."""
 
     def __init__(self, path: str, schema: StructType) -> None:
         self._path = path

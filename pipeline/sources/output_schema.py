@@ -1,4 +1,4 @@
-"""The columns of a user's schema as Arrow record batches of exactly that schema: used by all three sources."""
+"""Record batches with the columns of the user's schema; all three sources use it."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ from ..records.records import Records
 
 
 class OutputSchema:
-    """The columns of a user's schema, as Spark wants them back; picklable.
+    """The columns of a user's schema; picklable.
 
-    Spark compares the first batch of a task with exactly this Arrow schema, and dies on a later batch that differs.
+    Spark compares the Arrow schema of a task's first batch with exactly this one. A later batch that differs kills the
+    task.
     """
 
     def __init__(self, schema: StructType, columns: dict[str, tuple[str, Any]]) -> None:
@@ -26,11 +27,11 @@ class OutputSchema:
 
     def batch(self, arrays: list[Any]) -> Any:
         """One record batch of arrays in the order of `names`."""
-        fitted = [
+        columns = [
             array if array.type == field.type else array.cast(field.type)
             for array, field in zip(arrays, self.arrow, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(fitted, schema=self.arrow)
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
     def batch_of(self, records: Records) -> Any:
         """One record batch of messages."""

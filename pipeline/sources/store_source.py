@@ -2,10 +2,9 @@
 
     spark.read.format("rocketmq-store").load("/path/to/store")
 
-Tables (`table`): `messages` (the default), `consumequeue`, `consumerOffsets`. Messages are read along the commit log,
-cut anywhere into splits (`driver=commitlog`), or along the queues, in their order (`driver=consumequeue`), which reads
-nothing of other topics. No broker is needed, and none is disturbed: files are only read. Options: `_NAMES` below; the
-scan: `files/scan.py`, the files: `files/log_files.py`.
+`table` is `messages` (the default), `consumequeue` or `consumerOffsets`. With `driver=commitlog` messages are read in
+the order of the commit log, split at any byte. With `driver=consumequeue` they are read in the order of the queues,
+and nothing of other topics is read. No broker is needed, and a running one is not disturbed: files are only read.
 """
 
 import logging
@@ -25,9 +24,9 @@ from ..files.consume_queues import (
     PRE_BLANK,
     QueueSplit,
     consumer_offsets,
-    entries,
     known_log_end,
     queue_splits,
+    units,
 )
 from ..files.log_files import LogFile, LogSplit, log_files, log_holes, log_splits
 from ..files.scan import (
@@ -61,8 +60,8 @@ TABLES: Final = {
 }
 MISSING: Final = "missing"
 """The status of a hole between two files of the log."""
-ENTRY_ROWS: Final = 4_000_000
-"""Entries of a queue that one task reads: 80 MB."""
+UNIT_ROWS: Final = 4_000_000
+"""Units of a queue that one task reads: 80 MB."""
 _NAMES: Final = (
     *("path", "commitLogPath", "table", "topics", "splitBytes", "driver", "onCorrupt"),
     *("verifyCrc", "decompress", "decodeRows", "brokerName", "minPartitions"),
@@ -70,7 +69,7 @@ _NAMES: Final = (
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a store reader needs; picklable."""
+    """All options of a store reader; picklable."""
 
     root: str
     log_folder: str
@@ -92,16 +91,16 @@ def read_store_options(options: dict[str, str]) -> StoreOptions:
         on_corrupt=on_corrupt,
         verifies_crc=values.flag("verifyCrc", on_corrupt == REPORT),
         decompresses=values.flag("decompress", True),
-        decode_rows=values.whole("decodeRows", 4096, most=1 << 20),
+        decode_rows=values.integer("decodeRows", 4096, most=1 << 20),
         broker_name=values.text("brokerName"),
     )
     return StoreOptions(
         root=root,
         log_folder=values.text("commitLogPath") or str(Path(root) / "commitlog"),
         table=values.choice("table", MESSAGES, tuple(TABLES)),
-        split_bytes=values.whole("splitBytes", 128 * 1024 * 1024),
+        split_bytes=values.integer("splitBytes", 128 * 1024 * 1024),
         driver=values.choice("driver", "commitlog", ("commitlog", CONSUME_QUEUE)),
-        min_partitions=values.whole("minPartitions", 0, least=0),
+        min_partitions=values.integer("minPartitions", 0, least=0),
         scan=scan,
     )
 
@@ -121,7 +120,7 @@ class StoreSource(DataSource):
 
 
 class SplitPartition(InputPartition):
-    """One task. `files` is what a queue's entries may point into; without a split, a file that has a hole behind it."""
+    """One task. `files` are the files that a queue's units may point into; without a split, the file before a hole."""
 
     def __init__(self, split: LogSplit | QueueSplit | None, files: list[LogFile]) -> None:
         self.value = split
@@ -144,37 +143,45 @@ class StoreReader(DataSourceReader):
         files = log_files(Path(options.log_folder))
         queues_root = Path(options.root) / "consumequeue"
         if CONSUME_QUEUE in (options.table, options.driver) and files and not queues_root.is_dir():
-            raise OptionError(f"option path: {queues_root} is no folder; driver=commitlog reads without it")
+            raise OptionError(
+                f"option path: {queues_root} is not a folder; driver=commitlog reads without it"
+            )
         if options.table == CONSUME_QUEUE:
             return [
-                SplitPartition(one, []) for one in queue_splits(queues_root, options.scan.topics, ENTRY_ROWS)
+                SplitPartition(split, [])
+                for split in queue_splits(queues_root, options.scan.topics, UNIT_ROWS)
             ]
         holes = self._holes(files)
         if options.driver == CONSUME_QUEUE:
             queues = queue_splits(queues_root, options.scan.topics)
-            return [*holes, *(SplitPartition(one, files) for one in queues)]
+            return [*holes, *(SplitPartition(split, files) for split in queues)]
         end = known_log_end(queue_splits(queues_root, frozenset()))
         least = options.min_partitions or self._cores
         splits = log_splits(files, options.split_bytes, least, end)
-        return [*holes, *(SplitPartition(one, []) for one in splits)]
+        return [*holes, *(SplitPartition(split, []) for split in splits)]
 
     def _holes(self, files: list[LogFile]) -> list[SplitPartition]:
-        """Bytes between two files that no scan of either would miss. `CorruptStoreError` where damage is one."""
-        told = []
+        """Missing bytes between two files, which the scan of neither file would notice.
+
+        `CorruptStoreError` if `onCorrupt` is fail.
+        """
+        partitions = []
         for file, size in log_holes(files):
-            where = f"{file.path}: {size} bytes of the log are missing behind it"
+            damage = f"{file.path}: {size} bytes of the log are missing behind it"
             if self._options.scan.on_corrupt == FAIL:
-                raise CorruptStoreError(f"{where}; onCorrupt=skip goes on, report makes a row of it")
+                raise CorruptStoreError(
+                    f"{damage}; onCorrupt=skip continues, onCorrupt=report makes a row of it"
+                )
             if self._options.scan.on_corrupt == SKIP:
-                _log.warning("left out: %s", where)
+                _log.warning("skipped: %s", damage)
             else:
-                told.append(SplitPartition(None, [file]))
-        return told
+                partitions.append(SplitPartition(None, [file]))
+        return partitions
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
         if not isinstance(
             partition, SplitPartition
-        ):  # planning found nothing: the engine makes a task of its own
+        ):  # planning found nothing to read, and Spark made an empty task of its own
             return
         split = partition.value
         if self._options.table == CONSUMER_OFFSETS:
@@ -185,7 +192,7 @@ class StoreReader(DataSourceReader):
         elif isinstance(split, LogSplit):
             yield from map(self._batch, scan_log(split, self._options.scan))
         elif self._options.table == CONSUME_QUEUE:
-            yield from self._entries(split)
+            yield from self._units(split)
         else:
             yield from map(self._batch, scan_queue(split, partition.files, self._options.scan))
 
@@ -210,20 +217,20 @@ class StoreReader(DataSourceReader):
         assert name in MESSAGE_COLUMNS
         return found.records.column(name)
 
-    def _entries(self, split: QueueSplit) -> Iterator[Any]:
+    def _units(self, split: QueueSplit) -> Iterator[Any]:
         rows = 1 << 16
         for first in range(split.lo, split.hi, rows):
-            some = entries(split.folder, first, min(first + rows, split.hi))
-            offsets = np.arange(first, first + len(some), dtype=np.int64)
-            written = (some["size"] > 0) & (some["size"] < PRE_BLANK)
-            some, offsets = some[written], offsets[written]
+            batch = units(split.folder, first, min(first + rows, split.hi))
+            offsets = np.arange(first, first + len(batch), dtype=np.int64)
+            written = (batch["size"] > 0) & (batch["size"] < PRE_BLANK)
+            batch, offsets = batch[written], offsets[written]
             columns = {
-                "topic": repeated(split.topic, len(some)),
-                "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(some)),
+                "topic": repeated(split.topic, len(batch)),
+                "queueId": pa.repeat(pa.scalar(split.queue_id, pa.int32()), len(batch)),
                 "queueOffset": pa.array(offsets),
-                "physicalOffset": pa.array(some["position"].astype(np.int64)),
-                "size": pa.array(some["size"].astype(np.int32)),
-                "tagsCode": pa.array(some["tags_code"].astype(np.int64)),
+                "physicalOffset": pa.array(batch["position"].astype(np.int64)),
+                "size": pa.array(batch["size"].astype(np.int32)),
+                "tagsCode": pa.array(batch["tags_code"].astype(np.int64)),
             }
             yield self._output.batch([columns[name] for name in self._output.names])
 

@@ -1,4 +1,4 @@
-"""The batch reader of `rocketmq`: positions are asked once, when the read is planned, and fixed then."""
+"""The batch reader of `rocketmq`: asks for positions once, when the read is planned."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,26 +16,25 @@ from .output_schema import OutputSchema
 
 
 class RangePartition(InputPartition):
-    """One task: a range of a queue, or small ones of several."""
+    """One task: a range of a queue, or small ranges of several."""
 
     def __init__(self, ranges: tuple[Range, ...]) -> None:
         self.value = ranges
 
 
 def read_ranges(
-    options: SourceOptions, layout: OutputSchema, partition: InputPartition | None
+    options: SourceOptions, output: OutputSchema, partition: InputPartition | None
 ) -> Iterator[Any]:
-    """The record batches of one task. Where planning found nothing to read, the engine makes one task of its own, with
-    nothing in it."""
+    """The record batches of one task."""
     if not isinstance(partition, RangePartition):
-        return
+        return  # planning found nothing to read, and Spark made an empty task of its own
     for one in partition.value:
         for records in RangeReader(wire_for(options), one, options).batches():
-            yield layout.batch_of(records)
+            yield output.batch_of(records)
 
 
 class TopicReader(DataSourceReader):
-    """Batch read: positions are asked and fixed when it is planned."""
+    """Reads a batch."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -43,7 +42,8 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         planner = Planner(wire_for(self._options), self._options)
-        return [RangePartition(one) for one in planner.split(self._narrow_ranges(planner.batch(), planner))]
+        ranges = self._narrow_ranges(planner.batch(), planner)
+        return [RangePartition(task) for task in planner.split(ranges)]
 
     def _narrow_ranges(self, ranges: list[Range], planner: Planner) -> list[Range]:
         return ranges

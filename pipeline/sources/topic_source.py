@@ -2,21 +2,15 @@
 
     spark.read.format("rocketmq").option("rocketmq.namesrv.addr", "127.0.0.1:9876").option("subscribe", "Orders").load()
 
-This file has the source and its batch reader; the stream reader is `topic_stream.py`, the sink
-`sink/topic_writer.py`, the options
-`planning/topic_options.py`. Spark finds the source by itself (`pyspark_rocketmq`). What Spark does not do here: it
-prunes no columns,
-so a user schema of the columns wanted is what saves work; and it hands filters over only to a reader that says it
-takes them, which fails where `spark.sql.python.filterPushdown.enabled` is false: `pushdown=true` is for sessions that
-have it on (`session/session.py`).
+An installed PocketMQ is found by Spark itself (`pyspark_rocketmq`). Two limits of Spark's Python sources show here.
+Spark prunes no columns, so a user schema of fewer columns saves the work. And a reader that accepts filters fails if
+`spark.sql.python.filterPushdown.enabled` is false, so `pushdown=true` is only for sessions that set it
+(`session/session.py` does).
 """
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from ..errors import OptionError
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQSource(DataSource):
-    """Format `rocketmq`."""
+    """Format `rocketmq`. Streams and the sink are imported on use."""
 
     @classmethod
     def name(cls) -> str:
@@ -39,10 +33,10 @@ class RocketMQSource(DataSource):
 
     def schema(self) -> str:
         text = next((value for key, value in self.options.items() if key.lower() == "includeproperties"), "")
-        chosen = dict(MESSAGE_COLUMNS)
-        if text.lower() == "false":  # what it may be is the readers' to say
-            del chosen["properties"]
-        return ddl(chosen)
+        columns = dict(MESSAGE_COLUMNS)
+        if text.lower() == "false":  # the readers check the value
+            del columns["properties"]
+        return ddl(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_source_options(plain_options(self.options), is_stream=False)

@@ -93,6 +93,11 @@ def is_dlq_topic(topic: str) -> bool:
     return topic.startswith(DLQ_PREFIX)
 
 
+def is_system_topic(topic: str) -> bool:
+    """Official TopicValidator.isSystemTopic, without the topics that a broker names after itself and its cluster."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)
+
+
 def is_lmq(name: str) -> bool:
     """Light queues and the groups on them; they stand in no table."""
     return name.startswith(LMQ_PREFIX)

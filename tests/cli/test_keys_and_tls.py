@@ -60,8 +60,8 @@ def test_wrong_keys_are_one_line_and_exit_code_2(server: EmbeddedServer, words: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--access-key", "root"), "--access-key, --secret-key: both or none"),
-        (("--tls-cert", "nowhere.pem"), "--tls: is required with"),
+        (("--access-key", "root"), "--access-key, --secret-key: set both or none"),
+        (("--tls-cert", "nowhere.pem"), "--tls is required with"),
         (("--tls", "--tls-trust", "nowhere.pem"), "nowhere.pem"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.node import Node
-from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.client.errors import ClientError, NotReachable, SendFailed
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
@@ -159,8 +159,9 @@ async def test_without_name_servers_traffic_goes_on(node: Node) -> None:
             await producer.send("T", b"during %d" % number)
             await asyncio.sleep(0.01)
         await until(lambda: len(seen.messages) == 35, LONG)
-        with pytest.raises(NotReachable):
+        with pytest.raises(SendFailed) as failed:
             await producer.send("Unknown", b"x", timeout_ms=300)
+        assert isinstance(failed.value.__cause__, NotReachable)
         assert refused.servers == [name_server.address]
         assert len(consumer.assignment()) == 4
         await name_server.up()

@@ -109,7 +109,7 @@ def test_a_null_among_the_keys_of_a_row_takes_no_others_along() -> None:
 
 
 def test_a_property_without_a_name_is_refused() -> None:
-    with pytest.raises(OptionError, match="column properties: a name is empty"):
+    with pytest.raises(OptionError, match="column properties: a name must not be empty"):
         property_texts(batch_of([(b"x", None, None, {"": "1"}, 0)]), row_ids("w", 0, 1))
 
 

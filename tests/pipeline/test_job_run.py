@@ -20,7 +20,7 @@ pytest.importorskip("pyspark")
 from pocketmq.cli.pipeline import JOBS, pipeline
 from pocketmq.pipeline.errors import NoJavaError, OptionError
 from pocketmq.pipeline.jobs import run as job_run
-from pocketmq.pipeline.jobs.access_options import complete, source_options
+from pocketmq.pipeline.jobs.access_options import source_options, with_keys_of_file
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.report.report import Report
@@ -73,27 +73,36 @@ def run(*words: str) -> Result:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("audit --store {0}/nosuch", "--store: {0}/nosuch/commitlog is no folder"),
-        ("audit --store {0} --memory lots", "--memory: 'lots' is no size such as 512m or 2g"),
-        ("audit --store {0} --master local[x]", "--master: 'local[x]' is none of local[N]"),
-        ("audit --store {0} --json {0}/no/r.json", "--json: there is no folder {0}/no"),
+        ("audit --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
+        ("audit --store {0} --memory lots", "--memory must be a size such as 512m or 2g, got 'lots'"),
+        (
+            "audit --store {0} --master local[x]",
+            "--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got 'local[x]'",
+        ),
+        ("audit --store {0} --json {0}/no/r.json", "--json: folder {0}/no does not exist"),
         ("audit --store {0} --html {0}", "--html: {0} is a folder"),
         ("audit --store {0} --parquet {0}/old.journal", "--parquet: {0}/old.journal is a file"),
-        ("duplicates", "give one of --store DIR and --namesrv ADDR"),
-        ("duplicates --store {0} -n 127.0.0.1:1", "give one of --store DIR and --namesrv ADDR"),
-        ("duplicates -n 127.0.0.1:1", "--topics: is required with --namesrv"),
-        ("latency -n nonsense", "--namesrv: 'nonsense' is not host:port"),
-        ("lag -n 127.0.0.1:1 --topics T", "--groups: is required with --namesrv"),
-        ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: both or none"),
-        ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls: is required with --tls-trust"),
+        ("duplicates", "one of --store DIR and --namesrv ADDR is required"),
+        ("duplicates --store {0} -n 127.0.0.1:1", "one of --store DIR and --namesrv ADDR is required"),
+        ("duplicates -n 127.0.0.1:1", "--topics is required with --namesrv"),
+        ("latency -n nonsense", "--namesrv must be host:port, or several separated by ;, got 'nonsense'"),
+        ("lag -n 127.0.0.1:1 --topics T", "--groups is required with --namesrv"),
+        ("lag -n 127.0.0.1:1 --topics T --access-key a", "--access-key, --secret-key: set both or none"),
+        ("lag -n 127.0.0.1:1 --topics T --tls-trust f", "--tls is required with --tls-trust"),
         ("lag -n 127.0.0.1:1 --topics T --tls --tls-trust {0}/no", "--tls-trust, --tls-cert, --tls-key:"),
-        ("replay -n a:1 --topics T --to U --from-ms 3 --until-ms 3", "--from-ms, --until-ms: the first must"),
-        ("replay -n a:1 --topics T --to U --to-namesrv b", "--to-namesrv: 'b' is not host:port"),
+        (
+            "replay -n a:1 --topics T --to U --from-ms 3 --until-ms 3",
+            "--from-ms must be less than --until-ms",
+        ),
+        (
+            "replay -n a:1 --topics T --to U --to-namesrv b",
+            "--to-namesrv must be host:port, or several separated by ;, got 'b'",
+        ),
         ("export --store {0} --to {0}", "--to: {0} holds "),
-        ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is no journal"),
-        ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is no journal"),
+        ("behaviour {0}/nosuch", "JOURNALS: {0}/nosuch is not a journal"),
+        ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is not a journal"),
         ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
-        ("behaviour {0}/whole {0}", "JOURNALS: {0}/whole and {0} are of one journal, broker-a@1: give its"),
+        ("behaviour {0}/whole {0}", "JOURNALS: {0}/whole and {0} are parts of one journal, broker-a@1:"),
         ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
     ],
 )
@@ -163,12 +172,12 @@ def test_ctrl_c_while_spark_starts_waits_until_it_can_be_stopped(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_audit_that_finds_something_is_code_2_and_a_report_that_tells_is_not(
+def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
     spark: FakeSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report("Title", "Lead [of/it].", [], ["one thing"])
     file = tmp_path / "r.json"
-    with ends(2):
+    with ends(1):
         run_built(lambda _: report, json_file=str(file))
     assert json.loads(file.read_text())["findings"] == ["one thing"]
     said = capsys.readouterr().out
@@ -227,15 +236,15 @@ def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> N
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\nsecretKey: secret1\n")
     home = {"ROCKETMQ_HOME": str(tmp_path)}
-    assert complete(Access(), home) == Access(access_key="file1", secret_key="secret1")
-    assert complete(Access(uses_tls=True), {}) == Access(uses_tls=True)
+    assert with_keys_of_file(Access(), home) == Access(access_key="file1", secret_key="secret1")
+    assert with_keys_of_file(Access(uses_tls=True), {}) == Access(uses_tls=True)
     given = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
-    assert complete(given, home) == given
+    assert with_keys_of_file(given, home) == given
     source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(given)}
     assert read_source_options(source, is_stream=False).access == given
     (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
     with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
-        complete(Access(), home)
+        with_keys_of_file(Access(), home)
 
 
 def test_every_job_has_an_example_in_the_document_that_its_options_allow() -> None:

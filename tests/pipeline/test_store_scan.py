@@ -182,5 +182,5 @@ def test_a_batch_is_cut_at_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="nothing-here is no folder"):
+    with pytest.raises(OptionError, match="nothing-here is not a folder"):
         log_files(tmp_path / "nothing-here")

@@ -51,7 +51,7 @@ def test_a_session_names_it_where_there_is_one(cache: Path, tmp_path: Path) -> N
 def test_a_folder_no_option_can_name_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a b"))
     home = make_home(tmp_path / "home", "")
-    with pytest.raises(PipelineError, match="a b/pocketmq has a blank in its name"):
+    with pytest.raises(PipelineError, match="a b/pocketmq must have no blank in its name"):
         make_archive(home, "127.0.0.1:9876")
     archive_path(home).parent.mkdir(parents=True)
     archive_path(home).touch()

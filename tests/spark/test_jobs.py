@@ -89,10 +89,10 @@ def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSes
             )
     with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         access = Access(access_key="reader1", secret_key="12345678", uses_tls=True)
-        place = MessageInput(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
-        report = lag_job.build(spark, place, groups=group)
+        source = MessageInput(namesrv_addr=server.namesrv_addr, topics=topic, access=access)
+        report = lag_job.build(spark, source, groups=group)
         queues = rows(report, "queues")
-        assert messages(spark, place, "queueOffset bigint").count() == 10
+        assert messages(spark, source, "queueOffset bigint").count() == 10
     assert [row[:6] for row in queues] == [(group, topic, 0, 2, 5, 3), (group, topic, 1, 5, 5, 0)]
     assert isinstance(queues[0][6], float)
     assert queues[1][6] is None
@@ -199,4 +199,4 @@ def test_the_behaviour_report_finds_the_one_double_owner(spark: SparkSession, tm
     assert "queue 1 was read by two clients at once, client-0 and client-1" in finding
     clients = {row[2]: row[4] for row in rows(report, "clients")}
     assert clients == {"client-0": 5, "client-1": 5}
-    assert any("<svg" in piece for piece in report.drawn)
+    assert any("<svg" in piece for piece in report.drawings)

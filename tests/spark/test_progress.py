@@ -53,7 +53,7 @@ def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: 
 def test_an_option_that_is_no_key_is_refused() -> None:
     session: Any = Session()
     with (
-        pytest.raises(OptionError, match="groupId: there is none"),
+        pytest.raises(OptionError, match="unknown option groupId;"),
         commit_progress(session, "h:1", "g", options={"groupId": "g"}),
     ):
         pass

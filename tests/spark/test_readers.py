@@ -37,7 +37,7 @@ def test_a_schema_that_names_a_column_twice_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "said"),
     [
-        (StructField("color", StringType()), "column color: there is none; the columns are topic, "),
+        (StructField("color", StringType()), "unknown column color; the columns are topic, "),
         (StructField("queueId", StringType()), "column queueId: is int, not string"),
     ],
 )
@@ -51,7 +51,7 @@ def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> N
     [
         ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
         ({"nameServer": "h:1", "maxTriggerDelay": "10"}, "maxTriggerDelay: a number with ms, s, m or h"),
-        ({}, "namesrv.addr: is required"),
+        ({}, "namesrv.addr is required"),
     ],
 )
 def test_a_stream_that_cannot_be_says_why_and_not_that_there_is_no_reader(
@@ -110,7 +110,7 @@ def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
 
 def test_a_transactional_stream_needs_its_topic_at_once_and_not_in_a_task() -> None:
     schema = StructType([StructField("body", BinaryType()), StructField("topic", StringType())])
-    with pytest.raises(OptionError, match="option topic: is required for streams"):
+    with pytest.raises(OptionError, match="option topic is required for streams"):
         TopicStreamWriter({"nameServer": "h:1", "guarantee": "transactional"}, schema, overwrite=False)
 
 
@@ -181,5 +181,5 @@ def test_a_store_without_queues_is_not_read_as_an_empty_one(store: Path, option:
     (store / "consumequeue").rename(store / "elsewhere")
     schema = StructType([StructField("queueOffset", LongType())])
     reader = StoreReader(read_store_options({"path": str(store), **option}), schema)
-    with pytest.raises(OptionError, match="consumequeue is no folder; driver=commitlog reads without it"):
+    with pytest.raises(OptionError, match="consumequeue is not a folder; driver=commitlog reads without it"):
         reader.partitions()

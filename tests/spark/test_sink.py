@@ -65,7 +65,7 @@ def test_the_topic_may_stand_in_a_column_and_delays_wait(spark: SparkSession, ro
 @pytest.mark.parametrize(
     ("columns", "options", "said"),
     [
-        (["'x' body", "1 color"], {"topic": "T"}, "color: the sink knows"),
+        (["'x' body", "1 color"], {"topic": "T"}, "unknown column color"),
         (["'x' body", "map('UNIQ_KEY', 'y') properties"], {"topic": "T"}, "UNIQ_KEY is reserved"),
     ],
 )

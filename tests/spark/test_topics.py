@@ -142,8 +142,8 @@ def test_sql_finds_the_format(spark: SparkSession, rocketmq: RocketMQ, topic: st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name: no broker has it"),
-        ({"minPartition": "2"}, "minpartition: there is none"),
+        ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name does not exist on any broker"),
+        ({"minPartition": "2"}, "unknown option minpartition;"),
         ({"schema": "queueId string"}, "column queueId: is int"),
     ],
 )

@@ -213,7 +213,7 @@ def test_store_in_use_is_raised_in_the_caller(tmp_path: Path) -> None:
 
 
 def test_started_server_refuses_a_second_start_and_lives_on(server: EmbeddedServer) -> None:
-    with pytest.raises(StartError, match="runs already"):
+    with pytest.raises(StartError, match="already running"):
         server.start()
     assert connects(server.broker_addr)
 
@@ -227,7 +227,7 @@ def test_started_server_refuses_a_second_start_and_lives_on(server: EmbeddedServ
         ),
         ({"defaultTopicQueueNums": "x"}, "defaultTopicQueueNums must be a whole number, got 'x'"),
         ({"autoCreateTopicEnable": 1}, "autoCreateTopicEnable must be true or false, got '1'"),
-        ({"storePathRootDir": "x"}, "storePathRootDir is given as the argument store"),
+        ({"storePathRootDir": "x"}, "storePathRootDir must be given as the argument store"),
     ],
 )
 def test_bad_setting_is_one_line(temporary: Path, settings: dict[str, str | int], complaint: str) -> None:
@@ -302,7 +302,7 @@ def test_refused_request_raises_code_and_remark(server: EmbeddedServer) -> None:
 def test_stopped_server_answers_nothing() -> None:
     server = EmbeddedServer()
     for ask in (lambda: server.call(int), server.mark, server.reset, lambda: server.broker):
-        with pytest.raises(NotRunningError, match="does not run"):
+        with pytest.raises(NotRunningError, match="is not running"):
             ask()
 
 

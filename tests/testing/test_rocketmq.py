@@ -118,7 +118,7 @@ def test_wait_ends_when_the_messages_are_there(mq: RocketMQ) -> None:
 
 def test_wait_says_what_is_missing(mq: RocketMQ) -> None:
     mq.send("orders", "one", queue_id=0)
-    with pytest.raises(MessagesMissingError, match=r"^1 of 3 messages came to orders within 0\.01 s$"):
+    with pytest.raises(MessagesMissingError, match=r"^1 of 3 messages arrived in orders within 0\.01 s$"):
         mq.wait_messages("orders", 3, timeout_seconds=0.01)
     complaint = r"^billing has not consumed 1 of 1 messages of orders within 0\.01 s$"
     with pytest.raises(AssertionError, match=complaint):

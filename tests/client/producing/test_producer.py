@@ -11,7 +11,6 @@ from pocketmq.client.errors import (
     ClientError,
     NotReachable,
     RequestRefused,
-    RouteNotFound,
     SendFailed,
     ValidationFailed,
 )
@@ -52,7 +51,7 @@ async def test_a_queue_of_a_topic_to_come_is_found_by_the_template(namesrv_addr:
     queue = MessageQueue("T", "broker-a", 1)
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
-        with pytest.raises(RouteNotFound, match=r"The broker\[broker-z\] not exist"):
+        with pytest.raises(SendFailed, match=r"The broker\[broker-z\] not exist"):
             await producer.send("T", b"x", queue=MessageQueue("T", "broker-z", 0))
 
 
@@ -61,10 +60,36 @@ async def test_a_selector_keeps_equal_arguments_in_one_queue(namesrv_addr: str) 
         await producer.send("T", b"x")
         results = [await producer.send("T", b"x", selector=select_by_hash, arg="order-7") for _ in range(4)]
         given = await producer.send("T", b"x", queue_id=2)
-        with pytest.raises(RouteNotFound):
+        with pytest.raises(SendFailed, match="topic T has no queue 99 to write to"):
             await producer.send("T", b"x", queue_id=99)
     assert len({result.queue for result in results}) == 1
     assert given.queue.queue_id == 2
+
+
+async def test_a_sharding_key_is_the_official_selector_by_hash(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x")
+        for key in ("order-7", "order-8", 7):
+            by_key = await producer.send("T", b"x", sharding_key=key)
+            by_selector = await producer.send("T", b"x", selector=select_by_hash, arg=key)
+            assert by_key.queue == by_selector.queue
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({"queue_id": 1, "sharding_key": "k"}, ValueError, "give only one of queue, queue_id"),
+        ({"tag": "a"}, TypeError, "unexpected keyword argument 'tag'"),
+    ],
+)
+async def test_arguments_that_contradict_or_do_not_exist_are_refused(
+    namesrv_addr: str, keywords: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(error, match=words):
+            await producer.send("T", b"x", **keywords)
+        with pytest.raises(error, match=words):
+            producer.send_nowait("T", b"x", **keywords)
 
 
 async def test_futures_arrive_at_their_results_and_share_the_connection(namesrv_addr: str) -> None:
@@ -88,7 +113,7 @@ async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_know
             futures.append(producer.send_nowait(topic, b"x", queue_id=2))
             nowhere = producer.send_nowait("Third", b"x", queue_id=99)  # shutdown waits for it, too
         queues_of[topic] = [future.result().queue for future in futures]
-        assert isinstance(nowhere.exception(), RouteNotFound)
+        assert isinstance(nowhere.exception(), SendFailed)
     for topic, queues in queues_of.items():
         assert {queue.topic for queue in queues} == {topic}
         assert len(set(queues[:5])) == 1
@@ -247,8 +272,10 @@ async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
 
 async def test_without_any_server_start_succeeds_and_sends_fail() -> None:
     async with Producer("p", namesrv_addr="127.0.0.1:1") as producer:
-        with pytest.raises(NotReachable):
+        with pytest.raises(SendFailed, match="No route info of this topic: T; cannot connect to") as failed:
             await producer.send("T", b"x")
+    assert isinstance(failed.value.__cause__, NotReachable)
+    assert failed.value.retriable
 
 
 async def test_a_producer_outside_its_life_is_refused(namesrv_addr: str) -> None:
@@ -295,9 +322,10 @@ async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesr
         with pytest.raises(SendFailed) as failed:
             await producer.send("T", bytes(5 << 20), timeout_ms=30_000)
         assert failed.value.code == ResponseCode.MESSAGE_ILLEGAL
-        with pytest.raises(RequestRefused) as refused:
+        with pytest.raises(SendFailed) as refused:
             await producer.send_nowait("T", bytes(5 << 20), timeout_ms=30_000)
         assert refused.value.code == ResponseCode.MESSAGE_ILLEGAL
+        assert isinstance(refused.value.__cause__, RequestRefused)
         with pytest.raises(ClientError):
             await producer.send("T", bytes(17 << 20), timeout_ms=30_000)
         assert (await producer.send("T", b"x")).queue_offset >= 0

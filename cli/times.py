@@ -1,0 +1,23 @@
+"""Times as users write them on the command line."""
+
+from datetime import datetime
+
+import click
+
+
+def moment_of(text: str) -> int:
+    """Epoch milliseconds, or a time as 2026-01-31T12:00:00, as epoch ms. BadParameter for anything else."""
+    moment = epoch_ms(text)
+    if moment is None:
+        raise click.BadParameter(f"{text!r} must be epoch milliseconds or a time as 2026-01-31T12:00:00")
+    return moment
+
+
+def epoch_ms(text: str) -> int | None:
+    """A number as it is, an ISO time (local unless it names a zone) as epoch ms, None for anything else."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,151 @@
+"""What the arguments of a send say: the message, and the queue it goes to.
+
+    send("Orders", b"paid", keys="order-7")                  any queue, round robin
+    send("Orders", b"paid", sharding_key="order-7")          equal keys, one queue
+    send("Orders", b"paid", selector=select, arg=7)          the queue that select(queues, message, 7) returns
+    send("Orders", b"paid", queue=queue)                     that queue
+
+`send`, `send_nowait`, `send_oneway` and `request` share these keywords; a transaction shares those of the message.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from ..connections.route import Route
+from ..errors import InvalidArgument, SendFailed
+from ..values.message import Message
+from ..values.namespaces import Namespace
+from .queue_choice import MessageQueueSelector, invoke_selector, select_by_hash
+from .send_retry import NOT_FOUND_TOPIC_EXCEPTION
+
+
+class MessageKeywords(TypedDict, total=False):
+    """The message, where it is not given as a `Message`."""
+
+    tags: str
+    """One tag: consumers subscribe to tags."""
+    keys: str | Iterable[str]
+    """Words to search for the message later (`AdminClient.messages_by_key`). They do not choose the queue."""
+    properties: dict[str, str] | None
+    delay_level: int
+    """1 to 18 by default: deliver after the level's time."""
+    delay_ms: int
+    """Deliver after so many milliseconds; 5.x brokers."""
+    deliver_at_ms: int
+    """Deliver at a time, epoch milliseconds; 5.x brokers."""
+
+
+class SendKeywords(MessageKeywords, total=False):
+    """The message, and at most one of `queue`, `queue_id`, `selector` and `sharding_key`."""
+
+    queue: MessageQueue | None
+    """That queue of that broker."""
+    queue_id: int | None
+    """The queue with that number; if several brokers have one, the brokers are used round robin."""
+    selector: MessageQueueSelector | None
+    """A function `(queues, message, arg)` that returns one of the queues."""
+    arg: Any
+    """The third argument of `selector`."""
+    sharding_key: str | int | None
+    """Equal keys go to one queue, and so stay in order: the same as `selector=select_by_hash, arg=sharding_key`."""
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """The queue a user wants: exactly one of `queue`, `queue_id` and `selector` is given."""
+
+    queue: MessageQueue | None = None
+    queue_id: int | None = None
+    selector: MessageQueueSelector | None = None
+    arg: Any = None
+
+    def resolve(
+        self, message: Message, route: Route | None, namespace: Namespace, turn: int
+    ) -> MessageQueue | None:
+        """The queue as brokers know it; None if the route is needed to tell and not known.
+
+        `turn` chooses among the brokers that have a queue of the number. Raises `InvalidArgument` for a queue of
+        another topic, `SendFailed` if no broker has the number, and `SelectionFailed`.
+        """
+        if self.queue is not None:
+            return queue_of_topic(self.queue, message.topic, namespace)
+        if route is None:
+            return None
+        if self.selector is not None:
+            queues: Sequence[MessageQueue] = route.queues
+            if namespace.name:
+                queues = [namespace.unwrap_queue(queue) for queue in queues]
+            return namespace.wrap_queue(invoke_selector(self.selector, queues, message, self.arg))
+        numbered = [queue for queue in route.queues if queue.queue_id == self.queue_id]
+        if not numbered:
+            raise SendFailed(
+                NOT_FOUND_TOPIC_EXCEPTION, f"topic {message.topic} has no queue {self.queue_id} to write to"
+            )
+        return numbered[turn % len(numbered)]
+
+
+def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> MessageQueue:
+    """A queue of the user as brokers know it; `InvalidArgument` if it belongs to another topic than the message."""
+    wrapped = namespace.wrap_queue(queue)
+    if wrapped.topic != namespace.wrap(topic):
+        raise InvalidArgument("message's topic not equal mq's topic")
+    return wrapped
+
+
+def read_arguments(
+    topic: str | Message, body: bytes | None, keywords: SendKeywords
+) -> tuple[Message, Destination | None]:
+    """The message, and where it goes; no destination means any queue."""
+    if keywords:
+        return _read(topic, body, **keywords)
+    return message_of(topic, body), None
+
+
+def _read(
+    topic: str | Message,
+    body: bytes | None,
+    *,
+    queue: MessageQueue | None = None,
+    queue_id: int | None = None,
+    selector: MessageQueueSelector | None = None,
+    arg: Any = None,
+    sharding_key: str | int | None = None,
+    **message: Unpack[MessageKeywords],
+) -> tuple[Message, Destination | None]:
+    given = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
+    if given > 1:
+        raise InvalidArgument("give only one of queue, queue_id, selector and sharding_key")
+    if not given:
+        return message_of(topic, body, **message), None
+    if sharding_key is not None:
+        selector, arg = select_by_hash, sharding_key
+    return message_of(topic, body, **message), Destination(queue, queue_id, selector, arg)
+
+
+def message_of(
+    topic: str | Message,
+    body: bytes | None,
+    tags: str = "",
+    keys: str | Iterable[str] = "",
+    properties: dict[str, str] | None = None,
+    delay_level: int = 0,
+    delay_ms: int = 0,
+    deliver_at_ms: int = 0,
+) -> Message:
+    """The message to send: a `Message` as it is, or one made of the other arguments."""
+    if isinstance(topic, Message):
+        if body is not None or tags or keys or properties or delay_level or delay_ms or deliver_at_ms:
+            raise InvalidArgument("a Message is sent as it is: set its fields instead of arguments")
+        return topic
+    return Message(
+        topic,
+        b"" if body is None else body,
+        tags,
+        keys if isinstance(keys, str) else " ".join(keys),
+        properties or {},
+        delay_level=delay_level,
+        delay_ms=delay_ms,
+        deliver_at_ms=deliver_at_ms,
+    )

@@ -1,0 +1,101 @@
+"""However a message is sent, it fails with `SendFailed`: the same code and the same kind of cause."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client import (
+    CallTimeout,
+    MessageQueue,
+    NotReachable,
+    Producer,
+    RequestRefused,
+    SendFailed,
+    SendTimedOut,
+)
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from client_between import Between, leading_to
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+DESTINATIONS: dict[str, dict[str, Any]] = {
+    "any queue": {},
+    "a queue": {"queue": QUEUE},
+    "a queue number": {"queue_id": 1},
+    "a sharding key": {"sharding_key": "order-7"},
+}
+
+
+def refused(code: int) -> Callable[[Command], bytes]:
+    def change(reply: Command) -> bytes:
+        reply.code = code
+        return encode_frame(reply)
+
+    return change
+
+
+FAULTS: dict[str, tuple[Callable[[Command], bytes | None], int, type[Exception], bool]] = {
+    "refused for its form": (refused(ResponseCode.MESSAGE_ILLEGAL), 13, RequestRefused, False),
+    "refused by a busy broker": (refused(ResponseCode.SYSTEM_BUSY), 2, RequestRefused, True),
+    "no answer in time": (lambda reply: b"", 10002, CallTimeout, True),
+    "the connection ends": (lambda reply: None, -1, NotReachable, True),
+}
+"""What happens to the reply; the code, the cause, and whether the same send may succeed later."""
+
+
+@pytest.fixture
+async def broker(node: Node) -> AsyncIterator[Between]:
+    """A proxy before the broker of `node`, and `name_server` leads to it."""
+    async with Between(node.broker_address) as between:
+        yield between
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_every_way_to_send_fails_alike(node: Node, broker: Between, fault: str) -> None:
+    change, code, cause, retriable = FAULTS[fault]
+    async with (
+        Between(node.namesrv_address, leading_to(broker, node)) as name_server,
+        Producer(
+            "p",
+            namesrv_addr=name_server.address,
+            retry_times_when_send_failed=0,
+            retry_times_when_send_async_failed=0,
+        ) as producer,
+    ):
+        await producer.send("T", b"x")
+        broker.change = change
+        for send in (producer.send, producer.send_nowait):
+            for destination, keywords in DESTINATIONS.items():
+                with pytest.raises(SendFailed) as failed:
+                    await send("T", b"x", timeout_ms=150, **keywords)
+                where = f"{send.__name__} to {destination}"
+                assert failed.value.code == code, where
+                assert isinstance(failed.value.__cause__, cause), where
+                assert failed.value.retriable is retriable, where
+                assert isinstance(failed.value, TimeoutError) is (code == 10002), where
+        broker.change = encode_frame
+
+
+async def test_back_pressure_that_lasts_too_long_is_a_time_out(node: Node, broker: Between) -> None:
+    async with (
+        Between(node.namesrv_address, leading_to(broker, node)) as name_server,
+        Producer(
+            "p",
+            namesrv_addr=name_server.address,
+            enable_backpressure_for_async_mode=True,
+            back_pressure_for_async_send_num=10,
+        ) as producer,
+    ):
+        await producer.send("T", b"x")
+        broker.change = lambda reply: b""
+        under_way = [producer.send_nowait("T", b"x", timeout_ms=400) for _ in range(10)]
+        await asyncio.sleep(0)
+        with pytest.raises(SendTimedOut, match="semaphoreAsyncNum timeout"):
+            await producer.send_nowait("T", b"x", timeout_ms=50)
+        ends = await asyncio.gather(*under_way, return_exceptions=True)
+        broker.change = encode_frame
+    assert all(isinstance(end, SendFailed) for end in ends)
