@@ -21,7 +21,7 @@ from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.requests.pop import BatchAckMessage, PopMessage
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store.values import NewMessage
+from pocketmq.store import NewMessage
 
 TOPIC = "Bench"
 EXPRESSION = "amount BETWEEN 0 AND 1000 AND (region = 'north' OR region IS NULL)"

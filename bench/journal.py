@@ -62,7 +62,7 @@ class Sent:
 
     async def start(self) -> None:
         await self.node.start()
-        self._connection = self.node._new_connection(self.node.broker.server)
+        self._connection = self.node._new_connection(self.node.server)
         self._connection.connection_made(Nowhere())
 
     async def stop(self) -> None:

@@ -141,7 +141,7 @@ class Bench:
 
     def __init__(self, node: Node) -> None:
         self._socket = Socket()
-        self._connection = Connection(node.broker.server)
+        self._connection = Connection(node.server)
         self._connection.connection_made(self._socket)
         self.frames = Frames()
 

@@ -1,118 +1,175 @@
-"""Everything a broker handler may touch, in one place: the first argument of each.
+"""A broker: its parts, built, started and stopped in the order in which they depend on one another.
 
-`Broker` holds the parts and starts nothing; `node.py` builds it, starts it and stops it. All of it belongs to
-the event loop's thread.
+    BrokerState < Access, Membership < Delayed < Transactions, FirstPosition < Pulling < Cluster < Popping < Sending
+
+Each part is made by its constructor from what it needs and is complete then. A handler names its part by type
+(`network/dispatch.py`); the handlers of `admin/` take the whole `Broker`, as the official `AdminBrokerProcessor` takes
+its `BrokerController`, which this class mirrors. `node.py` binds the sockets before: a broker's addresses are part of
+its state.
 """
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Iterator
+from socket import socket
 
-from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from pocketmq.store.clock import Clock
-from pocketmq.store.message_store import MessageStore
-from pocketmq.store.retention import Retention
-from pocketmq.store.tables.delay_table import DelayTable
-from pocketmq.store.tables.group_table import GroupTable
-from pocketmq.store.tables.metric_table import MetricTable
-from pocketmq.store.tables.offset_table import OffsetTable
-from pocketmq.store.tables.topic_table import TopicTable
 
-if TYPE_CHECKING:
-    from .access.plain_acl import PlainAcl
-    from .access.user_table import AclTable, UserTable
-    from .cluster.metadata_sync import MetadataSync
-    from .cluster.registration import Registration
-    from .cluster.replication_master import ReplicationMaster
-    from .cluster.replication_slave import ReplicationSlave
-    from .config.broker_config import BrokerConfig
-    from .delayed.delayed_messages import DelayedMessages
-    from .delayed.timer_messages import TimedMessages
-    from .filters.consumer_filters import ConsumerFilters
-    from .first_position.broadcast_offsets import BroadcastOffsets
-    from .membership.consumer_groups import ConsumerGroups
-    from .membership.consumer_notices import ConsumerNotices
-    from .membership.producer_groups import ProducerGroups
-    from .membership.queue_locks import QueueLocks
-    from .membership.request_modes import RequestModes
-    from .network.role import Guard
-    from .network.server import Server
-    from .pop.ordered_pops import OrderedPops
-    from .pop.pop_waiters import PopWaiters
-    from .pop.popping import QueueAlarms
-    from .pop.revive import Revive
-    from .pulling.pull_waiters import PullWaiters
-    from .state.statistics import Statistics
-    from .state.table_saver import Rhythm
-    from .transactions.half_messages import HalfMessages
-    from .transactions.transaction_check import TransactionCheck
+from .access.access import Access
+from .cluster.cluster import Cluster
+from .cluster.name_server_link import Connect
+from .config.broker_config import BrokerConfig
+from .delayed.delayed import Delayed
+from .first_position.first_position import FirstPosition
+from .membership.membership import Membership
+from .network.dispatch import Peer
+from .pop.popping import Popping
+from .pulling.pulling import Pulling
+from .sending.sending import Sending
+from .state.broker_state import BrokerState, Identity, persist
+from .state.call_later import CallLater
+from .state.periodic import Periodic, Timers
+from .transactions.transactions import Transactions
 
 
 class Broker:
-    """The parts of one broker (what `BrokerController` is to the official one)."""
+    """`open` and `close` mirror each other, and so do `start` and `stop`; both pairs on the event loop."""
 
-    config: "BrokerConfig"
-    clock: Clock
-    store: MessageStore
-    retention: Retention
-    topics: TopicTable
-    groups: GroupTable
-    offsets: OffsetTable
-    delays: DelayTable
-    notices: "ConsumerNotices"
-    filters: "ConsumerFilters"
-    consumers: "ConsumerGroups"
-    producers: "ProducerGroups"
-    waiters: "PullWaiters"
-    pop_waiters: "PopWaiters"
-    notification_waiters: "PopWaiters"
-    ordered_pops: "OrderedPops"
-    request_modes: "RequestModes"
-    queue_alarms: "QueueAlarms"
-    revive: "Revive"
-    locks: "QueueLocks"
-    broadcasts: "BroadcastOffsets"
-    statistics: "Statistics"
-    delayed: "DelayedMessages"
-    timed: "TimedMessages"
-    half_messages: "HalfMessages"
-    transaction_check: "TransactionCheck"
-    open_transactions: MetricTable
-    """Half messages nobody has ended, by the topic they are meant for."""
-    registration: "Registration"
-    replication: "ReplicationMaster"
-    master_log: "ReplicationSlave"
-    """Follows the master's log; idle unless this broker is a slave."""
-    metadata_sync: "MetadataSync"
-    rhythm: "Rhythm"
-    users: "UserTable"
-    acls: "AclTable"
-    plain_acl: "PlainAcl | None"
-    """With aclEnable."""
-    guard: "Guard | None"
-    """What every request passes first; `None` where everybody may do everything."""
-    server: "Server"
-    address: str
-    """`host:port` told to clients (brokerIP1 and the listening port)."""
-    store_host: bytes
-    """The address packed as records carry it: IP and port."""
-    boot_time_ms: int
-    _pops: int = -1
-    waiting_sends: int = 0
-    """Sends that are stored and not answered yet: the disk, slaves or a topic's file are waited for."""
-    unique_ids: UniqueIdMaker
-    """For messages whose sender gave no UNIQ_KEY."""
-
-    def next_revive_queue(self) -> int:
-        """The revive queues are used in turn, one for each pop."""
-        self._pops = (self._pops + 1) % self.config.revive_queue_num
-        return self._pops
-
-    def queue_freed(self, topic: str, group: str, queue_id: int) -> None:
-        """A queue popped in order may go on: wake who waits for it."""
-        for waiters in (self.pop_waiters, self.notification_waiters):
-            for place in (-1, queue_id):
-                waiters.wake(topic, group, place)
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        identity: Identity,
+        *,
+        connect: Connect,
+        call_later: CallLater | None = None,
+        writes_in_background: bool = True,
+    ) -> None:
+        self.state = state = BrokerState(
+            config,
+            clock,
+            identity,
+            on_arrival=self._arrived,
+            is_awaited=self._is_awaited,
+            on_topics_changed=self._topics_changed,
+            call_later=call_later,
+            writes_in_background=writes_in_background,
+        )
+        self.config, self.clock, self.identity = config, clock, identity
+        self.store, self.retention, self.statistics = state.store, state.retention, state.statistics
+        self.topics, self.groups, self.tables = state.topics, state.groups, state.tables
+        self.offsets, self.delays = state.offsets, state.delays
+        self.access = Access(state)
+        self.membership = Membership(state)
+        self.delayed = Delayed(state)
+        self.transactions = Transactions(state, self.delayed, self.membership)
+        self.first_position = FirstPosition(state, self.membership)
+        self.pulling = Pulling(state, self.membership, self.first_position)
+        self.cluster = Cluster(state, self.delayed, self.membership, connect)
+        self.popping = Popping(state, self.delayed, self.membership, self.cluster)
+        self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
+        self._timers = Timers()
 
     @property
-    def is_emulating_4(self) -> bool:
-        """True where the 4.9 line's answers are wanted."""
-        return self.config.emulate == 4
+    def parts(self) -> tuple[object, ...]:
+        """What handlers may name as their first parameter."""
+        return (
+            self,
+            self.access,
+            self.membership,
+            self.delayed,
+            self.transactions,
+            self.first_position,
+            self.pulling,
+            self.cluster,
+            self.popping,
+            self.sending,
+        )
+
+    # -- files
+
+    def open(self) -> None:
+        """Open the store and read every table. `StoreError` or `StartError` where that fails; `close` then, too."""
+        self.state.open()
+        for part in (self.access, self.membership, self.transactions, self.popping):
+            for table in part.own_tables:
+                table.load()
+        self.access.open()
+        self.popping.open()
+
+    def close(self) -> None:
+        """Write everything and close the store; nothing where it was not opened."""
+        if not self.state.is_open:
+            return
+        try:
+            self.transactions.close()
+            self.delayed.close()
+            for part in (self.access, self.membership, self.transactions, self.popping):
+                persist(part.own_tables)
+        finally:
+            self.state.close()
+
+    # -- work
+
+    async def start(self, ha_sockets: list[socket]) -> None:
+        """Begin what a broker does by itself, and register. When it returns, a client can send."""
+        await self.cluster.serve_slaves(ha_sockets)
+        self.delayed.start()
+        self.transactions.start()
+        await self.cluster.start()
+        self._timers.start(self._periodic())
+
+    async def stop(self) -> None:
+        """Unregister, and answer what waits."""
+        self._timers.stop()
+        self.tables.stop()
+        self.delayed.stop()
+        await self.transactions.stop()
+        await self.cluster.stop()
+        for _ in range(self.pulling.waiters.wake_all() + self.popping.stop()):
+            await asyncio.sleep(0)
+
+    def _periodic(self) -> Iterator[Periodic]:
+        yield from self.state.periodic()
+        yield from self.access.periodic()
+        yield from self.membership.periodic()
+        yield from self.delayed.periodic()
+        yield from self.transactions.periodic()
+        yield from self.first_position.periodic()
+        yield from self.pulling.periodic()
+        yield from self.popping.periodic()
+
+    # -- what the parts tell one another
+
+    def connection_closed(self, connection: Peer) -> None:
+        self.membership.connection_closed(connection)
+
+    def _arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        tags_code: int,
+        property_map: dict[str, str] | None,
+        store_timestamp: int,
+    ) -> None:
+        """A message became readable in its queue."""
+        self.pulling.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
+        popping = self.popping
+        if popping.waiters.total or popping.notification_waiters.total:
+            popping.arrived(topic, queue_id, queue_offset, tags_code, property_map)
+        if topic == SCHEDULE_TOPIC:
+            self.delayed.levels.arrived(queue_id, tags_code)  # the tags code is the time it is due
+        elif topic == TIMER_TOPIC:
+            self.delayed.timer.arrived(queue_offset, property_map)
+
+    def _is_awaited(self, topic: str, queue_id: int) -> bool:
+        """Whether `_arrived` would do anything for a message of this queue."""
+        return (
+            self.pulling.waiters.has_waiting(topic, queue_id)
+            or self.popping.has_waiting
+            or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
+        )
+
+    def _topics_changed(self) -> None:
+        self.cluster.registration.topics_changed()

@@ -161,8 +161,8 @@ def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> s
             continue
         lines.append(f"# {program}")
         for key in config_keys.keys("broker" if config is broker else "namesrv").values():
-            value = config_keys.without_secret(key, config_keys.shown(config, key, broker.emulate))
-            default = key.default_of(broker.emulate)
+            value = config_keys.without_secret(key, config_keys.shown(config, key, is_5=broker.is_5))
+            default = key.default_of(is_5=broker.is_5)
             cells = ("-" if cell is None else cell or '""' for cell in (value, default))
             lines.append(_ROW.format(key.name, *cells, key.verdict, key.reason))
     return "".join(line + "\n" for line in lines)

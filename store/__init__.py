@@ -2,7 +2,7 @@
 
 Bottom up; `log/` is the truth, `lookup/` is everything that can be rebuilt from it:
 
-    errors.py, clock.py, values.py, put_statistics.py, delay_levels.py, config.py
+    errors.py, clock.py, put_values.py, put_statistics.py, delay_levels.py, config.py
     files/              mapped files, JSON files
     tables/             topics, groups, offsets and the other JSON tables
     log/                the commit log: all messages in order
@@ -10,6 +10,7 @@ Bottom up; `log/` is the truth, `lookup/` is everything that can be rebuilt from
     reading/            pull and query; an offset for a time; is a message in memory?
     durability/         flushing, checkpoint, recovery, the lock of the directory
     admission.py        whether messages are accepted now
+    appending.py        the hot path
     message_store.py    the facade: append, read, query
     retention.py        old log files are deleted
     timer/              messages for an exact time that wait
@@ -28,15 +29,8 @@ from .errors import (
     StoreLockedError,
 )
 from .message_store import MessageStore
-from .values import (
-    AppendResult,
-    GetResult,
-    GetStatus,
-    Hotness,
-    NewMessage,
-    PutStatus,
-    QueryResult,
-)
+from .put_values import AppendResult, NewMessage, PutStatus
+from .reading.get_values import GetResult, GetStatus, Hotness, QueryResult
 
 __all__ = [
     "AppendResult",

@@ -8,13 +8,10 @@ Official class: DefaultMessageStore.
 """
 
 import logging
-import time
 from collections.abc import Callable
 
-from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
-from pocketmq.protocol.message.record import store_timestamp_of
-
 from .admission import Admission
+from .appending import Appending
 from .clock import Clock
 from .config import StoreConfig
 from .durability.abort_marker import AbortMarker
@@ -24,28 +21,27 @@ from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
 from .durability.store_lock import StoreLock
 from .errors import DiskFailedError, StoreClosedError, StoreError
-from .log.commit_log import CommitLog, RefusedError
+from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
 from .lookup.key_index import KeyIndex
-from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
+from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
-from .put_statistics import PutStatistics
 from .reading.message_reader import MessageReader
-from .reading.residency import MemoryBudget, hotness_of, make_residency
-from .reading.time_search import Boundary, search_offset
-from .values import AppendResult, Hotness, NewMessage, PutStatus
+from .reading.positions import QueuePositions
+from .reading.residency import MemoryBudget
 
 logger = logging.getLogger(__name__)
 
 CallSoon = Callable[[Callable[[], None]], object]
 
-_MAX_QUEUE_ID = (1 << 31) - 1
+DISPATCH_AT_ONCE = 256
+"""Records of a slave made visible before the loop gets its turn again: some milliseconds."""
 
 
 class MessageStore:
-    """Made closed; `open` recovers, `close` stops in order.
+    """Created closed; `open` recovers, `close` stops cleanly.
 
     `on_arrival` is told of each message that became visible in its queue; of those of a batch only if `is_awaited`
     says so, once for all. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe):
@@ -66,35 +62,42 @@ class MessageStore:
         config.check()
         self.config = config
         self.clock = clock
-        self.statistics = PutStatistics()
         self.recovery_report: RecoveryReport | None = None
         self._call_soon = call_soon
         self._flush_in_background = flush_in_background
+        self._on_arrival = on_arrival
+        self._on_append: Callable[[], None] | None = None
         self.log = CommitLog(config)
         self._queues = QueueTable(config)
+        self._topics = self._queues.topics
         self._index = KeyIndex(config, clock)
-        self._budget = MemoryBudget(config)
-        self._residency = make_residency(config, self.log, self._budget)
-        self._dispatcher = Dispatcher(config, self.log, self._queues, self._index, is_awaited)
-        self.on_append: Callable[[], None] | None = None
-        """Called after each append while slaves copy the log."""
-        self._on_arrival = on_arrival
-        self.reader = MessageReader(config, self.log, self._queues, self._index, self._budget)
+        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited)
+        self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
+        self.admission = Admission(config, clock)
+        self._appending = Appending(
+            config, clock, self.log, self._queues, self._dispatcher, self._log_dispatch, self.admission
+        )
+        self.append = self._appending.append
+        self.append_batch = self._appending.append_batch
+        self.statistics = self._appending.statistics
+        budget = MemoryBudget(config)
+        self.reader = MessageReader(config, self.log, self._queues, self._index, budget)
         self.get_message = self.reader.get_message
         self.query = self.reader.query
-        self._topics = self._queues.topics
-        self._now_ms = clock.now_ms
+        positions = QueuePositions(config, self.log, self._queues, budget)
+        self.max_offset = positions.max_offset
+        self.min_offset = positions.min_offset
+        self.queue_unit = positions.queue_unit
+        self.store_time = positions.store_time
+        self.earliest_store_time = positions.earliest_store_time
+        self.earliest_log_time = positions.earliest_log_time
+        self.search_offset = positions.search_offset
+        self.is_hot = positions.is_hot
+        self.hotness = positions.hotness
+        self.replication = ReplicatedLog(self.log)
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
-        self.admission = Admission(config, clock)
-        self.replication = ReplicatedLog(self.log, self._dispatcher, self.admission)
-        self._dispatch_waits_for_disk = (
-            config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
-        )
-        self._dispatch_at_once = not self._dispatch_waits_for_disk
-        self._sync_flush = config.flush_disk_type == "SYNC_FLUSH"
-        self._light_queues = config.enable_lmq and config.enable_multi_dispatch
 
     # Opening and closing
 
@@ -115,7 +118,13 @@ class MessageStore:
             self.log.files.load(may_lack_files=False)
             self._queues.load()
             self.recovery_report = Recovery(
-                self.config, self.log, self._queues, self._index, checkpoint, self._dispatcher
+                self.config,
+                self.log,
+                self._queues,
+                self._index,
+                checkpoint,
+                self._dispatcher,
+                self._log_dispatch,
             ).run(
                 clean=clean,
                 intact=clean or self._abort.only_process_died(),
@@ -140,6 +149,7 @@ class MessageStore:
             self._disk_failed,
         )
         self._dispatcher.on_arrival = self._on_arrival
+        self._decide_after_append()
         if self._flush_in_background:
             self._flusher.start()
         self.admission.open()
@@ -152,18 +162,19 @@ class MessageStore:
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()
-            self._dispatcher.run(self.log.end)
+            self._log_dispatch.run(self.log.end)
             self._flusher.flush_queues()
             self._abort.remove()
         except (OSError, StoreError):
             logger.exception("store %s did not stop in order; the next start recovers it", self.config.root)
         finally:
             self._flusher = None
+            self._decide_after_append()
             self._lock.release()
 
     def _after_log_flush(self) -> None:
         """In the flusher's thread: let the owner's thread dispatch what is on disk now, or could not be before."""
-        if not self._dispatch_at_once and self._call_soon is not None:
+        if not self._appending.dispatches_at_once and self._call_soon is not None:
             self._call_soon(self.dispatch_flushed)
 
     def _disk_failed(self, error: DiskFailedError) -> None:
@@ -174,143 +185,7 @@ class MessageStore:
     def dispatch_flushed(self) -> None:
         """Make visible what has been forced to disk; under ASYNC_FLUSH only what found no room in a queue before."""
         if self._flusher is not None:
-            self._catch_up()
-
-    def _catch_up(self) -> bool:
-        """Dispatch what can be; False where the disk refuses it."""
-        waits = self._dispatch_waits_for_disk
-        try:
-            self._dispatcher.run(self.log.files.flushed if waits else self.log.end)
-        except (StoreError, OSError) as error:
-            self._pause(error)
-            return False
-        return True
-
-    # When the disk is full: what is in the log stays; it is dispatched, and more is taken, once there is room.
-
-    def _pause(self, error: Exception) -> None:
-        self.admission.pause(error)
-        self._dispatch_at_once = False
-
-    def _takes_again(self, messages: list[NewMessage]) -> bool:
-        """For a store that does not accept: is it only the disk, and is there room for these messages by now?"""
-        if not self.admission.may_look_again or not self._catch_up():
-            return False
-        try:
-            self.log.make_room(messages)
-        except RefusedError as error:
-            if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
-                self._pause(error)
-                return False
-        self._dispatch_at_once = not self._dispatch_waits_for_disk
-        return self.admission.resume()
-
-    # Writing
-
-    def append(self, message: NewMessage) -> AppendResult:
-        """Store one message. Never raises for a message: the status says what was wrong with it."""
-        if not self.admission.accepting and not self._takes_again([message]):
-            return self._refused(PutStatus.SERVICE_NOT_AVAILABLE)
-        return self._append(message)
-
-    def _append(self, message: NewMessage) -> AppendResult:
-        started_ns = time.perf_counter_ns()
-        sys_flag = message.sys_flag
-        topic, queue_id = message.topic, message.queue_id
-        store_timestamp = self._now_ms()
-        try:
-            queue = self._topics[topic][queue_id]
-        except KeyError:
-            if (created := self._new_queue(topic, queue_id)) is None:
-                return self._refused(PutStatus.MESSAGE_ILLEGAL)
-            queue = created
-        light_queues = None
-        if self._light_queues and wants_light_queues(topic, message.property_map):
-            light_queues = number_light_queues(message, self._queues)
-            if not have_room_for(light_queues, self._topics, self.config.max_lmq_consume_queue_num):
-                return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
-        # Prepared and rollback records are in no queue and take no number.
-        transaction = sys_flag & TRANSACTION_MASK
-        in_queue = transaction == 0 or transaction == TRANSACTION_COMMIT
-        queue_offset = queue.next_offset if in_queue else 0
-        try:
-            position, size = self.log.append(message, queue_offset, store_timestamp)
-        except RefusedError as error:
-            return self._refused_by_log(error, topic)
-        if in_queue:
-            queue.next_offset = queue_offset + 1
-            if light_queues:
-                for name in light_queues:
-                    self._queues.get_or_create(name, 0).next_offset += 1
-        if self._dispatch_at_once:
-            try:
-                self._dispatcher.dispatch(
-                    queue if in_queue else None,
-                    topic,
-                    queue_id,
-                    message.property_map,
-                    position,
-                    size,
-                    queue_offset,
-                    store_timestamp,
-                    sys_flag,
-                )
-            except (StoreError, OSError) as error:
-                # Safe in the log, so it counts as stored, but nobody can find it yet.
-                self._pause(error)
-        self._appended(1, size)
-        elapsed_ns = time.perf_counter_ns() - started_ns
-        if elapsed_ns >= 1_000_000:
-            self.statistics.record_slow(elapsed_ns // 1_000_000)
-        return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
-
-    def append_batch(self, messages: list[NewMessage]) -> list[AppendResult]:
-        """Store messages that differ in body, properties and flag alone, no halves, back to back, or none of them."""
-        if not messages:
-            return []
-        if not self.admission.accepting and not self._takes_again(messages):
-            return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
-        try:
-            sizes = self.log.make_room(messages)
-        except RefusedError as error:
-            return [self._refused_by_log(error, message.topic) for message in messages]
-        queue = self._queues.get(messages[0].topic, messages[0].queue_id)
-        if queue is None or self._light_queues or self.config.enabled_append_prop_crc:
-            return [self._append(message) for message in messages]
-        results = self.log.append_batch(messages, sizes, queue.next_offset, self._now_ms())
-        queue.next_offset += len(results)
-        if self._dispatch_at_once:
-            try:
-                self._dispatcher.dispatch_batch(queue, messages, results)
-            except (StoreError, OSError) as error:
-                self._pause(error)
-        self._appended(len(results), sum(sizes))
-        return results
-
-    def _appended(self, messages: int, size_bytes: int) -> None:
-        if self._sync_flush and self._flusher is not None:
-            self._flusher.wake()
-        if self.on_append is not None:
-            self.on_append()
-        self.statistics.messages += messages
-        self.statistics.bytes += size_bytes
-
-    def _refused_by_log(self, error: RefusedError, topic: str) -> AppendResult:
-        if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
-            self._pause(error)
-        else:
-            logger.warning("message for %s refused: %s", topic, error)
-        return self._refused(error.status)
-
-    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        try:
-            return self._queues.get_or_create(topic, queue_id) if 0 <= queue_id <= _MAX_QUEUE_ID else None
-        except ValueError:
-            return None
-
-    def _refused(self, status: PutStatus) -> AppendResult:
-        self.statistics.failed += 1
-        return AppendResult(status)
+            self._appending.catch_up()
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back, from the flusher's thread, once the log is on disk up to `position`: True, or False when
@@ -344,54 +219,51 @@ class MessageStore:
         """The queues of a topic that have ever held a message."""
         return list(self._topics.get(topic, {}).values())
 
-    def max_offset(self, topic: str, queue_id: int) -> int:
-        """Offset behind the newest visible message; 0 for an unknown queue."""
-        queue = self._queues.get(topic, queue_id)
-        return queue.max_offset if queue is not None else 0
+    # Copying, at a slave
 
-    def min_offset(self, topic: str, queue_id: int) -> int:
-        """Offset of the oldest message kept; 0 for an unknown queue, where official brokers say -1 in some places."""
-        queue = self._queues.get(topic, queue_id)
-        return queue.min_offset if queue is not None else 0
+    def append_copied(self, position: int, data: memoryview) -> None:
+        """Take a part of the master's log; see `ReplicatedLog.append`. Raises DiskFailedError once the disk has
+        refused to keep what it was given before."""
+        if self.admission.disk_failure is not None:
+            raise DiskFailedError(self.admission.disk_failure)
+        was_empty = not self.log.files
+        self.replication.append(position, data)
+        if was_empty:
+            self._dispatcher.position = position
 
-    def queue_unit(self, topic: str, queue_id: int, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, tags code) of a queue unit; None if there is none."""
-        queue = self._queues.get(topic, queue_id)
-        return queue.unit(offset) if queue is not None else None
+    def dispatch_copied(self) -> bool:
+        """Make the next complete records visible; True if it has to be called again for more.
 
-    def store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """storeTimestamp of the message at an offset, ms; -1 without one."""
-        entry = self.queue_unit(topic, queue_id, offset)
-        return self.log.store_timestamp(entry[0], entry[1]) if entry is not None else -1
+        Raises StoreError where a queue or the index cannot be written; calling again goes on there.
+        """
+        more = self._log_dispatch.run(self.log.end, DISPATCH_AT_ONCE)
+        if self._dispatcher.newest_timestamp:
+            self.log.newest_store_timestamp = self._dispatcher.newest_timestamp
+        return more
 
-    def earliest_store_time(self, topic: str, queue_id: int) -> int:
-        """storeTimestamp of the oldest message of a queue, ms; -1 for an empty one."""
-        return self.store_time(topic, queue_id, self.min_offset(topic, queue_id))
+    @property
+    def on_append(self) -> Callable[[], None] | None:
+        """Called after each append while slaves copy the log."""
+        return self._on_append
 
-    def earliest_log_time(self) -> int:
-        """storeTimestamp of the oldest record in the log, ms; -1 for an empty log."""
-        record = self.log.read_record(self.log.start)
-        return store_timestamp_of(record) if record is not None else -1
+    @on_append.setter
+    def on_append(self, callback: Callable[[], None] | None) -> None:
+        self._on_append = callback
+        self._decide_after_append()
 
-    def search_offset(
-        self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary = "LOWER"
-    ) -> int:
-        """Offset for a point in time, by the rules of the emulated line; 0 for an unknown queue."""
-        if (queue := self._queues.get(topic, queue_id)) is None:
-            return 0
-        return search_offset(queue, self.log, timestamp_ms, boundary, self.config.emulate)
+    def _decide_after_append(self) -> None:
+        """SYNC_FLUSH wakes the flusher, slaves get the bytes: one callable, because every append makes the call."""
+        is_sync = self.config.flush_disk_type == "SYNC_FLUSH"
+        wake, copy = self._flusher.wake if self._flusher is not None and is_sync else None, self._on_append
+        if wake is None or copy is None:
+            self._appending.after_append = wake or copy
+            return
 
-    # Hot and cold
+        def wake_and_copy() -> None:
+            wake()
+            copy()
 
-    def is_hot(self, topic: str, queue_id: int, offset: int) -> bool | None:
-        """Whether the message at an offset counts as in memory; None if the queue has no such entry."""
-        entry = self.queue_unit(topic, queue_id, offset)
-        return self._residency.is_hot(entry[0], entry[1]) if entry is not None else None
-
-    def hotness(self, topic: str, queue_id: int, offset: int) -> Hotness | None:
-        """The numbers behind `is_hot`."""
-        entry = self.queue_unit(topic, queue_id, offset)
-        return hotness_of(self._residency, self._budget, self.log, *entry[:2]) if entry else None
+        self._appending.after_append = wake_and_copy
 
     # Deleting
 

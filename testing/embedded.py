@@ -217,14 +217,14 @@ class EmbeddedServer:
     def request(self, request: Request[ReplyT], body: Body | None = None) -> ReplyT:
         """Send the broker a request over TCP, as a client does; returns the reply's header.
 
-        `BrokerError` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
+        `Refusal` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
         """
         return self.run(self._request(request, body))
 
     async def _request(self, request: Request[ReplyT], body: Body | None) -> ReplyT:
         node = self._running()
         if self._connection is None or self._connection.closed:
-            self._connection = await node.broker.server.connect(node.broker_address)
+            self._connection = await node.server.connect(node.broker_address)
         _, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
         return reply
 

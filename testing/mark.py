@@ -20,6 +20,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
@@ -40,12 +41,14 @@ class Mark(msgspec.Struct, frozen=True):
     """The name server's settings of ordered topics."""
     settings: tuple[dict[str, Any], ...]
     """Of broker, store and name server."""
+    settings_version: DataVersion
+    """Counts the changes of the settings."""
 
 
 async def take_mark(node: Node) -> Mark:
     """The present state. Copies some hundred references; takes microseconds."""
     broker, name_server = node.broker, node.name_server
-    await broker.registration.settled()  # a registration that is still under way belongs to the state
+    await broker.cluster.registration.settled()  # a registration that is still under way belongs to the state
     routes = {} if name_server is None else name_server.routes.topics
     order_topics = None if name_server is None else name_server.kv.list(ORDER_TOPIC_CONFIG)
     return Mark(
@@ -55,6 +58,7 @@ async def take_mark(node: Node) -> Mark:
         routes={topic: dict(queues) for topic, queues in routes.items()},
         order_topics=dict(order_topics or {}),
         settings=tuple(map(_values, _configs(node))),
+        settings_version=broker.state.settings_version,
     )
 
 
@@ -62,7 +66,9 @@ async def restore(node: Node, mark: Mark) -> None:
     """Forget what was created since the mark, and restore what was changed."""
     broker = node.broker
     await _restore_settings(node, mark)
-    await broker.registration.settled()  # a registration that is still under way would bring a topic back
+    await (
+        broker.cluster.registration.settled()
+    )  # a registration that is still under way would bring a topic back
     topics = [topic for topic in broker.topics.topics if topic not in mark.topics]
     groups = {*broker.groups.groups, *broker.offsets.group_topic_map()}
     for group in groups - mark.groups.keys() - mark.offset_groups:
@@ -71,18 +77,18 @@ async def restore(node: Node, mark: Mark) -> None:
         _forget_topic(broker, topic)
     _restore_tables(broker, mark)
     _empty_system_topics(broker)
-    broker.locks.expire(_FOREVER_MS)
+    broker.membership.locks.expire(_FOREVER_MS)
     _shorten_log(broker, mark)
-    await broker.registration.settled()
+    await broker.cluster.registration.settled()
     _restore_routes(node, mark)
-    broker.waiters.wake_all()
+    broker.pulling.waiters.wake_all()
 
 
 def _forget_group(broker: Broker, group: str) -> None:
-    online = broker.consumers.get(group)
+    online = broker.membership.consumers.get(group)
     if online is not None:
         for connection in list(online.connections):
-            broker.consumers.unregister(group, connection, is_notified=False)
+            broker.membership.consumers.unregister(group, connection, is_notified=False)
     broker.groups.delete(group)
     broker.offsets.remove_group(group)
     broker.statistics.group_deleted(group)
@@ -112,14 +118,14 @@ def _empty_system_topics(broker: Broker) -> None:
     """Delete the queues of system topics: delayed messages would otherwise be delivered into a later test."""
     is_delaying = bool(broker.store.queues_of(SCHEDULE_TOPIC))
     if is_delaying:
-        broker.delayed.stop()
+        broker.delayed.levels.stop()
     for topic in broker.topics.system_topics - _OWNED_QUEUES:
         if broker.store.delete_topic_queues(topic):
             broker.offsets.remove_topic(topic)
     if is_delaying:
         for level in broker.delays.levels:
             broker.delays.correct(level, 0, 0)
-        broker.delayed.start()
+        broker.delayed.levels.start()
 
 
 def _shorten_log(broker: Broker, mark: Mark) -> None:
@@ -158,10 +164,11 @@ async def _restore_settings(node: Node, mark: Mark) -> None:
     for config, values in zip(configs, mark.settings, strict=True):
         for name, value in values.items():
             setattr(config, name, dict(value) if isinstance(value, dict) else value)
+    broker.state.settings_version = mark.settings_version
     broker.topics.settings = broker.config.topic_settings()
     broker.groups.settings = broker.config.group_settings()
     if broker.config.broker_permission != permission:
-        await broker.registration.permission_changed()
+        await broker.cluster.registration.permission_changed()
 
 
 def _configs(node: Node) -> list[msgspec.Struct]:

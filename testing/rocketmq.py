@@ -100,7 +100,7 @@ class RocketMQ:
     ) -> SendMessageReply:
         """Send one message over TCP; returns where it is stored. Queues are used round robin.
 
-        The topic is created if the broker allows it. `BrokerError` with code and remark if the broker refuses.
+        The topic is created if the broker allows it. `Refusal` with code and remark if the broker refuses.
         """
         queue_nums, unique_id = self.server.call(_before_send, self.server.broker, topic)
         given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}
@@ -184,14 +184,14 @@ class RocketMQ:
 
 async def _make_topic(broker: Broker, topic_config: TopicConfig) -> None:
     broker.topics.update(topic_config)
-    await broker.registration.settled()
+    await broker.cluster.registration.settled()
 
 
 def _before_send(broker: Broker, topic: str) -> tuple[int, str]:
     """How many queues a topic has or will have, and an id for the message."""
     topic_config = broker.topics.find(topic)
     queue_nums = _QUEUES if topic_config is None else topic_config.write_queue_nums
-    return max(queue_nums, 1), broker.unique_ids.next()
+    return max(queue_nums, 1), broker.state.unique_ids.next()
 
 
 def _messages(broker: Broker, topic: str) -> list[StoredMessage]:

@@ -9,52 +9,28 @@ import asyncio
 import heapq
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.cluster.registration import Registration
-from pocketmq.broker.cluster.replication_master import ReplicationMaster
+from pocketmq.broker.cluster.name_server_link import Connect
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.delayed.delayed_messages import DelayedMessages
-from pocketmq.broker.delayed.timer_messages import TimedMessages
-from pocketmq.broker.errors import BrokerError, PeerError
-from pocketmq.broker.filters.consumer_filters import ConsumerFilters
-from pocketmq.broker.first_position.broadcast_offsets import BroadcastOffsets
-from pocketmq.broker.membership.consumer_groups import ConsumerGroups
-from pocketmq.broker.membership.consumer_notices import ConsumerNotices
-from pocketmq.broker.membership.producer_groups import ProducerGroups
-from pocketmq.broker.membership.queue_locks import QueueLocks
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held, Result
-from pocketmq.broker.pop import popping
-from pocketmq.broker.pulling.pull_waiters import PullWaiters
-from pocketmq.broker.state.statistics import Statistics
-from pocketmq.broker.state.table_saver import Rhythm
-from pocketmq.broker.transactions.half_messages import HalfMessages
-from pocketmq.broker.transactions.transaction_check import TransactionCheck
+from pocketmq.broker.state.broker_state import Identity
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.offset_id import encode_message_id, pack_host
 from pocketmq.protocol.message.properties import encode_properties
-from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
-from pocketmq.store.message_store import MessageStore
-from pocketmq.store.retention import Retention
-from pocketmq.store.tables.built_in_topics import TopicSettings
-from pocketmq.store.tables.delay_table import DelayTable
-from pocketmq.store.tables.group_table import GroupSettings, GroupTable
-from pocketmq.store.tables.metric_table import MetricTable
-from pocketmq.store.tables.offset_table import OffsetTable
-from pocketmq.store.tables.topic_table import TopicTable
-from pocketmq.store.values import NewMessage
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""
@@ -139,6 +115,10 @@ class FakeLoop:
     def waiting(self) -> int:
         return sum(timer.action is not None for _, _, timer in self._queue)
 
+    def forget(self) -> None:
+        """The process is killed: no timer fires any more."""
+        self._queue.clear()
+
     def run_for(self, ms: int, most: int = 1 << 30) -> None:
         """Let time pass; with `most`, no more timers than that fire."""
         end_ms = self._clock.monotonic_ms() + ms
@@ -174,9 +154,14 @@ def make_broker(
     *,
     emulate: int = 5,
     store: dict[str, Any] | None = None,
+    loop: FakeLoop | None = None,
+    connect: Connect | None = None,
     **settings: Any,
 ) -> Broker:
-    """An open broker; end it with `close_broker`. `settings` are fields of BrokerConfig, `store` of StoreConfig."""
+    """An open broker; end it with `close_broker`. `settings` are fields of BrokerConfig, `store` of StoreConfig.
+
+    Its timers run on the virtual clock, those of `loop` if one is given. Nothing is started.
+    """
     sizes: dict[str, Any] = {
         "mapped_file_size_commit_log": 1 << 20,
         "mapped_file_size_consume_queue": 20_000,
@@ -185,88 +170,37 @@ def make_broker(
     }
     store_config = StoreConfig(store_path_root_dir=str(folder), **{**sizes, **(store or {})})
     config = BrokerConfig(store=store_config, emulate=cast(Any, emulate), **settings)
-    broker = Broker()
-    broker.config, broker.clock = config, clock
-    broker.boot_time_ms = clock.now_ms()
-    broker.address, broker.store_host = "127.0.0.1:10911", pack_host("127.0.0.1", 10911)
-    tables = folder / "config"
-    broker.topics = TopicTable(tables, clock.now_ms, _topic_settings(config))
-    broker.groups = GroupTable(
-        tables,
-        clock.now_ms,
-        GroupSettings(auto_create_subscription_group=config.auto_create_subscription_group, emulate=emulate),
+    identity = Identity(
+        address=f"127.0.0.1:{config.listen_port}",
+        store_host=pack_host("127.0.0.1", config.listen_port),
+        ha_address=f"127.0.0.1:{config.listen_port + 1}",
+        boot_time_ms=clock.now_ms(),
     )
-    broker.offsets = OffsetTable(tables, clock.now_ms)
-    broker.delays = DelayTable(tables, clock.now_ms, store_config.message_delay_level)
-    broker.waiters = PullWaiters(asyncio.get_running_loop(), 1000)
-    broker.store = MessageStore(
-        store_config,
+    broker = Broker(
+        config,
         clock,
-        on_arrival=partial(_arrived, broker),
-        flush_in_background=False,
+        identity,
+        connect=connect or _no_peers,
+        call_later=(loop or FakeLoop(clock)).call_later,
+        writes_in_background=False,
     )
-    broker.store.open()
-    broker.retention = Retention(config.store, broker.store, clock)
-    broker.notices = ConsumerNotices(broker)
-    broker.filters = ConsumerFilters(config, clock.now_ms)
-    broker.consumers = ConsumerGroups(
-        broker.notices.changed, emulate=emulate, on_gone=broker.filters.unregister
-    )
-    popping.build(broker)
-    broker.producers = ProducerGroups(emulate=emulate)
-    broker.locks = QueueLocks()
-    broker.broadcasts = BroadcastOffsets(broker)
-    broker.statistics = Statistics(broker)
-    broker.rhythm = Rhythm()
-    broker.delayed = DelayedMessages(broker)
-    broker.timed = TimedMessages(broker)
-    broker.half_messages = HalfMessages(broker)
-    broker.transaction_check = TransactionCheck(broker)
-    broker.open_transactions = MetricTable(tables, clock.now_ms, "transactionCount")
-    broker.registration = Registration(broker)
-    broker.replication = ReplicationMaster(broker)
-    broker.unique_ids = UniqueIdMaker(pack_host("127.0.0.1", 0)[:-4], 1, 2, clock.now_ms)
+    broker.open()
     return broker
 
 
-def _topic_settings(config: BrokerConfig) -> TopicSettings:
-    return TopicSettings(
-        broker_cluster_name=config.broker_cluster_name,
-        broker_name=config.broker_name,
-        auto_create_topic_enable=config.auto_create_topic_enable,
-        default_topic_queue_nums=config.default_topic_queue_nums,
-        trace_topic_enable=config.trace_topic_enable,
-        emulate=config.emulate,
-    )
-
-
-def _arrived(
-    broker: Broker,
-    topic: str,
-    queue_id: int,
-    offset: int,
-    tags_code: int,
-    properties: dict[str, str] | None,
-    store_timestamp: int,
-) -> None:
-    broker.waiters.arrived(topic, queue_id, offset, tags_code, properties)
-    popping.arrived(broker, topic, queue_id, offset, tags_code, properties)
-    if topic == TIMER_TOPIC:
-        broker.timed.arrived(offset, properties)
+async def _no_peers(address: str) -> Connection:
+    raise PeerError(f"cannot connect to {address}: this broker has no sockets")
 
 
 def close_broker(broker: Broker) -> None:
-    broker.store.close()
+    """Save everything and close the store."""
+    broker.tables.stop()
+    broker.close()
 
 
 def connect(broker: Broker, port: int = 50_000) -> FakeConnection:
-    """A client's connection whose end the broker hears of."""
-
-    def gone(connection: FakeConnection) -> None:
-        broker.consumers.connection_closed(connection)
-        broker.producers.connection_closed(connection)
-
-    return FakeConnection(port, gone)
+    """A client's connection; the broker is notified of its end."""
+    return FakeConnection(port, lambda connection: broker.connection_closed(connection))
 
 
 async def send(
@@ -280,6 +214,7 @@ async def send(
 ) -> Answer | Reply | Held | None:
     """Run a request through its handler, by way of its header fields; refusals become answers as on a connection."""
     handler = BROKER.table[request.code]
+    part = next(part for part in broker.parts if type(part) is handler.part_type)
     command = Command(
         request.code, 1, 0, None, to_fields(request), body or None, language=language, version=version
     )
@@ -287,10 +222,10 @@ async def send(
     try:
         parsed = from_fields(handler.request_type, command.fields)
         arguments = (parsed, Call(caller, command)) if handler.wants_call else (parsed,)
-        result = handler.function(broker, *arguments)
+        result = handler.function(part, *arguments)
         if inspect.isawaitable(result):
             result = await result
-    except BrokerError as error:
+    except Refusal as error:
         return Answer(code=error.code, remark=error.remark)
     except (FieldError, BodyError) as error:
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
@@ -339,10 +274,10 @@ def store_message(
             property_map=names,
             born_timestamp=now_ms,
             born_host=pack_host("127.0.0.1", 50_000),
-            store_host=broker.store_host,
+            store_host=broker.identity.store_host,
         )
     )
-    return encode_message_id(broker.store_host, result.position)
+    return encode_message_id(broker.identity.store_host, result.position)
 
 
 def _joined(body: Body | Sequence[Body] | None) -> bytes:

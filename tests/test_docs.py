@@ -1,21 +1,14 @@
 """What the documents say is so: their commands run, their links lead somewhere, their tables are those of the program.
 
-Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv`, and what it prints is compared
-with what stands below it, `...` for anything. The substitutions are these and no others:
-
-    make demo            is `.venv/bin/pocketmq demo`; `make test` runs this file and is not run again
-    pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
-    127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
+`documents.py` runs the commands; `make test` runs this file and is not run again.
 """
 
 import ast
 import asyncio
 import doctest
 import inspect
-import os
 import re
 import runpy
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +25,8 @@ from pocketmq.client.admin.client import AdminClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import MAX_FRAME_BYTES, FrameCutter, encode_frame
 
+from documents import ADDRESS, ANYTHING, END_SECONDS, FENCE, Terminal, blocks, commands, rows, section
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
@@ -40,106 +35,12 @@ DOCUMENTS = sorted(
     path for folder in (".", "docs", "protocol", "store") for path in (ROOT / folder).resolve().glob("*.md")
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+SPARK_DOCUMENTS = {"docs/pipeline.md"}
+"""`spark/test_document.py` runs these."""
 SLOW_DOCUMENTS = {"docs/command-line.md", "docs/first-position.md"}
-
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
-ADDRESS = "127.0.0.1:9876"
-FREE_PORTS = "--port 0 --namesrv-port 0"
-ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-END_SECONDS = 10
-
-
-def blocks(document: Path, *languages: str) -> list[str]:
-    found = FENCE.findall(document.read_text(encoding="utf-8"))
-    return [text for language, text in found if language in languages]
-
-
-def commands(document: Path) -> Iterator[tuple[str, str]]:
-    """(command, what it prints) in order; the lines of `sh` blocks may print anything."""
-    for language, text in FENCE.findall(document.read_text(encoding="utf-8")):
-        if language == "sh":
-            yield from ((line, "...") for line in text.splitlines())
-        elif language == "console":
-            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-                lines = part.splitlines(keepends=True)
-                more = [line for line in lines[1:] if line.startswith(">")]
-                printed = "".join(lines[1 + len(more) :])
-                yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
-
-
-def section(heading: str, document: Path) -> str:
-    """The text below a heading, up to the next one."""
-    text = document.read_text(encoding="utf-8")
-    matched = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert matched is not None, heading
-    return matched[1]
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of a table's rows, without its head."""
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 # -- commands
-
-
-class Terminal:
-    """Runs a document's commands; the server it started last is there for those that follow."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.address = ADDRESS
-        self._server: subprocess.Popen[str] | None = None
-        (folder / ".venv").symlink_to(sys.prefix)
-        self._environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-
-    def run(self, command: str) -> str:
-        """What it printed; the exit code must be 0."""
-        if SERVE.match(command):
-            return self._serve(command.strip())
-        command = command.replace("make demo", ".venv/bin/pocketmq demo").replace(ADDRESS, self.address)
-        ran = subprocess.run(
-            ["bash", "-c", command],
-            cwd=self.folder,
-            env={**self._environment, "NAMESRV_ADDR": self.address},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
-        return ran.stdout.replace(self.address, ADDRESS)
-
-    def _serve(self, command: str) -> str:
-        self.end_server()
-        environment = {name: value for name, value in self._environment.items() if name != "NAMESRV_ADDR"}
-        with (self.folder / "server.log").open("w") as log:
-            self._server = subprocess.Popen(
-                ["bash", "-c", f"exec {command} {FREE_PORTS}"],
-                cwd=self.folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        assert self._server.stdout is not None
-        line = self._server.stdout.readline()
-        self.address = line.strip().partition("=")[2]
-        assert self.address, (self.folder / "server.log").read_text()
-        return line.replace(self.address, ADDRESS)
-
-    def end_server(self) -> None:
-        """SIGTERM, and it must end in order."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.send_signal(signal.SIGTERM)
-        try:
-            server.communicate(timeout=END_SECONDS)
-        finally:
-            server.kill()
-        assert server.returncode == 0, (self.folder / "server.log").read_text()
 
 
 @pytest.fixture
@@ -154,7 +55,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     [
         pytest.param(name, marks=pytest.mark.slow if name in SLOW_DOCUMENTS else ())
         for name in NAMES
-        if list(commands(ROOT / name))
+        if list(commands(ROOT / name)) and name not in SPARK_DOCUMENTS
     ],
 )
 def test_commands_print_what_the_document_shows(name: str, terminal: Terminal) -> None:
@@ -390,7 +291,7 @@ def test_defaults_that_are_not_official_are_named() -> None:
     config, text = BrokerConfig(), section("Defaults that differ", CONFIGURATION)
     for key in config_keys.keys("broker").values():
         if key.verdict == "honoured" and key.default and key.name != "emulate":
-            is_official = config_keys.shown(config, key, config.emulate) == key.default
+            is_official = config_keys.shown(config, key, is_5=config.is_5) == key.default
             assert is_official or f"`{key.name}`" in text, key.name
 
 
@@ -421,7 +322,7 @@ def test_table_of_first_positions_is_what_the_rules_decide() -> None:
     assert [row[0] for row in listed] == [rule.value for rule in Rule]
     for rule, (_, _, in_5, in_4) in zip(Rule, listed, strict=True):
         for emulate, answer in ((5, in_5), (4, in_4)):
-            decision = decide(FACTS[rule], emulate)
+            decision = decide(FACTS[rule], is_5=emulate == 5)
             if answer in ANSWERS:
                 assert (decision.rule, decision.offset) == (rule, ANSWERS[answer]), (rule, emulate)
             else:

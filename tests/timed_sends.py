@@ -2,24 +2,21 @@
 
 import pocketmq.broker.sending.send_handlers  # noqa: F401
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.delayed.timer_messages import TimedMessages
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.requests.send import SendMessage
 
-from broker_fakes import Asked, FakeLoop, ask, close_broker
+from broker_fakes import Asked, ask, close_broker
 from transaction_sends import records
 
 
-def with_timer(broker: Broker, loop: FakeLoop) -> Broker:
-    broker.timed = TimedMessages(broker, loop.call_later)
-    broker.timed.start()
+def with_timer(broker: Broker) -> Broker:
+    """The broker, its timer started."""
+    broker.delayed.timer.start()
     return broker
 
 
 def stop(broker: Broker) -> None:
-    broker.rhythm.stop()
-    broker.timed.stop()
     close_broker(broker)
 
 

@@ -1,14 +1,14 @@
-"""pocketmq.broker.access
+"""Decides who may send which request: users and rights of the 5.x line, access keys of the 4.9 line.
 
-access_control.py      Who may send which request
-access_rules.py        What a request wants to do with which topic, group or cluster
-address_patterns.py    Addresses that need no key, as plain_acl.yml of 4.9 writes them
-authorization.py       May this subject do that to this resource? The rules of 5.x policies
-plain_acl.py           Access keys of the 4.9 line
-plain_acl_handlers.py  Access keys over the wire, 4.9 line
-plain_acl_needs.py     What a request needs of an access key of the 4.9 line
-signatures.py          Signatures of requests
-user_handlers.py       Users and rights for administrators, 5.x
-user_table.py          Users and their rights (5.x), kept in config/users.json and config/acls.json
-    access_rules.tsv  which right each request wants of which field
+access.py              the part of a broker: users, rights, and the guard every request passes
+access_control.py      the guard of the 5.x line, the users named in the settings, how our own requests are signed
+signatures.py          the content of a signed request, and its signature
+access_rules.py        which rights a request needs; the table is access_rules.tsv
+authorization.py       the rule that allows or denies: pure functions
+user_table.py          users and rights, kept in JSON files
+user_handlers.py       3001 to 3010: users and rights for administrators
+plain_acl.py           the guard of the 4.9 line: plain_acl.yml
+plain_acl_needs.py     which permissions a request of the 4.9 line needs
+plain_acl_handlers.py  50 to 53: access keys for administrators
+address_patterns.py    address patterns of plain_acl.yml
 """

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
 from ..config.addresses import EVERY_ADDRESS
-from ..errors import BrokerError, StartError
+from ..errors import Refusal, StartError
 from ..network.role import Signer
 from .access_rules import needs_of
 from .authorization import refusal
@@ -66,7 +66,7 @@ class AccessControl:
         if not name:
             raise _forbidden("username cannot be null.")
         user = self._enabled_user(name, f"User:{name} is not found.")
-        if not is_signed_with(user.password or "", command, emulate=5):
+        if not is_signed_with(user.password or "", command, is_5=True):
             raise _forbidden("check signature failed.")
 
     def _authorize(self, command: Command, peer: str) -> None:
@@ -99,8 +99,8 @@ class AccessControl:
         return user
 
 
-def _forbidden(remark: str) -> BrokerError:
-    return BrokerError(ResponseCode.NO_PERMISSION, remark)
+def _forbidden(remark: str) -> Refusal:
+    return Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 def _codes(text: str) -> frozenset[int]:

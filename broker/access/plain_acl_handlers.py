@@ -18,9 +18,9 @@ from pocketmq.protocol.text.fastjson import dumps
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.files.json_file import JsonFile
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import handles
+from .access import Access
 from .plain_acl import (
     AclError,
     PlainAcl,
@@ -45,9 +45,9 @@ _PERMISSION = (
 
 
 @handles(UpdateAndCreateAclConfig, only_in=4)
-def update_and_create_acl_config(broker: Broker, request: UpdateAndCreateAclConfig) -> None:
+def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
     """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
-    acl = _acl(broker)
+    acl = _acl(access)
     try:
         if not is_long_enough(request.access_key, request.secret_key):
             raise AclError(_TOO_SHORT.format(request.access_key, request.secret_key))
@@ -74,20 +74,20 @@ def update_and_create_acl_config(broker: Broker, request: UpdateAndCreateAclConf
         entry = entry | {name: value for name, value in given.items() if value is not None}
         account_of(entry)
         content["accounts"] = [*accounts, entry]
-        _write(broker, path, content)
+        _write(access, path, content)
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
     acl.taken()
 
 
 @handles(DeleteAclConfig, only_in=4)
-def delete_acl_config(broker: Broker, request: DeleteAclConfig) -> None:
+def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
     """Remove an access key from the file it stands in."""
-    acl = _acl(broker)
+    acl = _acl(access)
     path = acl.file_of(request.access_key)
     if path is None:
         remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."
-        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
+        raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
     try:
         content = read_yaml(path)
         content["accounts"] = [
@@ -95,53 +95,55 @@ def delete_acl_config(broker: Broker, request: DeleteAclConfig) -> None:
             for entry in content.get("accounts") or []
             if not (isinstance(entry, dict) and str(entry.get("accessKey")) == request.access_key)
         ]
-        _write(broker, path, content)
+        _write(access, path, content)
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
     acl.taken()
 
 
 @handles(GetBrokerClusterAclInfo, only_in=4)
 def get_broker_cluster_acl_info(
-    broker: Broker, request: GetBrokerClusterAclInfo
+    access: Access, request: GetBrokerClusterAclInfo
 ) -> GetBrokerClusterAclInfoReply:
     """The version of each file."""
-    acl = _acl(broker)
-    default = acl.versions.get(str(acl.default_file), {"counter": 0, "timestamp": broker.boot_time_ms})
+    acl = _acl(access)
+    default = acl.versions.get(
+        str(acl.default_file), {"counter": 0, "timestamp": access.identity.boot_time_ms}
+    )
     return GetBrokerClusterAclInfoReply(
         version=dumps(default).decode(),
         all_acl_file_version=dumps(acl.versions).decode(),
-        broker_name=broker.config.broker_name,
-        broker_addr=broker.address,
-        cluster_name=broker.config.broker_cluster_name,
+        broker_name=access.config.broker_name,
+        broker_addr=access.identity.address,
+        cluster_name=access.config.broker_cluster_name,
     )
 
 
 @handles(UpdateGlobalWhiteAddrsConfig, only_in=4)
-def update_global_white_addrs_config(broker: Broker, request: UpdateGlobalWhiteAddrsConfig) -> None:
+def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteAddrsConfig) -> None:
     """Replace the addresses of one file that need no key."""
-    acl = _acl(broker)
+    acl = _acl(access)
     path = Path(request.acl_file_full_path) if request.acl_file_full_path else acl.default_file
     if path not in acl.files():
         remark = f"The globalWhiteAddresses[{request.global_white_addrs}] has been updated failed."
-        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
+        raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
     addresses = [one.strip() for one in request.global_white_addrs.split(",") if one.strip()]
     try:
         for one in addresses:
             pattern_of(one)
         content = read_yaml(path)
         content["globalWhiteRemoteAddresses"] = addresses
-        _write(broker, path, content)
+        _write(access, path, content)
         acl.taken()
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
 
 
-def _acl(broker: Broker) -> PlainAcl:
-    acl = broker.plain_acl
+def _acl(access: Access) -> PlainAcl:
+    acl = access.plain_acl
     if acl is None:
         remark = "the access keys of this broker are not in use: aclEnable is false"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return acl
 
 
@@ -158,10 +160,10 @@ def _perms(text: str | None) -> list[str] | None:
     return rows
 
 
-def _write(broker: Broker, path: Path, content: dict[str, Any]) -> None:
+def _write(access: Access, path: Path, content: dict[str, Any]) -> None:
     import yaml
 
     version = version_of(content)
-    content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": broker.clock.now_ms()}]
+    content["dataVersion"] = [{"counter": version["counter"] + 1, "timestamp": access.clock.now_ms()}]
     JsonFile(path).save(yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
     path.chmod(0o600)

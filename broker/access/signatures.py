@@ -14,7 +14,7 @@ _UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
 """Added by clients up to V4_9_3 after the signing."""
 
 
-def is_signed_with(secret_key: str, command: Command, *, emulate: int) -> bool:
+def is_signed_with(secret_key: str, command: Command, *, is_5: bool) -> bool:
     """Whether the command has the right signature. Takes as long for a wrong one as for the right one.
 
     4.9 never counts _UNIQUE_KEY_QUERY; 5.x counts it for clients newer than V4_9_3 only.
@@ -25,6 +25,6 @@ def is_signed_with(secret_key: str, command: Command, *, emulate: int) -> bool:
     signature = fields.get(SIGNATURE)
     if signature is None:
         return False
-    unsigned = (_UNIQUE_KEY_QUERY,) if emulate < 5 or command.version <= V4_9_3 else ()
+    unsigned = (_UNIQUE_KEY_QUERY,) if not is_5 or command.version <= V4_9_3 else ()
     right = signature_of(signed_content(fields, command.body, unsigned=unsigned), secret_key)
     return hmac.compare_digest(right.encode(), signature.encode("utf-8", "surrogatepass"))

@@ -29,10 +29,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
 from ..broker import Broker
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..membership.clients import Client
 from ..network.dispatch import Answer, Call, handles
-from .topic_handlers import UNSET_REMARK
+from ..state.refusals import UNSET_REMARK
 
 CALL_TIMEOUT_SECONDS: Final = 10.0
 STATUS_TIMEOUT_SECONDS: Final = 5.0
@@ -54,7 +54,7 @@ async def consume_message_directly(broker: Broker, request: ConsumeMessageDirect
     """Let one consumer handle a stored message now, and say how that went."""
     record = _record_of(broker, request.msg_id)
     topic_sys_flag, group_sys_flag = request.topic_sys_flag, request.group_sys_flag
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         topic_config = broker.topics.find(request.topic) if request.topic else None
         group_config = broker.groups.find_or_create(request.consumer_group)
         topic_sys_flag = topic_sys_flag if topic_config is None else topic_config.topic_sys_flag
@@ -76,11 +76,11 @@ def _record_of(broker: Broker, message_id: str | None) -> bytes:
     try:
         offset = decode_message_id(message_id or "").position
     except BodyError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
     record = broker.store.read_record(offset)
     if record is None:
         remark = f"can not find message by the offset, {offset}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return bytes(record)
 
 
@@ -88,16 +88,16 @@ async def _relay(
     broker: Broker, group: str, client_id: str | None, request: Request[Any], body: Body | None
 ) -> Answer:
     """Send a request to one member of a group and answer with whatever it answers (callConsumer)."""
-    client = broker.consumers.find(group, client_id) if client_id is not None else None
+    client = broker.membership.consumers.find(group, client_id) if client_id is not None else None
     if client is None:
         named = "null" if client_id is None else client_id  # Java's word
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{named}> not online")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{named}> not online")
     if client.version < V3_1_8_SNAPSHOT:
         remark = (
             f"The Consumer <{client_id}> Version <{version_name(client.version)}> too low to finish, "
             "please upgrade it to V3_1_8_SNAPSHOT"
         )
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     try:
         answer = await client.connection.exchange(request, body, timeout_seconds=CALL_TIMEOUT_SECONDS)
     except PeerError as error:
@@ -105,14 +105,14 @@ async def _relay(
     return Answer(code=answer.code, remark=answer.remark, fields=answer.fields, body=answer.body)
 
 
-def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> BrokerError:
+def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> Refusal:
     package = "org.apache.rocketmq.remoting.exception"
     if client.connection.closed:
         remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {error}"
-        return BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        return Refusal(ResponseCode.SYSTEM_ERROR, remark)
     # The official text goes on with a line of a Java stack.
-    slash = "" if broker.is_emulating_4 else "/"
-    return BrokerError(
+    slash = "" if not broker.config.is_5 else "/"
+    return Refusal(
         ResponseCode.CONSUME_MSG_TIMEOUT,
         f"consumer <{group}> <{client.client_id}> Timeout: {package}.RemotingTimeoutException: wait response on "
         f"the channel <{slash}{client.connection.peer}> timeout, {CALL_TIMEOUT_SECONDS * 1000:.0f}(ms)",
@@ -127,10 +127,10 @@ async def invoke_broker_to_get_consumer_status(
     broker: Broker, request: InvokeBrokerToGetConsumerStatus
 ) -> Answer:
     """The offsets each member holds in its queues. Members that do not answer are left out."""
-    group = broker.consumers.get(request.group)
+    group = broker.membership.consumers.get(request.group)
     if group is None:
         remark = f"No Any Consumer online in the consumer group: [{request.group}]"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     question = GetConsumerStatusFromClient(topic=request.topic, group=request.group)
     wanted = (request.client_addr or "").strip()
     table: dict[str, dict[MessageQueue, int]] = {}
@@ -159,7 +159,7 @@ async def _status_of(client: Client, question: GetConsumerStatusFromClient) -> d
 def _refuse_old_client(client: Client) -> None:
     if client.version < V3_0_7_SNAPSHOT:
         remark = f"the client does not support this feature. version={version_name(client.version)}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
 
 
 # -- resetting offsets
@@ -168,7 +168,7 @@ def _refuse_old_client(client: Client) -> None:
 @handles(InvokeBrokerToResetOffset)
 def invoke_broker_to_reset_offset(broker: Broker, request: InvokeBrokerToResetOffset, call: Call) -> Answer:
     """Let a group go on from a time, the end, or (5.x) an offset of one queue."""
-    if not broker.is_emulating_4 and broker.config.use_server_side_reset_offset:
+    if broker.config.is_5 and broker.config.use_server_side_reset_offset:
         return _reset_here(broker, request)
     return _reset_at_clients(broker, request, is_cpp=call.command.language == "CPP")
 
@@ -176,13 +176,13 @@ def invoke_broker_to_reset_offset(broker: Broker, request: InvokeBrokerToResetOf
 def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     """The 5.x way (resetOffsetInner)."""
     topic, group = request.topic, request.group
-    if broker.config.store.broker_role == "SLAVE":
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
+    if broker.config.is_slave:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
     if group not in broker.groups:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
     if request.queue_id >= 0:
         offsets = {request.queue_id: _target_of_queue(broker, request)}
     else:
@@ -191,7 +191,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
             for queue_id in range(topic_config.read_queue_nums)
         }
     if not offsets:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
     for queue_id, offset in offsets.items():
         broker.offsets.assign_reset(topic, group, queue_id, offset)
     table = {
@@ -209,7 +209,7 @@ def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
     low, high = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
     if not low <= offset <= high + 1:
         remark = f"Target offset {offset} not in consume queue range [{low}-{high}]"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return offset
 
 
@@ -224,13 +224,13 @@ def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_
     topic, group = request.topic, request.group
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        code = ResponseCode.SYSTEM_ERROR if broker.is_emulating_4 else ResponseCode.TOPIC_NOT_EXIST
+        code = ResponseCode.SYSTEM_ERROR if not broker.config.is_5 else ResponseCode.TOPIC_NOT_EXIST
         remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
-        raise BrokerError(code, remark)
+        raise Refusal(code, remark)
     body = ResetOffsetBody(offset_table=_pushed_offsets(broker, request, topic_config))
-    members = broker.consumers.get(group)
+    members = broker.membership.consumers.get(group)
     if members is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.CONSUMER_NOT_ONLINE,
             f"Consumer not online, so can not reset offset, Group: {group} Topic: {topic} "
             f"Timestamp: {request.timestamp}",
@@ -253,7 +253,7 @@ def _pushed_offsets(
         consumed = broker.offsets.query(request.topic, request.group, queue_id)
         if consumed == -1:
             remark = f"THe consumer group <{request.group}> not exist"  # the official spelling
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+            raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
         # Unlike the 5.x way, only -1 means the end here; other times before 1970 find the first message.
         if request.timestamp == OFFSET_AT_END:
             offset = broker.store.max_offset(request.topic, queue_id)

@@ -6,7 +6,6 @@ with -c, changed keys are written into that file.
 """
 
 import orjson
-from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, GetBrokerConfigReply, UpdateBrokerConfig
 
 from ..broker import Broker
@@ -20,14 +19,14 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     """Body: properties text. A change of brokerPermission reaches the name servers before the answer is sent."""
     if not call.body:
         return Answer()
-    config = broker.config
+    config, state = broker.config, broker.state
     given = changes.read_changes(call.body)
     changes.refuse_changes(config, given, is_5=config.is_5)
     accepted = changes.apply_changes(config, given, call.connection.peer)
-    config.version = _version(broker).next_version(broker.clock.now_ms())
+    state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
     changes.write_changes(config.conf_file, accepted)
     if "brokerPermission" in given:
-        await broker.registration.permission_changed()
+        await broker.cluster.registration.permission_changed()
     broker.topics.settings = config.topic_settings()
     broker.groups.settings = config.group_settings()
     waiting = changes.waiting_for_restart(config, accepted.keys())
@@ -37,18 +36,12 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
 @handles(GetBrokerConfig)
 def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     """All official keys of the emulated line, a `key=value` a line."""
-    version = _version(broker)
+    version = broker.state.settings_version
     members: dict[str, int] = {"counter": version.counter}
     if broker.config.is_5:
         members["stateVersion"] = version.state_version
     members["timestamp"] = version.timestamp
     return Answer(
         reply=GetBrokerConfigReply(version=orjson.dumps(members).decode()),
-        body=config_keys.official_text(broker.config, broker.config.emulate).encode(),
+        body=config_keys.official_text(broker.config, is_5=broker.config.is_5).encode(),
     )
-
-
-def _version(broker: Broker) -> DataVersion:
-    """The data version of the settings; the first has the time of the start."""
-    version = broker.config.version
-    return version if version.timestamp else DataVersion(timestamp=broker.boot_time_ms)

@@ -38,10 +38,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..membership.clients import Client
 from ..network.dispatch import Answer, Call, handles
-from ..sending.send_checks import invalid_parameter
+from ..state.refusals import invalid_parameter
 
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""
@@ -53,8 +53,8 @@ minutes."""
 
 def refuse_on_slave(broker: Broker) -> None:
     """The 4.9 line takes no changes of topics and groups on a slave; 5.x takes them."""
-    if broker.is_emulating_4 and broker.config.store.broker_role == "SLAVE":
-        raise BrokerError(
+    if not broker.config.is_5 and broker.config.is_slave:
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
         )
@@ -75,12 +75,12 @@ async def update_and_create_subscription_group(
 ) -> None:
     """Make a group or replace its settings. No body changes nothing (5.x)."""
     refuse_on_slave(broker)
-    if not call.body and not broker.is_emulating_4:
+    if not call.body and broker.config.is_5:
         return
     group_config = SubscriptionGroupConfig.decode(call.body)
     _check_group(broker, group_config)
     _update(broker, group_config)
-    await broker.rhythm.saved(broker.groups)
+    await broker.tables.saved(broker.groups)
 
 
 @handles(UpdateAndCreateSubscriptionGroupList, only_in=5)
@@ -93,20 +93,20 @@ async def update_and_create_subscription_group_list(
         _check_group(broker, group_config)
     for group_config in group_configs:
         _update(broker, group_config)
-    await broker.rhythm.saved(broker.groups)
+    await broker.tables.saved(broker.groups)
 
 
 def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     if group_config.retry_queue_nums > MAX_QUEUES:
         remark = f"retryQueueNums is {group_config.retry_queue_nums}, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker), remark)
-    if broker.is_emulating_4:
+        raise Refusal(invalid_parameter(broker.config), remark)
+    if not broker.config.is_5:
         if group_config.group_name is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
+            raise Refusal(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
         return
     refusal = group_refusal(group_config.name)
     if refusal is not None:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, refusal)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, refusal)
 
 
 def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
@@ -114,14 +114,14 @@ def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
         broker.groups.update(group_config)
     except AttributeRefusedError as refusal:
         remark = f"java.lang.RuntimeException: {refusal}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from refusal
 
 
 @handles(GetAllSubscriptionGroupConfig)
 def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptionGroupConfig) -> Answer:
     """The group table: whole for callers that name no page, else one page of it (5.x)."""
     groups = broker.groups
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         return Answer(body=groups.to_json())
     reply = GetAllSubscriptionGroupConfigReply(total_group_num=len(groups))
     if (request.group_seq, request.data_version, request.max_group_num) == (None, None, None):
@@ -140,7 +140,7 @@ def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupC
     """One group's settings; asking makes the group where groups make themselves, as official."""
     group_config = broker.groups.find_or_create(request.group)
     if group_config is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
     return Answer(body=fastjson.dumps(group_config))
 
 
@@ -152,7 +152,7 @@ def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) 
     """
     refuse_on_slave(broker)
     broker.groups.delete(request.group_name)
-    if request.remove_offset if broker.is_emulating_4 else request.clean_offset:
+    if request.remove_offset if not broker.config.is_5 else request.clean_offset:
         broker.offsets.remove_group(request.group_name)
     broker.statistics.group_deleted(request.group_name)
 
@@ -163,7 +163,7 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
     group, topic = request.group, request.topic
     if request.readable is not None:
         broker.groups.set_forbidden(group, topic, forbidden=not request.readable)
-        await broker.rhythm.saved(broker.groups)
+        await broker.tables.saved(broker.groups)
     body = GroupForbidden(group=group, topic=topic, readable=not broker.groups.is_forbidden(group, topic))
     return Answer(remark="", body=body.encode())
 
@@ -174,10 +174,10 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
 @handles(GetConsumerConnectionList)
 def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> Answer:
     """Who consumes in a group, and what."""
-    group = broker.consumers.get(request.consumer_group)
+    group = broker.membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer group[{request.consumer_group}] not online"
-        raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+        raise Refusal(ResponseCode.CONSUMER_NOT_ONLINE, remark)
     body = ConsumerConnection(
         connection_set=[_connection_of(client) for client in group.clients()],
         subscription_table=dict(group.subscriptions),
@@ -191,10 +191,10 @@ def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionL
 @handles(GetProducerConnectionList)
 def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> Answer:
     """Who produces in a group."""
-    members = broker.producers.get(request.producer_group)
+    members = broker.membership.producers.get(request.producer_group)
     if members is None:
         remark = f"the producer group[{request.producer_group}] not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     connections = [_connection_of(client) for client in members.values()]
     return Answer(body=ProducerConnection(connection_set=connections).encode())
 
@@ -213,7 +213,7 @@ def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> Answer
             )
             for client in clients
         ]
-        for group, clients in broker.producers.all().items()
+        for group, clients in broker.membership.producers.all().items()
     }
     return Answer(body=ProducerTableInfo(data=data).encode())
 
@@ -244,7 +244,7 @@ def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
             queue = MessageQueue(topic, broker.config.broker_name, queue_id)
             table[queue] = _progress(broker, group, topic, queue_id)
         consume_tps += tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}")
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         return Answer(body=_encode_without_pull_offsets(table, consume_tps))
     return Answer(body=ConsumeStats(offset_table=table, consume_tps=consume_tps).encode())
 
@@ -264,13 +264,13 @@ def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consu
 
 def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:
     """The topics named, or all the group has offsets for; less those an online group does not subscribe to."""
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         listed = {topic for topic in (request.topic_list or "").split(";") if topic}
         if listed:
             return listed
     topic = request.topic
     topics = broker.offsets.topics_of(request.consumer_group) if not topic or topic.isspace() else {topic}
-    group = broker.consumers.get(request.consumer_group)
+    group = broker.membership.consumers.get(request.consumer_group)
     if group is None or not group.subscriptions:
         return topics
     return {topic for topic in topics if group.subscription(topic) is not None}

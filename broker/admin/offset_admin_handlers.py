@@ -31,7 +31,7 @@ def clone_group_offset(broker: Broker, request: CloneGroupOffset) -> None:
     topics = (
         {request.topic} if request.topic and not request.topic.isspace() else broker.offsets.topics_of(source)
     )
-    online = None if request.offline else broker.consumers.get(source)
+    online = None if request.offline else broker.membership.consumers.get(source)
     for topic in topics:
         if topic not in broker.topics:
             continue
@@ -63,7 +63,7 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
     lowest = broker.offsets.min_offsets(
         topic, lambda queue_id: broker.store.min_offset(topic, queue_id), filter_groups
     )
-    compared = None if broker.is_emulating_4 else broker.offsets.offsets(topic, request.compare_group)
+    compared = None if not broker.config.is_5 else broker.offsets.offsets(topic, request.compare_group)
     for queue_id, offset in (compared or {}).items():
         if lowest.get(queue_id, offset) > offset:
             lowest[queue_id] = _LONG_MAX
@@ -74,4 +74,4 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
     """The topics a group has offsets in."""
     topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))
-    return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.address).encode())
+    return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.identity.address).encode())

@@ -19,7 +19,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from .group_handlers import tps_of
 
@@ -29,7 +29,7 @@ def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan) -> An
     """For each write queue: store times of its oldest, its newest and the last consumed message, and the delay."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
     spans = [
         _time_span(broker, request.group, request.topic, queue_id)
         for queue_id in range(topic_config.write_queue_nums)
@@ -70,15 +70,19 @@ def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats) -> 
                 total_inflight_diff -= row["consumerOffset"]
             topics.append(stats)
         rows.append({group: topics})
-    body: dict[str, Any] = {"brokerAddr": broker.address, "consumeStatsList": rows, "totalDiff": total_diff}
-    if not broker.is_emulating_4:
+    body: dict[str, Any] = {
+        "brokerAddr": broker.identity.address,
+        "consumeStatsList": rows,
+        "totalDiff": total_diff,
+    }
+    if broker.config.is_5:
         body["totalInflightDiff"] = total_inflight_diff
     return Answer(body=fastjson.dumps(body))
 
 
 def _topics_of(broker: Broker, group: str, *, is_order: bool) -> list[TopicConfig]:
     """Topics a group has offsets in; less those that are gone, or that its online members do not subscribe to."""
-    online = broker.consumers.get(group)
+    online = broker.membership.consumers.get(group)
     found = (broker.topics.find(topic) for topic in sorted(broker.offsets.topics_of(group)))
     return [
         config
@@ -101,7 +105,7 @@ def _consume_stats(broker: Broker, group: str, topic_config: TopicConfig) -> dic
             if consumed
             else 0,
         }
-        if not broker.is_emulating_4:
+        if broker.config.is_5:
             row["pullOffset"] = 0
         table[MessageQueue(topic, broker.config.broker_name, queue_id)] = row
     return {"consumeTps": tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}"), "offsetTable": table}
@@ -110,7 +114,7 @@ def _consume_stats(broker: Broker, group: str, topic_config: TopicConfig) -> dic
 @handles(QuerySubscriptionByConsumer, only_in=5)
 def query_subscription_by_consumer(broker: Broker, request: QuerySubscriptionByConsumer) -> Answer:
     """What a group that is online wants of a topic; without `subscriptionData` where it is not."""
-    group = broker.consumers.get(request.group)
+    group = broker.membership.consumers.get(request.group)
     subscription = None if group is None or request.topic is None else group.subscription(request.topic)
     body = QuerySubscriptionResponseBody(
         group=request.group, topic=request.topic, subscription_data=subscription

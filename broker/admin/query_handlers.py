@@ -18,12 +18,11 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
+from ..state.refusals import UNSET_REMARK
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
-NOT_SET: Final = "not set any response code"
-"""The official handler forgets to clear the remark it started with."""
 MAX_ENTRIES: Final = 100_000
 """An answer of so many entries is some 9 MB of JSON and still fits a frame; the official one may not."""
 
@@ -36,9 +35,9 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
     """
     config = broker.config.store
     if request.max_num < 0:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
     max_num = config.default_query_max_num if request.unique_key_query else request.max_num
-    # The answer to 12 carries the index position in every case, so "not found" is no BrokerError.
+    # The answer to 12 carries the index position in every case, so "not found" is no Refusal.
     result = broker.store.query(
         request.topic,
         request.key,
@@ -63,7 +62,7 @@ def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
     record = broker.store.read_record(request.offset) if request.offset >= 0 else None
     if record is None or measure_record(record, 0, len(record), check_crc=False) != len(record):
         remark = f"can not find message by the offset, {request.offset}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=record)
 
 
@@ -73,12 +72,12 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
     topic, queue_id, group = request.topic, request.queue_id, request.consumer_group
     queue = broker.store.consume_queue(topic, queue_id) if topic else None
     if topic is None or queue is None:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
     if not queue.min_offset <= request.index < queue.max_offset:
         return Answer(remark=f"Index {request.index} of {queue_id}@{topic} is not exist!")
     subscription = filter_data = None
     if group is not None:
-        online = broker.consumers.get(group)
+        online = broker.membership.consumers.get(group)
         subscription = None if online is None else online.subscription(topic)
         # Filter data belong to SQL subscriptions; there are none, which Java writes as the text "null".
         filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
@@ -95,11 +94,11 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
         max_queue_index=queue.max_offset,
         min_queue_index=queue.min_offset,
     )
-    return Answer(remark=NOT_SET, body=body.encode())
+    return Answer(remark=UNSET_REMARK, body=body.encode())
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
     """Only T names another part of the index; unique ids stand among the keys. 4.x knows no types."""
-    if broker.is_emulating_4 or request.unique_key_query:
+    if not broker.config.is_5 or request.unique_key_query:
         return "K"
     return "T" if request.index_type == "T" else "K"

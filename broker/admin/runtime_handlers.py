@@ -17,7 +17,7 @@ from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerSta
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.statistics import TPS_SPANS_SECONDS
 
@@ -42,7 +42,7 @@ def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> Answ
     data = broker.statistics.find(request.stats_name, request.stats_key)
     if data is None:
         remark = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=data.encode())
 
 
@@ -56,13 +56,13 @@ def runtime_info(broker: Broker) -> dict[str, str]:
         | _broker(broker)
         | _day_totals(broker)
         | _pools(broker)
-        | ({} if broker.is_emulating_4 else _timer(broker))
+        | ({} if not broker.config.is_5 else _timer(broker))
     )
 
 
 def _throughput(broker: Broker) -> dict[str, str]:
     stored, throughput = broker.store.statistics, broker.statistics.throughput
-    transferred_key = "getTransferedTps" if broker.is_emulating_4 else "getTransferredTps"
+    transferred_key = "getTransferedTps" if not broker.config.is_5 else "getTransferredTps"
     return {
         "putMessageTimesTotal": str(stored.messages),
         "putMessageFailedTimes": str(stored.failed),
@@ -117,7 +117,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     if config.root.exists():
         disk = shutil.disk_usage(config.root)
         # 5.x counts what only root may still write, 4.x does not.
-        free = disk.free if broker.is_emulating_4 else disk.total - disk.used
+        free = disk.free if not broker.config.is_5 else disk.total - disk.used
         capacity = f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(free)}."
         info["commitLogDirCapacity"] = capacity
     return info
@@ -135,18 +135,18 @@ def _delayed(broker: Broker) -> dict[str, str]:
 
 
 def _broker(broker: Broker) -> dict[str, str]:
-    elapsed_seconds = max(broker.clock.now_ms() - broker.boot_time_ms, 0) // 1000
+    elapsed_seconds = max(broker.clock.now_ms() - broker.identity.boot_time_ms, 0) // 1000
     minutes, seconds = divmod(elapsed_seconds, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     info = {
-        "bootTimestamp": str(broker.boot_time_ms),
+        "bootTimestamp": str(broker.identity.boot_time_ms),
         "runtime": f"[ {days:,} days, {hours} hours, {minutes} minutes, {seconds} seconds ]",
         "startAcceptSendRequestTimeStamp": str(broker.config.start_accept_send_request_time_stamp),
     }
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         return info | {"brokerVersion": str(V4_9_7), "brokerVersionDesc": "V4_9_7"}
-    is_active = broker.config.store.broker_role != "SLAVE"
+    is_active = not broker.config.is_slave
     return info | {"brokerActive": "true" if is_active else "false", "brokerVersionDesc": "V5_5_0"}
 
 
@@ -166,7 +166,7 @@ def _pools(broker: Broker) -> dict[str, str]:
     """Requests wait in no queue here: they are handled in the turn of the loop that read them. What is stored may wait
     for the disk or for slaves with its answer."""
     capacities = dict(_POOL_CAPACITIES)
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         capacities |= _POOL_CAPACITIES_5
     capacities["sendThreadPoolQueue"] = broker.config.send_thread_pool_queue_capacity
     capacities["pullThreadPoolQueue"] = broker.config.pull_thread_pool_queue_capacity
@@ -175,13 +175,13 @@ def _pools(broker: Broker) -> dict[str, str]:
         info[f"{pool}Size"] = "0"
         info[f"{pool}Capacity"] = str(capacity)
         info[f"{pool}HeadWaitTimeMills"] = "0"
-    info["sendThreadPoolQueueSize"] = str(broker.waiting_sends)
+    info["sendThreadPoolQueueSize"] = str(broker.sending.waiting_sends)
     return info
 
 
 def _timer(broker: Broker) -> dict[str, str]:
     """Timed messages: seconds their delivery is late, how many are not noted yet, how many wait, and rates."""
-    timed = broker.timed
+    timed = broker.delayed.timer
     return {
         "timerReadBehind": str(timed.behind_ms // 1000),
         "timerOffsetBehind": str(timed.messages_behind),

@@ -4,8 +4,6 @@ The topic table itself, with its rules, is in the store; here are the checks, th
 broker. Mirrors the topic part of `AdminBrokerProcessor`.
 """
 
-from typing import Final
-
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.offsets import GroupList, TopicOffset, TopicStatsTable
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
@@ -34,14 +32,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attributes
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..sending.send_checks import invalid_parameter
+from ..state.refusals import UNSET_REMARK, invalid_parameter
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
-
-UNSET_REMARK: Final = "not set any response code"
-"""What an official reply says until its handler says something else; some handlers forget to, also on success."""
-
 
 # -- making and changing
 
@@ -51,7 +45,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     """Make a topic or change it; answered when the name servers know it."""
     refuse_on_slave(broker)
     if request.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "org.apache.rocketmq.remoting.exception.RemotingCommandException: "
             f"topicFilterType = [{request.topic_filter_type}] value invalid",
@@ -61,13 +55,13 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
         topic_config = _requested(broker, request)
         _check_queue_nums(broker, topic_config)
         _check_message_type(broker, topic_config)
-        if not broker.is_emulating_4 and topic_config == broker.topics.topics.get(request.topic):
+        if broker.config.is_5 and topic_config == broker.topics.topics.get(request.topic):
             return Answer(remark=UNSET_REMARK)
         broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
-    await broker.registration.settled()
-    await broker.rhythm.saved(broker.topics)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    await broker.cluster.registration.settled()
+    await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
 
 
@@ -87,9 +81,9 @@ async def update_and_create_topic_list(
         for topic_config in topic_configs:
             broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
-    await broker.registration.settled()
-    await broker.rhythm.saved(broker.topics)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+    await broker.cluster.registration.settled()
+    await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
 
 
@@ -102,36 +96,36 @@ def _requested(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
         perm=request.perm,
         topic_filter_type=request.topic_filter_type,
         topic_sys_flag=request.topic_sys_flag or 0,
-        order=request.order and not broker.is_emulating_4,
-        attributes={} if broker.is_emulating_4 else parse_attributes(request.attributes),
+        order=request.order and broker.config.is_5,
+        attributes={} if not broker.config.is_5 else parse_attributes(request.attributes),
     )
 
 
 def _check_topic_name(broker: Broker, topic: str) -> None:
     refusal = topic_refusal(topic, emulate=broker.config.emulate)
     if refusal is not None:
-        raise BrokerError(invalid_parameter(broker), refusal)
+        raise Refusal(invalid_parameter(broker.config), refusal)
     _check_not_system(broker, topic)
 
 
 def _check_not_system(broker: Broker, topic: str) -> None:
-    is_checked = broker.is_emulating_4 or broker.config.validate_system_topic_when_update_topic
+    is_checked = not broker.config.is_5 or broker.config.validate_system_topic_when_update_topic
     if is_checked and broker.topics.is_system_topic(topic):
         remark = f"The topic[{topic}] is conflict with system topic."
-        raise BrokerError(invalid_parameter(broker), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
     queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
     if queue_nums > MAX_QUEUES:
         remark = f"The topic[{topic_config.name}] shall have {queue_nums} queues, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
     is_mixed = topic_config.attributes.get("+message.type") == "MIXED"
     if is_mixed and not broker.config.enable_mixed_message_type:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
 @handles(DeleteTopicInBroker)
@@ -139,7 +133,7 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
     """Remove a topic with its queues; 5.x also its offsets and its pop retry topics."""
     refuse_on_slave(broker)
     topic = request.topic
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         _check_topic_name(broker, topic)
         if not is_lmq(topic):
             broker.topics.delete(topic)
@@ -147,7 +141,7 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
         broker.statistics.topic_deleted(topic)
         return
     if not topic or topic.isspace():
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     _check_not_system(broker, topic)
     for doomed in (topic, *_pop_retry_topics(broker, topic)):
         broker.topics.delete(doomed)
@@ -171,7 +165,7 @@ def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
 def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     """The topic table: whole for callers that name no page, else one page of it (5.x)."""
     topics = broker.topics
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         return Answer(body=topics.to_json())
     if (request.topic_seq, request.data_version, request.max_topic_num) == (None, None, None):
         table = dict(topics.topics)
@@ -180,7 +174,7 @@ def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     body = TopicConfigAndMappingSerializeWrapper(
         topic_config_table=table,
         data_version=topics.data_version,
-        mapping_data_version=DataVersion(timestamp=broker.boot_time_ms),
+        mapping_data_version=DataVersion(timestamp=broker.identity.boot_time_ms),
     )
     return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
 
@@ -190,7 +184,7 @@ def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
     """One topic's settings."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
     return Answer(body=fastjson.dumps(topic_config))
 
 
@@ -200,9 +194,9 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     queue_nums = topic_config.write_queue_nums
-    if not broker.is_emulating_4:
+    if broker.config.is_5:
         queue_nums = max(queue_nums, topic_config.read_queue_nums)
     table = {}
     for queue_id in range(queue_nums):
@@ -212,7 +206,7 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
             max_offset=max_offset,
             last_update_timestamp=store.store_time(topic, queue_id, max_offset - 1) if max_offset else 0,
         )
-    if broker.is_emulating_4:
+    if not broker.config.is_5:
         return Answer(body=fastjson.dumps({"offsetTable": table}))
     body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
     return Answer(body=body.encode())
@@ -221,7 +215,10 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
 @handles(QueryTopicConsumeByWho)
 def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> Answer:
     """Groups that subscribe to a topic now or have offsets for it."""
-    groups = {*broker.consumers.subscribed_to(request.topic), *broker.offsets.groups_of(request.topic)}
+    groups = {
+        *broker.membership.consumers.subscribed_to(request.topic),
+        *broker.offsets.groups_of(request.topic),
+    }
     return Answer(body=GroupList(group_list=sorted(groups)).encode())
 
 

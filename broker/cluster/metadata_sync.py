@@ -17,7 +17,7 @@ what fails is logged, and the next round tries again. Mirrors SlaveSynchronize. 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupWrapper
@@ -38,11 +38,13 @@ from pocketmq.protocol.wire.schema import Request
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
-from ..errors import BrokerError, PeerError
+from ..delayed.timer_messages import TimedMessages
+from ..errors import PeerError, Refusal
+from ..membership.request_modes import RequestModes
 from ..network.connection import Connection
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ..state.broker_state import BrokerState
+from .name_server_link import Connect
+from .registration import Registration
 
 _log = logging.getLogger("pocketmq.replication")
 
@@ -58,8 +60,19 @@ ReplyT = TypeVar("ReplyT")
 class MetadataSync:
     """`start` and `stop` mirror each other; a master does nothing. `sync` is one round, for tests and 906."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        state: BrokerState,
+        registration: Registration,
+        timer: TimedMessages,
+        request_modes: RequestModes,
+        connect: Connect,
+    ) -> None:
+        self._state = state
+        self._registration = registration
+        self._timer_messages = timer
+        self._modes = request_modes
+        self._connect = connect
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._connected_to = ""
@@ -68,10 +81,10 @@ class MetadataSync:
 
     @property
     def master_address(self) -> str | None:
-        return self.told_address or self._broker.registration.master_address
+        return self.told_address or self._registration.master_address
 
     def start(self) -> None:
-        if self._broker.config.store.broker_role == "SLAVE":
+        if self._state.config.is_slave:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="metadata sync")
 
     async def stop(self) -> None:
@@ -92,7 +105,7 @@ class MetadataSync:
     async def sync(self) -> bool:
         """One round; True if everything was taken over."""
         address = self.master_address
-        if address is None or address == self._broker.address:
+        if address is None or address == self._state.identity.address:
             return False
         done = True
         parts: tuple[Callable[[str], Awaitable[None]], ...] = (
@@ -107,7 +120,7 @@ class MetadataSync:
         for part in parts:
             try:
                 await part(address)
-            except (PeerError, BrokerError, ProtocolError) as error:
+            except (PeerError, Refusal, ProtocolError) as error:
                 _log.warning("%s not taken over from %s: %s", part.__name__.strip("_"), address, error)
                 done = False
         return done
@@ -122,11 +135,11 @@ class MetadataSync:
             return body.topic_config_table, body.data_version, reply.total_topic_num
 
         topics, version = await _all_pages(page)
-        table = self._broker.topics
+        table = self._state.topics
         if version != table.data_version:
             table.replace_all(topics, version)
-            self._broker.rhythm.save_soon(table)
-            self._broker.registration.topics_changed()
+            self._state.tables.save_soon(table)
+            self._registration.topics_changed()
             _log.info("%d topics taken over from %s", len(topics), address)
 
     async def _groups(self, address: str) -> None:
@@ -139,38 +152,38 @@ class MetadataSync:
             return body.subscription_group_table, body.data_version, reply.total_group_num
 
         groups, version = await _all_pages(page)
-        table = self._broker.groups
+        table = self._state.groups
         if version != table.data_version:
             table.replace_all(groups, version)
-            self._broker.rhythm.save_soon(table)
+            self._state.tables.save_soon(table)
             _log.info("%d groups taken over from %s", len(groups), address)
 
     async def _consumer_offsets(self, address: str) -> None:
         _, taken = await self._call(address, GetAllConsumerOffset())
-        offsets = self._broker.offsets
+        offsets = self._state.offsets
         offsets.merge(taken.offset_table, taken.data_version or offsets.data_version)
 
     async def _delay_offsets(self, address: str) -> None:
         command, _ = await self._call(address, GetAllDelayOffset())
-        self._broker.delays.replace_all(_body(command))
+        self._state.delays.replace_all(_body(command))
 
     async def _timer(self, address: str) -> None:
-        if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
+        if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             _, checkpoint = await self._call(address, GetTimerCheckPoint())
-            self._broker.timed.follow(decode_timer_checkpoint(checkpoint))
+            self._timer_messages.follow(decode_timer_checkpoint(checkpoint))
 
     async def _timer_counts(self, address: str) -> None:
-        if self._broker.config.emulate >= 5 and self._broker.config.store.timer_wheel_enable:
+        if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             command, _ = await self._call(address, GetTimerMetrics())
-            metrics = self._broker.timed.metrics
+            metrics = self._timer_messages.metrics
             if metrics.replace_all(_body(command)):
-                self._broker.rhythm.save_soon(metrics)
+                self._state.tables.save_soon(metrics)
 
     async def _request_modes(self, address: str) -> None:
-        if self._broker.config.emulate >= 5:
+        if self._state.config.is_5:
             _, body = await self._call(address, GetAllMessageRequestMode())
-            if self._broker.request_modes.replace_all(body.message_request_mode_map):
-                self._broker.rhythm.save_soon(self._broker.request_modes)
+            if self._modes.replace_all(body.message_request_mode_map):
+                self._state.tables.save_soon(self._modes)
 
     # -- the connection
 
@@ -179,7 +192,7 @@ class MetadataSync:
         if connection is None or connection.closed or self._connected_to != address:
             if connection is not None:
                 connection.close()
-            self._connection = connection = await self._broker.server.connect(address)
+            self._connection = connection = await self._connect(address)
             self._connected_to = address
         return await connection.call(request, timeout_seconds=CALL_TIMEOUT_SECONDS)
 

@@ -6,7 +6,8 @@ name server is gone and once that it is back. What is said is decided in `regist
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.wire.command import Body, Command
@@ -15,15 +16,14 @@ from pocketmq.protocol.wire.schema import Request
 from ..errors import PeerError
 from ..network.connection import Connection
 
-if TYPE_CHECKING:
-    from ..network.server import Server
-
 _log = logging.getLogger("pocketmq.registration")
 
 FIRST_RETRY_SECONDS: Final = 1.0
 MAX_RETRY_SECONDS: Final = 10.0
 
 ReplyT = TypeVar("ReplyT")
+Connect = Callable[[str], Awaitable[Connection]]
+"""Opens a connection to `host:port`; `PeerError` where that fails."""
 
 
 class NameServerLink:
@@ -32,12 +32,12 @@ class NameServerLink:
     `turn` is held while topics are sent, one edition after the other; `change` is the task that sends changed ones.
     """
 
-    def __init__(self, server: "Server", address: str) -> None:
+    def __init__(self, connect: Connect, address: str) -> None:
         self.address = address
         self.known: dict[str, TopicConfig] | None = None
         self.turn = asyncio.Lock()
         self.change: asyncio.Task[None] | None = None
-        self._server = server
+        self._connect = connect
         self._connection: Connection | None = None
         self._opening = asyncio.Lock()
         self._is_down = False
@@ -51,12 +51,12 @@ class NameServerLink:
     @property
     def is_due(self) -> bool:
         """Lost, and time to try again: 1 s after the loss, then ever more seldom up to 10 s."""
-        return not self.is_open and self._server.loop.time() >= self._retry_at
+        return not self.is_open and asyncio.get_running_loop().time() >= self._retry_at
 
     async def call(
         self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
-        """Ask and wait. `BrokerError` where the name server refuses, `PeerError` where it is not there."""
+        """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 connection = await self._open()
@@ -82,7 +82,7 @@ class NameServerLink:
             if self._connection is not None and not self._connection.closed:
                 return self._connection
             self.known = None  # it may be another program by now
-            self._connection = await self._server.connect(self.address)
+            self._connection = await self._connect(self.address)
             return self._connection
 
     def _lost(self, error: Exception) -> None:
@@ -90,7 +90,7 @@ class NameServerLink:
             _log.warning("name server %s does not answer: %s; trying on", self.address, error)
         self._is_down = True
         self.known = None
-        self._retry_at = self._server.loop.time() + self._retry_seconds
+        self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
         self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
 
     def _reached(self) -> None:

@@ -14,7 +14,7 @@ belongs to the event loop's thread.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -38,11 +38,9 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 
-from ..errors import BrokerError, PeerError
-from .name_server_link import NameServerLink
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ..errors import PeerError, Refusal
+from ..state.broker_state import BrokerState
+from .name_server_link import Connect, NameServerLink
 
 _log = logging.getLogger("pocketmq.registration")
 
@@ -66,8 +64,9 @@ class Registration:
     `master_address` and `master_ha_address` are what a name server last told us of our master, if we are a slave.
     """
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, connect: Connect) -> None:
+        self._state = state
+        self._connect = connect
         self._links: dict[str, NameServerLink] = {}
         self._is_running = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -82,7 +81,7 @@ class Registration:
         await self.register_all(force=True)
         self._after("period", FIRST_PERIOD_SECONDS, self._register_periodically)
         self._after("watch", WATCH_SECONDS, self._watch)
-        if self._broker.config.enable_slave_acting_master and not self._broker.is_emulating_4:
+        if self._state.config.enable_slave_acting_master and self._state.config.is_5:
             self._after("heartbeat", FIRST_HEARTBEAT_SECONDS, self._beat)
 
     async def stop(self) -> None:
@@ -104,14 +103,14 @@ class Registration:
         """Tell every name server all topics; unless forced, only where one of them has not seen this edition."""
         self._follow_settings()
         links = list(self._links.values())
-        if not force and not self._broker.config.enable_split_registration:
+        if not force and not self._state.config.enable_split_registration:
             answers = await asyncio.gather(*(self._is_behind(link) for link in links))
             if not any(answers):
                 return
         await asyncio.gather(*(self._register_at(link) for link in links))
 
     async def ask(self, request: Request[ReplyT]) -> ReplyT:
-        """The reply of the first name server that answers. Raises `BrokerError` if it refuses or `ProtocolError` if its
+        """The reply of the first name server that answers. Raises `Refusal` if it refuses or `ProtocolError` if its
         reply cannot be read, and `PeerError` if none answers."""
         failure = PeerError("there is no name server")
         for link in self._links.values():
@@ -125,8 +124,8 @@ class Registration:
 
     async def permission_changed(self) -> None:
         """brokerPermission has another value: a new edition of all topics is registered."""
-        topics = self._broker.topics
-        topics.data_version = topics.data_version.next_version(self._broker.clock.now_ms())
+        topics = self._state.topics
+        topics.data_version = topics.data_version.next_version(self._state.clock.now_ms())
         topics.dirty = True
         await self.register_all(force=True)
 
@@ -137,20 +136,20 @@ class Registration:
         self._tell_soon(link)  # what changed while it was sent
 
     async def _register_in_turn(self, link: NameServerLink) -> None:
-        topics = dict(self._broker.topics.topics)
+        topics = dict(self._state.topics.topics)
         try:
             for part in self._parts(topics):
                 self._registered(await self._send(link, part))
             link.known = topics
         except PeerError:
             pass  # the link has said so
-        except (BrokerError, ProtocolError) as error:
+        except (Refusal, ProtocolError) as error:
             link.known = None
             _log.warning("name server %s did not register us: %s", link.address, error)
 
     def _parts(self, topics: Topics) -> Iterator[Topics]:
         """With enableSplitRegistration several registrations, each with a part of the topics."""
-        config = self._broker.config
+        config = self._state.config
         size = max(config.split_registration_size, 2)  # one topic alone would be taken for a change report
         if not config.enable_split_registration or len(topics) <= size:
             yield topics
@@ -162,7 +161,7 @@ class Registration:
 
     async def _is_behind(self, link: NameServerLink) -> bool:
         """Has a name server not seen this edition of the topics? One that does not say is told."""
-        version = self._broker.topics.data_version
+        version = self._state.topics.data_version
         try:
             command, reply = await link.call(
                 self._version_query(), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
@@ -170,9 +169,9 @@ class Registration:
             if reply.changed or not command.body:
                 return reply.changed
             seen = fastjson.decode(command.body, DataVersion)
-        except (PeerError, BrokerError, ProtocolError):
+        except (PeerError, Refusal, ProtocolError):
             return True
-        if self._broker.is_emulating_4:
+        if not self._state.config.is_5:
             return (seen.timestamp, seen.counter) != (version.timestamp, version.counter)
         return seen != version
 
@@ -202,7 +201,7 @@ class Registration:
             async with link.turn:
                 if not link.is_open or link.known is None:
                     return  # everything is told when it is back
-                topics = dict(self._broker.topics.topics)
+                topics = dict(self._state.topics.topics)
                 changed = {name: one for name, one in topics.items() if link.known.get(name) is not one}
                 if not changed:
                     return
@@ -211,12 +210,12 @@ class Registration:
                     link.known = topics
                 except PeerError:
                     return
-                except (BrokerError, ProtocolError):
+                except (Refusal, ProtocolError):
                     # 5.x refuses the change of a broker it has dropped meanwhile.
                     await self._register_in_turn(link)
 
     async def _send_changes(self, link: NameServerLink, changed: Topics) -> None:
-        if self._broker.config.enable_single_topic_register and not self._broker.is_emulating_4:
+        if self._state.config.enable_single_topic_register and self._state.config.is_5:
             for config in changed.values():
                 await self._send_topic(link, config)
             return
@@ -230,16 +229,15 @@ class Registration:
         return reply, KVTable.decode(command.body) if command.body else None
 
     def _registration(self, topics: Topics) -> tuple[RegisterBroker, bytes]:
-        broker, config = self._broker, self._broker.config
-        is_4 = broker.is_emulating_4
+        state, config = self._state, self._state.config
         shown = {name: self._shown(one) for name, one in topics.items()}
-        version = broker.topics.data_version
+        version = state.topics.data_version
         if config.compressed_register:
             wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=shown, data_version=version)
             body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode_compressed(
                 emulate=config.emulate
             )
-        elif is_4:
+        elif not config.is_5:
             old = TopicConfigSerializeWrapper(topic_config_table=shown, data_version=version)
             body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": old})
         else:
@@ -248,12 +246,14 @@ class Registration:
         acts = config.enable_slave_acting_master
         request = RegisterBroker(
             broker_name=config.broker_name,
-            broker_addr=broker.address,
+            broker_addr=state.identity.address,
             cluster_name=config.broker_cluster_name,
-            ha_server_addr=ha_address(broker),
+            ha_server_addr=state.identity.ha_address,
             broker_id=config.broker_id,
-            heartbeat_timeout_millis=config.broker_not_active_timeout_millis if acts and not is_4 else None,
-            enable_acting_master=None if is_4 else acts,
+            heartbeat_timeout_millis=config.broker_not_active_timeout_millis
+            if acts and config.is_5
+            else None,
+            enable_acting_master=acts if config.is_5 else None,
             compressed=config.compressed_register,
             body_crc32=body_crc(body),
         )
@@ -263,7 +263,7 @@ class Registration:
         """One topic without a new edition of the table (217, enableSingleTopicRegister)."""
         shown = self._shown(config)
         queue = QueueData(
-            broker_name=self._broker.config.broker_name,
+            broker_name=self._state.config.broker_name,
             read_queue_nums=shown.read_queue_nums,
             write_queue_nums=shown.write_queue_nums,
             perm=shown.perm,
@@ -275,10 +275,10 @@ class Registration:
 
     def _shown(self, config: TopicConfig) -> TopicConfig:
         """A topic as a broker with this brokerPermission offers it: 5.x takes bits away, 4.x gives its own."""
-        permission = self._broker.config.broker_permission
+        permission = self._state.config.broker_permission
         if permission & PERM_READ and permission & PERM_WRITE:
             return config
-        perm = permission if self._broker.is_emulating_4 else config.perm & permission
+        perm = permission if not self._state.config.is_5 else config.perm & permission
         return msgspec.structs.replace(config, perm=perm)
 
     def _registered(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
@@ -287,34 +287,34 @@ class Registration:
         if reply.ha_server_addr is not None:
             self.master_ha_address = reply.ha_server_addr
         if ordered is not None:
-            self._broker.topics.mark_ordered(ordered.table)
+            self._state.topics.mark_ordered(ordered.table)
 
     def _version_query(self) -> QueryDataVersion:
-        config = self._broker.config
+        config = self._state.config
         return QueryDataVersion(
             broker_name=config.broker_name,
-            broker_addr=self._broker.address,
+            broker_addr=self._state.identity.address,
             cluster_name=config.broker_cluster_name,
             broker_id=config.broker_id,
         )
 
     async def _unregister_from(self, link: NameServerLink) -> None:
-        config = self._broker.config
+        config = self._state.config
         request = UnregisterBroker(
             broker_name=config.broker_name,
-            broker_addr=self._broker.address,
+            broker_addr=self._state.identity.address,
             cluster_name=config.broker_cluster_name,
             broker_id=config.broker_id,
         )
         try:
             await link.call(request, timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
-        except (PeerError, BrokerError, ProtocolError) as error:
+        except (PeerError, Refusal, ProtocolError) as error:
             _log.warning("not unregistered from name server %s: %s", link.address, error)
 
     # -- timers
 
     def _register_periodically(self) -> None:
-        config = self._broker.config
+        config = self._state.config
         if self._round is None or self._round.done():
             self._round = self._begin(self.register_all(force=config.force_register), "registration")
         seconds = config.register_name_server_period / 1000
@@ -329,33 +329,33 @@ class Registration:
 
     def _beat(self) -> None:
         """A sign of life. 4.x name servers know no 904, hence 322 unless told otherwise."""
-        config = self._broker.config
+        config = self._state.config
         self._after("heartbeat", max(config.broker_heartbeat_interval, 100) / 1000, self._beat)
         for link in self._links.values():
             if config.compatible_with_old_name_srv:
-                link.notify(self._version_query(), fastjson.dumps(self._broker.topics.data_version))
+                link.notify(self._version_query(), fastjson.dumps(self._state.topics.data_version))
             else:
                 link.notify(
                     BrokerHeartbeat(
                         cluster_name=config.broker_cluster_name,
-                        broker_addr=self._broker.address,
+                        broker_addr=self._state.identity.address,
                         broker_name=config.broker_name,
                     )
                 )
 
     def _follow_settings(self) -> None:
         """namesrvAddr may change while we run."""
-        text = self._broker.config.namesrv_addr
+        text = f"{self._state.identity.own_name_server};{self._state.config.namesrv_addr}"
         wanted = dict.fromkeys(part.strip() for part in text.split(";") if part.strip())
         for address in [one for one in self._links if one not in wanted]:
             self._links.pop(address).close()
         for address in wanted:
             if address not in self._links:
-                self._links[address] = NameServerLink(self._broker.server, address)
+                self._links[address] = NameServerLink(self._connect, address)
 
     @property
     def _timeout_seconds(self) -> float:
-        return self._broker.config.register_broker_timeout_mills / 1000
+        return self._state.config.register_broker_timeout_mills / 1000
 
     def _after(self, name: str, seconds: float, action: Callable[[], None]) -> None:
         if self._is_running:
@@ -374,13 +374,3 @@ async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
         await work
     except Exception:
         _log.exception("%s failed", name)
-
-
-def ha_address(broker: "Broker") -> str:
-    """Where slaves copy from: brokerIP2 and haListenPort."""
-    return socket_address(broker.config.broker_ip2, broker.config.store.ha_listen_port)
-
-
-def socket_address(host: str, port: int) -> str:
-    """`host:port` as clients read it, an IPv6 address in brackets (NetworkUtil.normalizeHostAddress)."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -12,20 +12,21 @@ from pocketmq.protocol.requests.replication import (
     ResetMasterFlushOffset,
 )
 
-from ..broker import Broker
 from ..network.dispatch import Answer, handles
-from .registration import ha_address
+from .cluster import Cluster
 
 
 @handles(GetBrokerHaStatus, only_in=5)
-def get_broker_ha_status(broker: Broker, request: GetBrokerHaStatus) -> Answer:
+def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> Answer:
     """A master names its slaves, a slave its master."""
-    if broker.config.store.broker_role == "SLAVE":
-        return Answer(body=HARuntimeInfo(ha_client_runtime_info=broker.master_log.runtime_info()).encode())
-    replication = broker.replication
+    if cluster.config.is_slave:
+        return Answer(
+            body=HARuntimeInfo(ha_client_runtime_info=cluster.replication_slave.runtime_info()).encode()
+        )
+    replication = cluster.replication
     info = HARuntimeInfo(
         master=True,
-        master_commit_log_max_offset=broker.store.log_end,
+        master_commit_log_max_offset=cluster.store.log_end,
         in_sync_slave_nums=sum(replication.in_sync(slave) for slave in replication.slaves),
         ha_connection_info=[slave.runtime_info() for slave in replication.slaves],
     )
@@ -33,26 +34,26 @@ def get_broker_ha_status(broker: Broker, request: GetBrokerHaStatus) -> Answer:
 
 
 @handles(ExchangeBrokerHaInfo, only_in=5)
-def exchange_broker_ha_info(broker: Broker, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
+def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
     """A slave is told where its master is; a master that is asked says where it is itself."""
-    is_slave = broker.config.store.broker_role == "SLAVE"
+    is_slave = cluster.config.is_slave
     if request.master_ha_address is not None:
         if is_slave:
-            broker.master_log.told_address = request.master_ha_address
-            broker.metadata_sync.told_address = request.master_address
+            cluster.replication_slave.told_address = request.master_ha_address
+            cluster.metadata_sync.told_address = request.master_address
         return ExchangeBrokerHaInfoReply()
     if is_slave:
         return ExchangeBrokerHaInfoReply()
     return ExchangeBrokerHaInfoReply(
-        master_ha_address=ha_address(broker),
-        master_flush_offset=report.end if (report := broker.store.recovery_report) is not None else -1,
-        master_address=broker.address,
+        master_ha_address=cluster.identity.ha_address,
+        master_flush_offset=report.end if (report := cluster.store.recovery_report) is not None else -1,
+        master_address=cluster.identity.address,
     )
 
 
 @handles(ResetMasterFlushOffset, only_in=5)
-def reset_master_flush_offset(broker: Broker, request: ResetMasterFlushOffset) -> None:
+def reset_master_flush_offset(cluster: Cluster, request: ResetMasterFlushOffset) -> None:
     """Tool to slave. Here a slave copies whatever its master sends, so there is nothing to reset but the number
     that tools are shown."""
-    if broker.config.store.broker_role == "SLAVE":
-        broker.master_log.master_flushed_offset = request.master_flush_offset
+    if cluster.config.is_slave:
+        cluster.replication_slave.master_flushed_offset = request.master_flush_offset

@@ -14,17 +14,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, cast
+from socket import socket
+from typing import Final, Literal, cast
 
 from pocketmq.protocol.bodies.replication import HAConnectionRuntimeInfo
 from pocketmq.protocol.wire.ha_stream import ReportReader, encode_part_head
+from pocketmq.store import PutStatus
 from pocketmq.store.config import DEFAULT_HA_PORT
-from pocketmq.store.values import PutStatus
 
+from ..config.broker_config import BrokerConfig
 from ..errors import StartError
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ..network.server import bind_sockets, port_of
+from ..state.broker_state import BrokerState
 
 _log = logging.getLogger("pocketmq.replication")
 
@@ -38,43 +39,46 @@ WATCH_SECONDS: Final = 0.5
 OnReplicated = Callable[[bool], None]
 
 
+async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> list[socket]:
+    """Take haListenPort, the port behind the listening one unless it is set; `StartError` where a set one is taken.
+    Any other port would do as well: slaves ask the name servers for it."""
+    loop, wanted = asyncio.get_running_loop(), config.store.ha_listen_port
+    if wanted != DEFAULT_HA_PORT:
+        return await bind_sockets(loop, host, wanted, "haListenPort")
+    try:
+        return await bind_sockets(loop, host, listen_port + 1, "haListenPort")
+    except StartError:
+        sockets = await bind_sockets(loop, host, 0, "haListenPort")
+    _log.info("port %d is taken: slaves find us at %d", listen_port + 1, port_of(sockets))
+    return sockets
+
+
 class ReplicationMaster:
     """`start` and `stop` mirror each other; a slave broker listens, too, and has the same log to give."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._listener: asyncio.Server | None = None
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._sends: deque[tuple[int, float, OnReplicated]] = deque()
         """(end of its record, deadline, callback) of each send that waits, in the order of the log."""
         self._is_scheduled = False
         self.slaves: list[SlaveConnection] = []
 
-    async def start(self, host: str) -> None:
-        """Listen on haListenPort, the port behind the listening one unless it is set; `StartError` where a set one
-        is taken. Any other port would do as well: slaves ask the name servers for it."""
-        config, loop = self._broker.config, asyncio.get_running_loop()
-        is_chosen = config.store.ha_listen_port != DEFAULT_HA_PORT
-        port = config.store.ha_listen_port if is_chosen else config.listen_port + 1
-        try:
-            self._listener = await loop.create_server(lambda: SlaveConnection(self), host, port)
-        except (OSError, OverflowError) as error:
-            if is_chosen:
-                reason = getattr(error, "strerror", None) or str(error)
-                raise StartError(f"cannot listen on {host}:{port} (haListenPort): {reason}") from error
-            self._listener = await loop.create_server(lambda: SlaveConnection(self), host, 0)
-        config.store.ha_listen_port = self._listener.sockets[0].getsockname()[1]
-        if not is_chosen and config.store.ha_listen_port != port:
-            _log.info("port %d is taken: slaves find us at %d", port, config.store.ha_listen_port)
+    async def start(self, sockets: list[socket]) -> None:
+        """Accept slaves on the HA port."""
+        loop = asyncio.get_running_loop()
+        for bound in sockets:
+            self._listeners.append(await loop.create_server(lambda: SlaveConnection(self), sock=bound))
         self._timer = loop.call_later(WATCH_SECONDS, self._watch)
 
     async def stop(self) -> None:
         """Let the slaves go, and answer the sends that wait for them."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
         for slave in list(self.slaves):
             slave.close()
         while self._sends:
@@ -84,21 +88,21 @@ class ReplicationMaster:
 
     @property
     def log_end(self) -> int:
-        return self._broker.store.replication.end
+        return self._state.store.replication.end
 
     def connected(self, slave: "SlaveConnection") -> bool:
         """Takes a connection in, unless there are too many."""
-        if self._listener is None or len(self.slaves) >= MAX_SLAVES:
+        if not self._listeners or len(self.slaves) >= MAX_SLAVES:
             return False
         self.slaves.append(slave)
-        self._broker.store.on_append = self._appended
+        self._state.store.on_append = self._appended
         return True
 
     def disconnected(self, slave: "SlaveConnection") -> None:
         if slave in self.slaves:
             self.slaves.remove(slave)
-        if not self.slaves and hasattr(self._broker, "store"):
-            self._broker.store.on_append = None
+        if not self.slaves:
+            self._state.store.on_append = None
 
     def _appended(self) -> None:
         """Send it on with the next turn of the loop, together with what else this turn brings."""
@@ -112,25 +116,25 @@ class ReplicationMaster:
             slave.send_more()
 
     def first_position(self, reported: int) -> int:
-        return self._broker.store.replication.first_position(reported)
+        return self._state.store.replication.first_position(reported)
 
     def read(self, position: int) -> memoryview | None:
-        return self._broker.store.replication.read(position, self._broker.config.store.ha_transfer_batch_size)
+        return self._state.store.replication.read(position, self._state.config.store.ha_transfer_batch_size)
 
     # -- sends that wait
 
     @property
     def copies(self) -> int:
         """How many brokers must have a message before it is answered, this one included."""
-        if self._broker.config.store.broker_role != "SYNC_MASTER":
+        if self._state.config.store.broker_role != "SYNC_MASTER":
             return 1
-        return 2 if self._broker.is_emulating_4 else self._broker.config.store.in_sync_replicas
+        return 2 if not self._state.config.is_5 else self._state.config.store.in_sync_replicas
 
     def refusal(self) -> Literal[PutStatus.SLAVE_NOT_AVAILABLE] | None:
         """The 4.9 line does not wait where no slave could keep up; the message is stored all the same."""
-        if not self._broker.is_emulating_4:
+        if self._state.config.is_5:
             return None
-        behind = self._broker.config.store.ha_slave_fallbehind_max
+        behind = self._state.config.store.ha_slave_fallbehind_max
         if any(self.log_end - slave.acknowledged < behind for slave in self.slaves):
             return None
         return PutStatus.SLAVE_NOT_AVAILABLE
@@ -145,7 +149,7 @@ class ReplicationMaster:
             callback(True)
             return
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._broker.config.store.slave_timeout / 1000
+        deadline = loop.time() + self._state.config.store.slave_timeout / 1000
         self._sends.append((end, deadline, callback))
         if len(self._sends) == 1:
             loop.call_at(deadline, self._give_up)
@@ -173,14 +177,14 @@ class ReplicationMaster:
     # -- every half a second
 
     def _watch(self) -> None:
-        loop, config = asyncio.get_running_loop(), self._broker.config.store
+        loop, config = asyncio.get_running_loop(), self._state.config.store
         for slave in list(self.slaves):
             slave.watch(loop.time(), config.ha_send_heartbeat_interval, config.ha_housekeeping_interval)
         self._timer = loop.call_later(WATCH_SECONDS, self._watch)
 
     def in_sync(self, slave: "SlaveConnection") -> bool:
         behind = self.log_end - slave.acknowledged
-        return slave.acknowledged >= 0 and behind < self._broker.config.store.ha_max_gap_not_in_sync
+        return slave.acknowledged >= 0 and behind < self._state.config.store.ha_max_gap_not_in_sync
 
 
 class SlaveConnection(asyncio.Protocol):

@@ -9,7 +9,7 @@ next to read.
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
@@ -18,9 +18,8 @@ from pocketmq.store.errors import StoreError
 
 from ..config.addresses import host_and_port
 from ..network.server import CONNECT_TIMEOUT_SECONDS
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from ..state.broker_state import BrokerState
+from .registration import Registration
 
 _log = logging.getLogger("pocketmq.replication")
 
@@ -32,8 +31,9 @@ LEAST_HA_ADDRESS: Final = 6
 class ReplicationSlave:
     """`start` and `stop` mirror each other. `address` is the master's HA port, None before anybody named it."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, registration: Registration) -> None:
+        self._state = state
+        self._registration = registration
         self._task: asyncio.Task[None] | None = None
         self._connection: MasterConnection | None = None
         self.told_address: str | None = None
@@ -43,13 +43,13 @@ class ReplicationSlave:
 
     @property
     def address(self) -> str | None:
-        configured = self._broker.config.store.ha_master_address
+        configured = self._state.config.store.ha_master_address
         if configured is not None and len(configured) >= LEAST_HA_ADDRESS:
             return configured
-        return self.told_address or self._broker.registration.master_ha_address
+        return self.told_address or self._registration.master_ha_address
 
     def start(self) -> None:
-        if self._broker.config.store.broker_role == "SLAVE":
+        if self._state.config.is_slave:
             self._task = asyncio.get_running_loop().create_task(self._follow(), name="replication")
 
     async def stop(self) -> None:
@@ -74,14 +74,14 @@ class ReplicationSlave:
             host, port = host_and_port(address)
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 _, connection = await loop.create_connection(
-                    lambda: MasterConnection(self._broker, address), host, port
+                    lambda: MasterConnection(self._state, address), host, port
                 )
         except (OSError, ValueError, TimeoutError) as error:
             _log.warning("cannot reach the master's log at %s: %s", address, error or "timed out")
             return
         self._connection = connection
         _log.info("copying the log of %s", address)
-        config = self._broker.config.store
+        config = self._state.config.store
         try:
             while not connection.ended.done() and self.address == address:
                 await asyncio.wait((connection.ended,), timeout=0.5)
@@ -95,7 +95,7 @@ class ReplicationSlave:
         if self._connection is None:
             return HAClientRuntimeInfo(
                 master_addr=self.address,
-                max_offset=self._broker.store.log_end,
+                max_offset=self._state.store.log_end,
                 master_flush_offset=self.master_flushed_offset,
             )
         return self._connection.runtime_info(self.master_flushed_offset)
@@ -104,9 +104,9 @@ class ReplicationSlave:
 class MasterConnection(asyncio.Protocol):
     """The stream from one master. `ended` is done when it is over."""
 
-    def __init__(self, broker: "Broker", address: str) -> None:
-        self._store = broker.store
-        self._clock = broker.clock
+    def __init__(self, state: BrokerState, address: str) -> None:
+        self._store = state.store
+        self._clock = state.clock
         self._loop = asyncio.get_running_loop()
         self._address = address
         self._parts = PartReader()
@@ -137,7 +137,7 @@ class MasterConnection(asyncio.Protocol):
         before = replication.end
         try:
             for position, part in self._parts.feed(data):
-                replication.append(position, part)
+                self._store.append_copied(position, part)
         except (FrameError, StoreError, OSError) as error:
             _log.error("cannot follow the master's log at %s: %s", self._address, error)
             self._transport.abort()
@@ -161,7 +161,7 @@ class MasterConnection(asyncio.Protocol):
         if self._is_stopped:
             return
         try:
-            if self._store.replication.dispatch():
+            if self._store.dispatch_copied():
                 self._dispatch_soon()
         except (StoreError, OSError) as error:
             _log.error("what was copied cannot be made visible: %s", error)

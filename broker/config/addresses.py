@@ -48,3 +48,8 @@ def own_address() -> str:
             return "127.0.0.1"
         address: str = probe.getsockname()[0]
         return address
+
+
+def socket_address(host: str, port: int) -> str:
+    """`host:port` as clients read it, an IPv6 address in brackets (NetworkUtil.normalizeHostAddress)."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

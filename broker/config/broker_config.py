@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
-from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.group_table import GroupSettings
@@ -202,8 +201,6 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Official keys given but not honoured, and those changed over the wire that wait for a restart."""
     conf_file: Path | None = None
     """The file keys changed over the wire are written to."""
-    version: DataVersion = DataVersion()
-    """Counts the changes made over the wire."""
 
     def __post_init__(self) -> None:
         self.store.emulate = self.emulate

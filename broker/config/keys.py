@@ -57,8 +57,8 @@ class Key(msgspec.Struct, frozen=True):
     reason: str
     """What an honoured key does; why nothing is lost without the others, or what is."""
 
-    def default_of(self, emulate: int) -> str | None:
-        return self.default_4 if emulate == 4 and self.default_4 is not None else self.default
+    def default_of(self, *, is_5: bool) -> str | None:
+        return self.default if is_5 or self.default_4 is None else self.default_4
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -211,12 +211,12 @@ def put(config: Config, name: str, value: Any) -> None:
         config.store.emulate = value
 
 
-def shown(config: Config, key: Key, emulate: int) -> str | None:
+def shown(config: Config, key: Key, *, is_5: bool) -> str | None:
     """The value that 26 and 319 answer for a key: what waits for a restart, what is set, or the official default."""
     if key.name in config.others:
         return config.others[key.name]
     if key.verdict != "honoured":
-        return key.default_of(emulate)
+        return key.default_of(is_5=is_5)
     value = write_value(get(config, key.name))
     if value is None and key.name == "storePathCommitLog" and isinstance(config, BrokerConfig):
         return str(config.store.commit_log_dir)
@@ -228,11 +228,11 @@ def without_secret(key: Key, value: str | None) -> str | None:
     return _HIDDEN if value and "secret" in key.traits else value
 
 
-def official_text(config: Config, emulate: int) -> str:
+def official_text(config: Config, *, is_5: bool) -> str:
     """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls."""
-    line = str(emulate)
+    line = "5" if is_5 else "4"
     rows = [
-        (key.name, shown(config, key, emulate))
+        (key.name, shown(config, key, is_5=is_5))
         for key in keys(program_of(config)).values()
         if line in key.answered_by
     ]

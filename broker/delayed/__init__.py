@@ -1,8 +1,9 @@
-"""pocketmq.broker.delayed
+"""Keeps messages until they are due: delay levels, and the timer of the 5.x line.
 
-delayed_messages.py  Messages that wait
-timer_delivery.py    Timed messages on their way out of the timer topic, once their moment is over
-timer_handlers.py    What is asked about timed messages
-timer_messages.py    Timed messages that wait
-timer_sends.py       Messages for an exact time (5.x) as they are stored
+delayed.py           the part of a broker
+delayed_messages.py  delay levels: into the schedule topic at the send, out of it when the level is over
+timer_sends.py       messages with a time: into the timer topic
+timer_messages.py    the timer: enqueues what reaches the timer topic, wakes at the next slot
+timer_delivery.py    delivers the messages of one slot
+timer_handlers.py    370 recalls a message; 60 and 61 report how far the timer is
 """

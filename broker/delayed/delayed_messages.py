@@ -13,10 +13,8 @@ Mirrors `ScheduleMessageService` and `HookUtils.transformDelayLevelMessage`; own
 messages timed to the second (TIMER_ properties).
 """
 
-import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
@@ -24,14 +22,13 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import RecordError, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
-from ..errors import BrokerError
+from ..errors import Refusal
+from ..state.broker_state import BrokerState
+from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 _log = logging.getLogger("pocketmq.delay")
 
@@ -51,7 +48,7 @@ _TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names
 
 
 def delay_level(properties: dict[str, str]) -> int:
-    """The level a message asks for, 0 for none. Raises `BrokerError` where it is no number."""
+    """The level a message asks for, 0 for none. Raises `Refusal` where it is no number."""
     text = properties.get(names.DELAY)
     if text is None:
         return 0
@@ -59,10 +56,10 @@ def delay_level(properties: dict[str, str]) -> int:
         level = int(text)
         if -(1 << 31) <= level < 1 << 31:
             return level
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
+    raise Refusal(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
 
 
-def delay_if_asked(broker: "Broker", message: NewMessage) -> NewMessage:
+def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
     """Send a message with a delay level on its detour; any other is returned as it is.
 
     The message is changed in place: topic, queue and properties. Only plain and committed messages can wait. A level
@@ -72,33 +69,24 @@ def delay_if_asked(broker: "Broker", message: NewMessage) -> NewMessage:
     level = delay_level(properties)
     if level <= 0 or transaction_type(message.sys_flag) not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
         return message
-    if level > broker.delays.max_level:
-        level = broker.delays.max_level
+    if level > state.delays.max_level:
+        level = state.delays.max_level
         properties[names.DELAY] = str(level)
-    if broker.config.emulate >= 5:
+    if state.config.is_5:
         for name in _TIMER_PROPERTIES:
             properties.pop(name, None)
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = SCHEDULE_TOPIC, level - 1
-    message.properties = stored_properties(properties, broker.config.emulate)
+    message.properties = stored_properties(properties, is_5=state.config.is_5)
     return message
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-CallLater = Callable[[float, Callable[[], None]], Timer]
-"""As the event loop's `call_later`: seconds and what to call."""
 
 
 class DelayedMessages:
     """Delivery of all levels. `start` and `stop` mirror each other; a slave delivers nothing."""
 
-    def __init__(self, broker: "Broker", call_later: CallLater | None = None) -> None:
-        self._broker = broker
-        self._call_later = call_later or asyncio.get_running_loop().call_later
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
         self._due_ms: dict[int, int] = {}
         """When to look at a level again; a level not in here has nothing waiting."""
         self._timer: Timer | None = None
@@ -108,15 +96,15 @@ class DelayedMessages:
     def start(self) -> None:
         """Bring stored offsets back into their queues and begin to deliver: what is late in the loop's next turn, where
         the official broker waits a second first."""
-        broker = self._broker
-        if self._is_running or broker.config.store.broker_role == "SLAVE":
+        state = self._state
+        if self._is_running or state.config.is_slave:
             return
         self._is_running = True
-        now_ms = broker.clock.now_ms()
-        for level in broker.delays.levels:
-            queue = broker.store.consume_queue(SCHEDULE_TOPIC, level - 1)
+        now_ms = state.clock.now_ms()
+        for level in state.delays.levels:
+            queue = state.store.consume_queue(SCHEDULE_TOPIC, level - 1)
             if queue is not None:
-                broker.delays.correct(level, queue.min_offset, queue.max_offset)
+                state.delays.correct(level, queue.min_offset, queue.max_offset)
                 self._due_ms[level] = now_ms
         self._set_timer()
 
@@ -131,9 +119,9 @@ class DelayedMessages:
     def arrived(self, queue_id: int, due_ms: int) -> None:
         """A message became visible in a queue of the schedule topic; `due_ms` is its tags code."""
         level = queue_id + 1
-        if self._is_running and level not in self._due_ms and level in self._broker.delays.levels:
+        if self._is_running and level not in self._due_ms and level in self._state.delays.levels:
             self._due_ms[level] = due_ms
-            self._stands_at(level, self._broker.delays.offset(level))
+            self._stands_at(level, self._state.delays.offset(level))
             if self._timer is None or due_ms < self._wake_ms:
                 self._set_timer()
 
@@ -153,13 +141,13 @@ class DelayedMessages:
     def _is_due(self, level: int, now_ms: int) -> bool:
         # No level waits longer than its delay, or rests longer than a pause: the clock was set back since.
         due_ms = self._due_ms[level]
-        longest_ms = max(self._broker.delays.levels[level], FAILURE_PAUSE_MS)
+        longest_ms = max(self._state.delays.levels[level], FAILURE_PAUSE_MS)
         return due_ms <= now_ms or due_ms > now_ms + longest_ms
 
     def _tick(self) -> None:
         self._timer = None
         if self._is_running:
-            self.deliver_due(self._broker.clock.now_ms())
+            self.deliver_due(self._state.clock.now_ms())
             self._set_timer()
 
     def _set_timer(self) -> None:
@@ -169,15 +157,15 @@ class DelayedMessages:
             self._timer = None
         if not self._due_ms:
             return
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._state.clock.now_ms()
         self._wake_ms = min(self._due_ms.values())
         sleep_ms = min(max(self._wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
-        self._timer = self._call_later(sleep_ms / 1000, self._tick)
+        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
 
     def _deliver_level(self, level: int, now_ms: int) -> int | None:
         """Deliver what is due of one level; when to look again, `None` when nothing waits."""
-        broker, delays = self._broker, self._broker.delays
-        queue = broker.store.consume_queue(SCHEDULE_TOPIC, level - 1)
+        state, delays = self._state, self._state.delays
+        queue = state.store.consume_queue(SCHEDULE_TOPIC, level - 1)
         if queue is None:
             return None
         offset = min(max(delays.offset(level), queue.min_offset), queue.max_offset)
@@ -200,8 +188,8 @@ class DelayedMessages:
 
     def _stands_at(self, level: int, offset: int) -> None:
         """Note where a level waits. 5.x does so as soon as something waits there, 4.9 with its first delivery."""
-        if self._broker.config.emulate >= 5:
-            self._broker.delays.update(level, offset)
+        if self._state.config.is_5:
+            self._state.delays.update(level, offset)
 
     def _deliver(self, level: int, position: int, size: int) -> bool:
         """Store one waiting message where it belongs. False where the store does not take it now.
@@ -209,19 +197,19 @@ class DelayedMessages:
         A message whose record is gone, that does not say where it belongs, or that can never be stored there is passed
         over.
         """
-        broker = self._broker
-        record = broker.store.read_record(position, size)
+        state = self._state
+        record = state.store.read_record(position, size)
         if record is None:
             return True
         try:
-            message = _real_message(record, broker.config.emulate)
+            message = _real_message(record, is_5=state.config.is_5)
         except (RecordError, KeyError, ValueError) as error:
             _log.error("delayed message at log position %d is lost: %r", position, error)
             return True
         if message.topic == HALF_TOPIC:
             _log.error("delayed message at log position %d wants to be a half message", position)
             return True
-        result = broker.store.append(message)
+        result = state.store.append(message)
         if result.status in _NEVER:
             # The official broker tries on for ever, and so lets one message hold up its whole level.
             _log.error("delayed message at log position %d is lost: %s", position, result.status.name)
@@ -229,18 +217,18 @@ class DelayedMessages:
         if result.status is not PutStatus.PUT_OK:
             _log.warning("delayed message for %s not stored: %s", message.topic, result.status.name)
             return False
-        broker.statistics.delayed_delivered(message.topic, level - 1, result.size)
+        state.statistics.delayed_delivered(message.topic, level - 1, result.size)
         return True
 
 
-def _real_message(data: memoryview, emulate: int) -> NewMessage:
+def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
     """A waiting record as the message it becomes.
 
     The stored text keeps DELAY, REAL_TOPIC and REAL_QID, as officially; only what the store looks at lacks DELAY.
     """
     record = decode_record(data)
     properties = decode_properties(record.properties)
-    text = stored_properties(properties, emulate)
+    text = stored_properties(properties, is_5=is_5)
     topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
     properties.pop(names.DELAY, None)
     return copy_of(record, topic, queue_id, properties, text)

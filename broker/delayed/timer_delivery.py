@@ -10,23 +10,21 @@ all of it comes again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeue
 import logging
 from array import array
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store import PutStatus
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
-from pocketmq.store.values import PutStatus
 
+from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 from .timer_sends import deletion_key
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 _log = logging.getLogger("pocketmq.timer")
 
@@ -42,8 +40,8 @@ _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 class TimedDelivery:
     """Delivers for one broker; `count` messages so far."""
 
-    def __init__(self, broker: "Broker", metrics: MetricTable) -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, metrics: MetricTable) -> None:
+        self._state = state
         self._metrics = metrics
         self.count = 0
 
@@ -91,13 +89,13 @@ class TimedDelivery:
         now; one that can never be stored is passed over."""
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
             return True
-        broker = self._broker
+        state = self._state
         properties[names.TIMER_ENQUEUE_MS] = str(noted_at)
         if rolls:
             times = properties.get(names.TIMER_ROLL_TIMES, "0")
             properties[names.TIMER_ROLL_TIMES] = str(int(times) + 1 if times.isdecimal() else 1)
-        properties[names.TIMER_DEQUEUE_MS] = str(broker.clock.now_ms())
-        text = stored_properties(properties, broker.config.emulate)
+        properties[names.TIMER_DEQUEUE_MS] = str(state.clock.now_ms())
+        text = stored_properties(properties, is_5=state.config.is_5)
         topic, queue_id = TIMER_TOPIC, record.queue_id
         stored = dict(properties)
         if not rolls:
@@ -106,7 +104,7 @@ class TimedDelivery:
                 _log.error("timed message at %d does not say where it belongs", record.position)
                 return True
             queue_id = int(queue_text)
-        result = broker.store.append(copy_of(record, topic, queue_id, stored, text))
+        result = state.store.append(copy_of(record, topic, queue_id, stored, text))
         if result.status in _NEVER:
             _log.error("timed message at %d is lost: %s", record.position, result.status.name)
             return True
@@ -114,12 +112,12 @@ class TimedDelivery:
             _log.warning("timed message for %s not stored: %s", topic, result.status.name)
             return False
         self.count += 1
-        broker.statistics.message_put(topic, 1, result.size)
+        state.statistics.message_put(topic, 1, result.size)
         return True
 
     def _key(self, properties: dict[str, str]) -> str:
         topic, unique_id = properties.get(names.REAL_TOPIC, ""), properties.get(names.UNIQ_KEY, "")
-        return deletion_key(self._broker, topic, unique_id)
+        return deletion_key(self._state.config, topic, unique_id)
 
     def _count(self, properties: dict[str, str], change: int) -> None:
         topic = properties.get(names.REAL_TOPIC)
@@ -127,7 +125,7 @@ class TimedDelivery:
             self._metrics.add(topic, change)
 
     def record(self, position: int, size: int) -> Record | None:
-        data = self._broker.store.read_record(position, size)
+        data = self._state.store.read_record(position, size)
         try:
             return None if data is None else decode_record(data)
         except RecordError as error:

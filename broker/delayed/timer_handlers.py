@@ -11,15 +11,15 @@ from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.errors import StoreError
-from pocketmq.store.values import NewMessage, PutStatus
 
-from ..admin.topic_handlers import UNSET_REMARK
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
+from ..state.refusals import UNSET_REMARK
 from ..storing.stored_properties import stored_properties
-from .timer_sends import deletion_key, time_if_asked
+from .delayed import Delayed
+from .timer_sends import deletion_key
 
 _UNAVAILABLE = "recall failed, broker service not available"
 _RECALL_TAG = "_RECALL_TAG_"
@@ -28,56 +28,56 @@ _BUCKETS = 16
 
 
 @handles(RecallMessage, only_in=5)
-def recall_message(broker: Broker, request: RecallMessage, call: Call) -> Answer:
+def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
-        handle = _checked_handle(broker, request)
-        _store_recall(broker, request, call, handle)
-    except BrokerError as error:
-        return Answer(code=error.code, remark=error.remark, fields=_region(broker))
+        handle = _checked_handle(delayed, request)
+        _store_recall(delayed, request, call, handle)
+    except Refusal as error:
+        return Answer(code=error.code, remark=error.remark, fields=_region(delayed))
     return Answer(
-        reply=RecallMessageReply(msg_id=handle.message_id), remark=UNSET_REMARK, fields=_region(broker)
+        reply=RecallMessageReply(msg_id=handle.message_id), remark=UNSET_REMARK, fields=_region(delayed)
     )
 
 
-def _region(broker: Broker) -> dict[str, str]:
-    return {"MSG_REGION": broker.config.region_id}
+def _region(delayed: Delayed) -> dict[str, str]:
+    return {"MSG_REGION": delayed.config.region_id}
 
 
-def _checked_handle(broker: Broker, request: RecallMessage) -> RecallHandle:
-    """The checks in official order. Raises `BrokerError`."""
-    config, now_ms = broker.config, broker.clock.now_ms()
+def _checked_handle(delayed: Delayed, request: RecallMessage) -> RecallHandle:
+    """The checks in official order. Raises `Refusal`."""
+    config, now_ms = delayed.config, delayed.clock.now_ms()
     if not config.recall_message_enable:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
-    if config.store.broker_role == "SLAVE":
-        raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _UNAVAILABLE)
+        raise Refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+    if config.is_slave:
+        raise Refusal(ResponseCode.SLAVE_NOT_AVAILABLE, _UNAVAILABLE)
     if now_ms < config.start_accept_send_request_time_stamp:
-        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+        raise Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
     if not config.broker_permission & PERM_WRITE and not config.allow_recall_when_broker_not_writeable:
-        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
-    if broker.topics.find(request.topic) is None:
+        raise Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+    if delayed.topics.find(request.topic) is None:
         remark = f"recall failed, the topic[{request.topic}] not exist"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     try:
         handle = decode_recall_handle(request.recall_handle)
     except BodyError as error:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
     if handle.topic != request.topic:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
     if handle.broker_name != config.broker_name:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
     text = handle.deliver_ms
     deliver_ms = int(text) if text.isdecimal() and len(text) < 19 else -1
     if not 0 < deliver_ms - now_ms < config.store.timer_max_delay_sec * 1000:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
     return handle
 
 
-def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: RecallHandle) -> None:
-    now_ms = broker.clock.now_ms()
+def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: RecallHandle) -> None:
+    now_ms = delayed.clock.now_ms()
     properties = {
         names.TAGS: _RECALL_TAG,
-        names.TIMER_DEL_UNIQKEY: deletion_key(broker, handle.topic, handle.message_id),
+        names.TIMER_DEL_UNIQKEY: deletion_key(delayed.config, handle.topic, handle.message_id),
         names.UNIQ_KEY: handle.message_id,
         names.TIMER_DELIVER_MS: handle.deliver_ms,
         names.BORN_TIMESTAMP: str(now_ms),
@@ -93,33 +93,33 @@ def _store_recall(broker: Broker, request: RecallMessage, call: Call, handle: Re
         property_map=kept,
         born_timestamp=now_ms,
         born_host=call.connection.packed_host,
-        store_host=broker.store_host,
+        store_host=delayed.identity.store_host,
     )
     try:
-        message = time_if_asked(broker, message)
-    except BrokerError:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
-    message.properties = stored_properties(kept, broker.config.emulate, first_buckets=_BUCKETS)
-    result = broker.store.append(message)
+        message = delayed.time_if_asked(message)
+    except Refusal:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
+    message.properties = stored_properties(kept, is_5=delayed.config.is_5, first_buckets=_BUCKETS)
+    result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
-    broker.statistics.message_put(message.topic, 1, result.size)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
+    delayed.statistics.message_put(message.topic, 1, result.size)
 
 
 @handles(GetTimerCheckPoint, only_in=5)
-def get_timer_check_point(broker: Broker, request: GetTimerCheckPoint) -> Answer:
+def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
-    if not broker.timed.is_served:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
+    if not delayed.timer.is_served:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
     try:
-        return Answer(body=broker.timed.checkpoint())
+        return Answer(body=delayed.timer.checkpoint())
     except StoreError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
 @handles(GetTimerMetrics, only_in=5)
-def get_timer_metrics(broker: Broker, request: GetTimerMetrics) -> Answer:
+def get_timer_metrics(delayed: Delayed, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
-    if not broker.timed.is_served:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
-    return Answer(body=broker.timed.metrics.to_json())
+    if not delayed.timer.is_served:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
+    return Answer(body=delayed.timer.metrics.to_json())

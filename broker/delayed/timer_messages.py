@@ -8,11 +8,10 @@ turns of the loop. Each second, while something moves, the files are forced to d
 Mirrors the threads of `TimerMessageStore`; owned by the event loop.
 """
 
-import asyncio
 import logging
 import random
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
@@ -23,11 +22,9 @@ from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
-from .delayed_messages import CallLater, Timer
+from ..state.broker_state import BrokerState
+from ..state.call_later import Timer
 from .timer_delivery import RETRY_MS, TimedDelivery
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 _log = logging.getLogger("pocketmq.timer")
 
@@ -52,9 +49,8 @@ class TimedMessages:
     The files are opened when there is something to do with them.
     """
 
-    def __init__(self, broker: "Broker", call_later: CallLater | None = None) -> None:
-        self._broker = broker
-        self._call_later = call_later or asyncio.get_running_loop().call_later
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
         self._timers: TimerStore | None = None
         self._work: Generator[int] | None = None
         """Delivery of the moment that is over, under way; yields ms until it wants to go on."""
@@ -65,28 +61,28 @@ class TimedMessages:
         """End of the timer log when it was last given to the thread that saves."""
         self.noted = 0
         """Messages noted since the start."""
-        self._sampled = (broker.clock.now_ms(), 0, 0)
+        self._sampled = (state.clock.now_ms(), 0, 0)
         self.noted_tps = self.delivered_tps = 0.0
         """Over the last second."""
-        self.metrics = MetricTable(broker.config.store.root / "config", broker.clock.now_ms, "timingCount")
-        self.delivery = TimedDelivery(broker, self.metrics)
+        self.metrics = MetricTable(state.config.store.root / "config", state.clock.now_ms, "timingCount")
+        self.delivery = TimedDelivery(state, self.metrics)
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None
         """What a slave has written last of its master's."""
 
     @property
     def is_served(self) -> bool:
-        config = self._broker.config
-        return config.emulate >= 5 and config.store.timer_wheel_enable and config.store.broker_role != "SLAVE"
+        config = self._state.config
+        return config.is_5 and config.store.timer_wheel_enable and not config.is_slave
 
     def start(self) -> None:
         """Go on where the last broker of this store has stopped; what is late comes at once. Raises StoreError."""
         if self._is_running or not self.is_served:
             return
         self._is_running = True
-        config = self._broker.config.store
+        config = self._state.config.store
         if (
-            self._broker.store.max_offset(TIMER_TOPIC, 0)
+            self._state.store.max_offset(TIMER_TOPIC, 0)
             or wheel_path(config).exists()
             or checkpoint_path(config).exists()
         ):
@@ -105,12 +101,12 @@ class TimedMessages:
             version_timestamp=master.version_timestamp,
             version_counter=master.version_counter,
         )
-        config = self._broker.config
-        if config.store.broker_role != "SLAVE" or checkpoint == self._followed:
+        config = self._state.config
+        if not config.is_slave or checkpoint == self._followed:
             return
         self._followed = checkpoint
         path = checkpoint_path(config.store)
-        self._broker.rhythm.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
+        self._state.tables.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
 
     def stop(self) -> None:
         """Deliver nothing more; what waits goes on waiting. Saves where it waits."""
@@ -122,7 +118,7 @@ class TimedMessages:
         try:
             if timers is not None:
                 self._finish_moment(timers)
-                timers.flush(timers.checkpoint(self._broker.clock.now_ms()))
+                timers.flush(timers.checkpoint(self._state.clock.now_ms()))
             self.metrics.persist()  # also a slave's, who only follows
         except (OSError, StoreError) as error:
             _log.error("the timer is not saved: %s", error)
@@ -134,9 +130,9 @@ class TimedMessages:
         work, self._work = self._work, None
         if work is None:
             return
-        deadline_ms = self._broker.clock.monotonic_ms() + FINISH_MS
+        deadline_ms = self._state.clock.monotonic_ms() + FINISH_MS
         for wait_ms in work:
-            if wait_ms or self._broker.clock.monotonic_ms() > deadline_ms:
+            if wait_ms or self._state.clock.monotonic_ms() > deadline_ms:
                 _log.warning("messages of the moment %d will be delivered again", timers.read_ms)
                 return
         timers.move_on()
@@ -154,10 +150,10 @@ class TimedMessages:
                 self._is_running = False
                 return
         # The ordinary case: everything is in hand. What cannot be noted now is caught up with later.
-        is_next = timers.queue_offset == queue_offset and not self._broker.config.store.timer_stop_enqueue
+        is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
         if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
-            now_ms = self._broker.clock.now_ms()
-            position, size = self._broker.store.newest_dispatched
+            now_ms = self._state.clock.now_ms()
+            position, size = self._state.store.newest_dispatched
             if not self._is_over(timers, due_ms, now_ms) and self._note(
                 timers, position, size, due_ms, properties, now_ms
             ):
@@ -168,7 +164,7 @@ class TimedMessages:
 
     def is_crowded(self, out_ms: int) -> bool:
         """Whether a message for that moment is to be refused: by chance when many wait, always when twice as many."""
-        most = self._broker.config.store.timer_congest_num_each_slot
+        most = self._state.config.store.timer_congest_num_each_slot
         timers = self._timers
         if timers is None or most == _NO_LIMIT:
             return False
@@ -197,7 +193,7 @@ class TimedMessages:
         timers = self._timers
         if timers is None or timers.last_ms < timers.read_ms:
             return 0
-        return max(self._broker.clock.now_ms() - timers.read_ms - timers.precision_ms, 0)
+        return max(self._state.clock.now_ms() - timers.read_ms - timers.precision_ms, 0)
 
     @property
     def messages_behind(self) -> int:
@@ -205,17 +201,17 @@ class TimedMessages:
         timers = self._timers
         if timers is None:
             return 0
-        return self._broker.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
+        return self._state.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
 
     def checkpoint(self) -> bytes:
         """The 56 bytes a slave asks for (60)."""
         timers = self._timers or self._open()
-        return timers.checkpoint(self._broker.clock.now_ms()).encode()
+        return timers.checkpoint(self._state.clock.now_ms()).encode()
 
     # -- the timer
 
     def _open(self) -> TimerStore:
-        self._timers = TimerStore(self._broker.store, self._broker.clock.now_ms())
+        self._timers = TimerStore(self._state.store, self._state.clock.now_ms())
         return self._timers
 
     def _set_timer(self, ms: int | None = None) -> None:
@@ -223,7 +219,7 @@ class TimedMessages:
         timers = self._timers
         if timers is None or not self._is_running:
             return
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._state.clock.now_ms()
         wake_ms = self._next_wake_ms(timers, now_ms) if ms is None else now_ms + ms
         if wake_ms is None or (self._timer is not None and self._wake_ms <= wake_ms):
             return
@@ -231,11 +227,11 @@ class TimedMessages:
             self._timer.cancel()
         self._wake_ms = wake_ms
         sleep_ms = min(max(wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
-        self._timer = self._call_later(sleep_ms / 1000, self._tick)
+        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
 
     def _next_wake_ms(self, timers: TimerStore, now_ms: int) -> int | None:
         does_wait = timers.last_ms >= timers.read_ms
-        if does_wait and not self._broker.config.store.timer_stop_dequeue:
+        if does_wait and not self._state.config.store.timer_stop_dequeue:
             return timers.read_ms + timers.precision_ms
         is_open = does_wait or self.messages_behind or self._has_unsaved(timers)
         return now_ms + LONGEST_SLEEP_MS if is_open else None
@@ -257,10 +253,10 @@ class TimedMessages:
 
     def _turn(self, timers: TimerStore) -> int | None:
         """Some milliseconds of whatever is to be done; ms until the next turn, None for the end of the next moment."""
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._state.clock.now_ms()
         self._save(timers, now_ms)
         wait_ms = self._catch_up(timers)
-        if self._work is None and not self._broker.config.store.timer_stop_dequeue:
+        if self._work is None and not self._state.config.store.timer_stop_dequeue:
             wait_ms = self._pass_moments(timers, now_ms, wait_ms)
         if self._work is None:
             return wait_ms
@@ -288,10 +284,10 @@ class TimedMessages:
 
     def _catch_up(self, timers: TimerStore) -> int | None:
         """Note messages that were not noted as they arrived: after a restart, or while the disk was full."""
-        broker = self._broker
-        if broker.config.store.timer_stop_enqueue:
+        state = self._state
+        if state.config.store.timer_stop_enqueue:
             return None
-        queue = broker.store.consume_queue(TIMER_TOPIC, 0)
+        queue = state.store.consume_queue(TIMER_TOPIC, 0)
         if queue is None:
             return None
         timers.queue_offset = max(timers.queue_offset, queue.min_offset)
@@ -310,7 +306,7 @@ class TimedMessages:
         due_ms = _out_ms(properties)
         if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
             return True
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._state.clock.now_ms()
         if self._is_over(timers, due_ms, now_ms):
             return self.delivery.deliver(record, properties, NEVER_NOTED, rolls=False)
         return self._note(timers, record.position, size, due_ms, properties, now_ms)
@@ -347,17 +343,17 @@ class TimedMessages:
 
     def _save(self, timers: TimerStore, now_ms: int) -> None:
         """Every timerFlushIntervalMs, in the thread that writes tables."""
-        broker = self._broker
+        state = self._state
         if now_ms - self._cleaned_ms >= FILES_INTERVAL_MS:
             self._cleaned_ms = now_ms
             timers.delete_old_files()
-        if 0 <= now_ms - self._flushed_ms < broker.config.store.timer_flush_interval_ms:
+        if 0 <= now_ms - self._flushed_ms < state.config.store.timer_flush_interval_ms:
             return
         self._flushed_ms = now_ms
         self._saved_end = timers.log.end
         checkpoint = timers.checkpoint(now_ms)
-        broker.rhythm.write("the timer's files", lambda: timers.flush(checkpoint))
-        broker.rhythm.save(self.metrics)
+        state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
+        state.tables.save(self.metrics)
 
 
 def _out_ms(properties: dict[str, str]) -> int | None:

@@ -10,19 +10,19 @@ which a recall stores, takes back the one with that unique key and that moment. 
 properties. Mirrors `HookUtils.transformTimerMessage`.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_NONE, transaction_type
 from pocketmq.protocol.message.recall_handle import RecallHandle
 from pocketmq.protocol.message.topics import TIMER_TOPIC, is_retry_topic
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
-from ..sending.send_checks import refusal_of
+from ..config.broker_config import BrokerConfig
+from ..state.broker_state import BrokerState
+from ..state.refusals import refusal_of
 from ..storing.stored_properties import stored_properties
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 _ASKS: Final = frozenset((names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS))
 _LONG_DIGITS: Final = 19
@@ -33,41 +33,41 @@ def asks_for_time(properties: dict[str, str]) -> bool:
     return not _ASKS.isdisjoint(properties)
 
 
-def time_if_asked(broker: "Broker", message: NewMessage) -> NewMessage:
+def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
     """Send a message with a time on its detour; any other is returned as it is.
 
-    The message is changed in place: topic, queue and properties. Raises `BrokerError` for a time that is no number or
+    The message is changed in place: topic, queue and properties. Raises `Refusal` for a time that is no number or
     too far ahead, and where too many wait for the same moment. A time that is over is none.
     """
     properties = message.property_map
-    if _ASKS.isdisjoint(properties) or broker.config.emulate < 5 or names.TIMER_OUT_MS in properties:
+    if _ASKS.isdisjoint(properties) or not state.config.is_5 or names.TIMER_OUT_MS in properties:
         return message
     if transaction_type(message.sys_flag) not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
         return message
-    config = broker.config.store
+    config = state.config.store
     if not config.timer_wheel_enable:
-        raise refusal_of(broker, PutStatus.WHEEL_TIMER_NOT_ENABLE)
-    now_ms = broker.clock.now_ms()
-    deliver_ms = _deliver_ms(broker, properties, now_ms)
+        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_NOT_ENABLE)
+    now_ms = state.clock.now_ms()
+    deliver_ms = _deliver_ms(state, properties, now_ms)
     if deliver_ms <= now_ms:
         if names.TIMER_DEL_UNIQKEY in properties:
-            raise refusal_of(broker, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+            raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
         return message
     if deliver_ms - now_ms > config.timer_max_delay_sec * 1000:
-        raise refusal_of(broker, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
     precision_ms = config.timer_precision_ms
     out_ms = (deliver_ms - 1) // precision_ms * precision_ms
-    if broker.timed.is_crowded(out_ms):
-        raise refusal_of(broker, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
+    if is_crowded(out_ms):
+        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_FLOW_CONTROL)
     properties[names.TIMER_OUT_MS] = str(out_ms)
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = TIMER_TOPIC, 0
-    message.properties = stored_properties(properties, broker.config.emulate)
+    message.properties = stored_properties(properties, is_5=state.config.is_5)
     return message
 
 
-def _deliver_ms(broker: "Broker", properties: dict[str, str], now_ms: int) -> int:
+def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> int:
     """The time asked for, in ms since 1970; sums wrap as Java's do."""
     for name, unit_ms, base_ms in (
         (names.TIMER_DELAY_SEC, 1000, now_ms),
@@ -81,20 +81,20 @@ def _deliver_ms(broker: "Broker", properties: dict[str, str], now_ms: int) -> in
         if digits.isdecimal() and len(digits) <= _LONG_DIGITS and -(1 << 63) <= int(text) < 1 << 63:
             return (base_ms + int(text) * unit_ms + (1 << 63)) % (1 << 64) - (1 << 63)
         break
-    raise refusal_of(broker, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+    raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
 
 
-def deletion_key(broker: "Broker", topic: str, unique_id: str) -> str:
+def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
     """What TIMER_DEL_UNIQKEY says to take this message back."""
-    is_long = broker.config.store.append_topic_for_timer_delete_key
+    is_long = config.store.append_topic_for_timer_delete_key
     return f"{topic}+{unique_id}" if is_long else unique_id
 
 
-def recall_handle(broker: "Broker", message: NewMessage) -> str | None:
+def recall_handle(config: BrokerConfig, message: NewMessage) -> str | None:
     """The handle that cancels the message (370); None for a message without a time of its own."""
     properties = message.property_map
     out_ms, topic = properties.get(names.TIMER_OUT_MS), properties.get(names.REAL_TOPIC)
     if out_ms is None or topic is None or is_retry_topic(topic):
         return None
     unique_id = properties.get(names.UNIQ_KEY, "")
-    return RecallHandle(topic, broker.config.broker_name, str(int(out_ms) + 1), unique_id).encode()
+    return RecallHandle(topic, config.broker_name, str(int(out_ms) + 1), unique_id).encode()

@@ -1,10 +1,10 @@
-"""pocketmq.broker.filters
+"""Filters: which messages of a queue a subscription matches, by tag or by SQL92.
 
-bloom_filter.py      Which bits of a bloom filter stand for a group and topic, as official brokers
-consumer_filters.py  What groups filter by in SQL92, kept in config/consumerFilter.json so that it
-sql_filter.py        SQL92 filters at work
-sql_grammar.py       The grammar of SQL92 expressions, read by the library lark into the operands o
-sql_numbers.py       Numbers as Java reads them from text
-sql_operands.py      The parts of an SQL92 expression, compiled
-tag_filter.py        Which messages of a queue a subscription wants
+tag_filter.py        by tag: the tags code of a queue entry
+consumer_filters.py  the SQL92 expressions of the groups, kept in consumerFilter.json
+sql_filter.py        by SQL92: one compiled expression, asked about each message
+sql_grammar.py       the grammar, read with the library lark
+sql_operands.py      the compiled parts of an expression
+sql_numbers.py       numbers as Java reads them from text
+bloom_filter.py      bit positions that official brokers expect in consumerFilter.json
 """

@@ -1,9 +1,8 @@
-"""Which bits of a bloom filter stand for a group and topic, as official brokers compute them.
+"""The bits of a bloom filter that represent a group and topic, as official brokers compute them.
 
-PocketMQ evaluates SQL expressions on the message itself and keeps no bit maps (officially off by default,
-`enableCalcFilterBitMap`); but consumerFilter.json holds these positions, and an official broker that finds others
-drops the whole file. Mirrors `BloomFilter` of the filter module, with Guava's murmur3_128 below. Used by
-`consumer_filters.py`.
+PocketMQ evaluates SQL expressions on the message itself and keeps no bit maps (the official broker does not by default
+either, `enableCalcFilterBitMap`). But consumerFilter.json contains these positions, and an official broker that finds
+other positions drops the whole file. Mirrors `BloomFilter` of the filter module, with Guava's murmur3_128 below.
 """
 
 import math
@@ -25,7 +24,7 @@ class BloomFilterData(Body, frozen=True):
 
 
 class BloomFilter:
-    """Size and number of bits from an error rate in per cent and an expected number of groups."""
+    """Its size follows from an error rate in per cent and the expected number of groups."""
 
     def __init__(self, error_rate_percent: int, expected_groups: int) -> None:
         rate = error_rate_percent / 100
@@ -47,7 +46,7 @@ class BloomFilter:
         return BloomFilterData(bit_num=self.bit_count, bit_pos=positions)
 
     def is_valid(self, data: BloomFilterData | None) -> bool:
-        """Was this made by a filter of the same size?"""
+        """Whether a filter of the same size made this."""
         return (
             data is not None
             and data.bit_num == self.bit_count

@@ -1,14 +1,14 @@
-"""What groups filter by in SQL92, kept in config/consumerFilter.json so that it outlives the clients.
+"""The SQL92 expressions of all groups, kept in config/consumerFilter.json so that they outlive the clients.
 
     {"filterDataByTopic": {topic: {"topic", "groupFilterData": {group: {
         "topic", "consumerGroup", "expressionType", "expression",
         "bornTime", "deadTime", "clientVersion",          ms; dead is deadTime >= bornTime
         "bloomFilterData": {"bitNum", "bitPos"}}}}}}       `bloom_filter.py`
 
-Heartbeats register what a group subscribes to; a newer version of the subscription replaces the older. The data of a
-group that left is dead, still serves a pull, and is forgotten a day later. An expression that cannot be compiled
-leaves no data behind: the group's pulls are then refused with 27. Mirrors `ConsumerFilterManager`; belongs to the
-event loop. Tag subscriptions are not kept here.
+Heartbeats register the expressions; a newer version of a subscription replaces the older one. When a group leaves, its
+data is dead: it still serves pulls and is deleted a day later. An expression that cannot be compiled is not kept, and
+the group's pulls are refused with 27. Tag subscriptions are not kept here. Mirrors `ConsumerFilterManager`; only the
+event loop's thread touches it.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ..config.broker_config import BrokerConfig
 
 DEAD_BEFORE_START_MS: Final = 30_000
-"""Whoever was alive when the file was written counts as gone since this long before the start."""
+"""A group that was alive when the file was written counts as dead since this long before the start."""
 MAX_FILTERS: Final = 100_000
-"""Groups times topics; more are not kept, and their pulls refused with 27."""
+"""Groups times topics; further ones are not kept, and their pulls are refused with 27."""
 
 
 class FilterData(Body, frozen=True):
@@ -66,11 +66,11 @@ class FilterFile(Body, frozen=True):
 
 
 class ConsumerFilters(JsonTable):
-    """All SQL filters of a broker. `find` stands on the path of filtered pulls: one look-up."""
+    """All SQL filters of a broker. Filtered pulls call `find`, which is one look-up."""
 
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
         super().__init__(config.store.root / "config" / "consumerFilter.json", now_ms)
-        self._emulate = config.emulate
+        self._is_5 = config.is_5
         self._bloom_filter = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter
         )
@@ -78,11 +78,11 @@ class ConsumerFilters(JsonTable):
         self._filters: dict[tuple[str, str], tuple[FilterData, SqlFilter]] = {}
 
     def find(self, topic: str, group: str) -> tuple[FilterData, SqlFilter] | None:
-        """What a group registered for a topic, dead or alive."""
+        """The filter a group registered for a topic, dead or alive."""
         return self._filters.get((topic, group))
 
     def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Take what a heartbeat names; filters of topics it does not name die."""
+        """Register the subscriptions of a heartbeat; filters of topics it does not name become dead."""
         named = set()
         for subscription in subscriptions:
             topic = subscription.topic or ""
@@ -98,7 +98,7 @@ class ConsumerFilters(JsonTable):
             self._end_life(group, ())
 
     def clean(self) -> None:
-        """Forget what has been dead for longer than a day (`filterDataCleanTimeSpan`)."""
+        """Delete filters that have been dead for longer than a day (`filterDataCleanTimeSpan`)."""
         limit_ms = self._now_ms() - self._clean_after_ms
         for key, (data, _) in list(self._filters.items()):
             if data.is_dead and data.dead_time <= limit_ms:
@@ -130,7 +130,7 @@ class ConsumerFilters(JsonTable):
             return
         self.dirty = True
         try:
-            compiled = compile_expression(expression, subscription.expression_type, self._emulate)
+            compiled = compile_expression(expression, subscription.expression_type, is_5=self._is_5)
         except ExpressionRefused:
             self._filters.pop((topic, group), None)
             return
@@ -159,7 +159,8 @@ class ConsumerFilters(JsonTable):
         return fastjson.dumps(file, pretty=pretty)
 
     def _take(self, content: bytes) -> bool:
-        """Takes nothing where the bloom filter's size changed, as officially, nor what cannot be compiled."""
+        """Load the file, without expressions that cannot be compiled. If the size of the bloom filter changed, load
+        nothing, as the official broker does."""
         stored = fastjson.decode(content, FilterFile, max_bytes=MAX_FILE_BYTES)
         filters = {}
         for topic, of_topic in stored.filter_data_by_topic.items():
@@ -167,7 +168,7 @@ class ConsumerFilters(JsonTable):
                 if not self._bloom_filter.is_valid(data.bloom_filter_data):
                     return True
                 try:
-                    compiled = compile_expression(data.expression, data.expression_type, self._emulate)
+                    compiled = compile_expression(data.expression, data.expression_type, is_5=self._is_5)
                 except ExpressionRefused:
                     continue
                 if data.dead_time == 0:

@@ -1,9 +1,8 @@
-"""SQL92 filters at work: an expression compiled once, and asked about each message a pull or a pop walks over.
+"""SQL92 filters: an expression is compiled once and then evaluated for each message that a pull or pop reads.
 
-The filter looks at the properties of a stored record, never at its body; a message without the properties, or for
-which the expression has no value, does not match. Compiled expressions, and refusals, are remembered. Mirrors
-`SqlFilter` and the SQL half of `ExpressionMessageFilter`. Grammar: `sql_grammar.py`; which group filters by what:
-`consumer_filters.py`.
+The filter looks at the properties of a stored record, never at its body. A message without those properties, or for
+which the expression has no value, does not match. Compiled expressions and refusals are cached. Mirrors `SqlFilter` and
+the SQL half of `ExpressionMessageFilter`.
 """
 
 from collections.abc import Mapping
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
     from .sql_operands import Operand
 
 MAX_EXPRESSION: Final = 32 * 1024
-"""Characters. Reading one so long takes some 30 ms of the loop; officially the size of a frame is the limit."""
+"""Characters. Compiling an expression of this length takes about 30 ms. The official limit is the size of a frame."""
 
 _REFUSED: Final = "Invalid SQL92 expression"
-"""Officially the words of its parser's own exceptions, `ParseException: Encountered "<EOF>" at ...`, follow here."""
+"""In the official broker the words of its parser follow: `ParseException: Encountered "<EOF>" at ...`."""
 _LONGEST_REASON: Final = 200
 
 
 class ExpressionRefused(Exception):
-    """The text is what a 46 is refused with."""
+    """The text is the remark that refuses a 46."""
 
 
 class SqlFilter:
-    """One compiled expression. Holds no state of a message."""
+    """One compiled expression. Keeps nothing of a message."""
 
     __slots__ = ("_evaluate",)
 
@@ -44,7 +43,7 @@ class SqlFilter:
         return self._matches(_property_text(record))
 
     def matches_properties(self, properties: Mapping[str, str]) -> bool:
-        """Whether a message just stored matches."""
+        """Whether a message that was just stored matches."""
         return self._matches("\x02" + encode_properties_text(properties))
 
     def _matches(self, properties: str) -> bool:
@@ -54,34 +53,34 @@ class SqlFilter:
             return False
 
 
-def compile_expression(expression: str | None, expression_type: str | None, emulate: int) -> SqlFilter:
+def compile_expression(expression: str | None, expression_type: str | None, *, is_5: bool) -> SqlFilter:
     """The filter for a subscription of another type than TAG. Raises `ExpressionRefused`."""
     if expression_type != SQL92:
-        # What Java says about the missing parser; clients print it.
+        # Java's words about the missing parser; clients print them.
         raise ExpressionRefused(
             'Cannot invoke "org.apache.rocketmq.filter.FilterSpi.compile(String)" because the return value of '
             '"org.apache.rocketmq.filter.FilterFactory.get(String)" is null'
         )
     if not expression or len(expression) > MAX_EXPRESSION:
-        raise ExpressionRefused(f"{_REFUSED}: it is empty, or longer than {MAX_EXPRESSION} characters")
-    result = _remembered(expression, emulate)
+        raise ExpressionRefused(f"{_REFUSED}: must have 1 to {MAX_EXPRESSION} characters")
+    result = _cached(expression, is_5)
     if isinstance(result, str):
         raise ExpressionRefused(result)
     return result
 
 
 @lru_cache(maxsize=256)
-def _remembered(expression: str, emulate: int) -> SqlFilter | str:
-    from .sql_grammar import read_expression  # the parser's library is not worth loading without SQL
+def _cached(expression: str, is_5: bool) -> SqlFilter | str:
+    from .sql_grammar import read_expression  # imports lark, which only SQL needs
     from .sql_operands import SqlError
 
     try:
-        return SqlFilter(read_expression(expression, emulate))
+        return SqlFilter(read_expression(expression, is_5=is_5))
     except SqlError as error:
         return f"{_REFUSED}: {str(error).strip().splitlines()[0][:_LONGEST_REASON]}"
 
 
 def _property_text(record: memoryview) -> str:
-    """The properties of a stored message between two separators, as `sql_operands.py` wants them."""
+    """The properties of a stored message between two separators, the form that operands read."""
     text = str(properties_of(record), "utf-8", "replace")
     return f"\x02{text}\x02"

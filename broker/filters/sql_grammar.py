@@ -3,12 +3,12 @@
     a > 5 AND (b = 'x' OR c IS NOT NULL)        TAGS IN ('A', 'B')        n BETWEEN 1 AND 9        s CONTAINS 'x'
 
 Binding, tightest first: unary + - NOT; < <= > >= BETWEEN IN CONTAINS STARTSWITH ENDSWITH; = <> IS NULL; AND; OR.
-So `NOT a = b` is `(NOT a) = b`. There is no LIKE and no `!=`. As the official parser does, this one reads as far as
-an expression goes and never looks at what follows it: `a = 1 b = 2` is `a = 1`. In text, a
-doubled quote is one, and a backslash means nothing.
+So `NOT a = b` is `(NOT a) = b`. There is no LIKE and no `!=`. Like the official parser, this one stops after a whole
+expression and ignores the rest: `a = 1 b = 2` is `a = 1`. In text, a doubled quote is one quote, and a backslash has no
+meaning.
 
-Mirrors the official `SelectorParser`. Importing this imports lark, which takes some 20 ms: `sql_filter.py` does so
-with the first expression.
+Mirrors the official `SelectorParser`. Importing this file imports lark, which takes about 20 ms: `sql_filter.py` does
+so for the first expression.
 """
 
 import functools
@@ -77,7 +77,7 @@ _MOST_DIGITS: Final = 20
 
 @v_args(inline=True)
 class _Compiler(Transformer[Token, Operand]):
-    """Called by lark as it recognises each part."""
+    """lark calls these methods for each part it recognises."""
 
     either = staticmethod(operands.either)
     both = staticmethod(operands.both)
@@ -122,7 +122,7 @@ class _Compiler(Transformer[Token, Operand]):
     def decimal(self, token: Token) -> Operand:
         value = float(token)
         if value in (0.0, float("inf")):
-            raise SqlError(f"{token[:40]} is too small or too large")  # 0.0 too is refused officially
+            raise SqlError(f"{token[:40]} is too small or too large")  # the official parser refuses 0.0 too
         return operands.literal(Kind.DOUBLE, value)
 
     def true(self) -> Operand:
@@ -143,17 +143,17 @@ def _text(token: Token) -> str:
 
 
 @functools.cache
-def _parser(emulate: int) -> Lark:
-    """In 4.9 CONTAINS, STARTSWITH and ENDSWITH are names like any other."""
+def _parser(is_5: bool) -> Lark:
+    """In the 4.9 line CONTAINS, STARTSWITH and ENDSWITH are ordinary names."""
     lines = GRAMMAR.splitlines()
-    if emulate < 5:
+    if not is_5:
         lines = [line for line in lines if "TEXT_TEST" not in line]
     return Lark("\n".join(lines), parser="lalr", lexer="basic", transformer=_Compiler())
 
 
-def read_expression(expression: str, emulate: int = 5) -> Operand:
-    """The compiled expression. `emulate` is 4 or 5. Raises `SqlError`."""
-    parser: Any = _parser(emulate).parse_interactive(expression)
+def read_expression(expression: str, *, is_5: bool = True) -> Operand:
+    """The compiled expression. Raises `SqlError`."""
+    parser: Any = _parser(is_5).parse_interactive(expression)
     try:
         try:
             for token in parser.lexer_thread.lex(parser.parser_state):
@@ -162,7 +162,7 @@ def read_expression(expression: str, emulate: int = 5) -> Operand:
         except UnexpectedToken:
             if "$END" not in parser.accepts():
                 raise
-            operand = parser.feed_eof()  # whatever follows a whole expression is not looked at
+            operand = parser.feed_eof()  # the rest after a whole expression is ignored
     except VisitError as error:
         raise SqlError(str(error.orig_exc)) from error
     except (LarkError, SqlError) as error:

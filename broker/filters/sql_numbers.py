@@ -1,7 +1,7 @@
 """Numbers as Java reads them from text: `Integer.valueOf`, `Long.valueOf` and `Double.valueOf`.
 
-Python's own readers take more (`1_000`, blanks, `inf`) and less (`1d`, hexadecimal fractions). Not here: numbers of
-request headers (`protocol/wire/schema.py`) or of configuration files. Used by `sql_operands.py`.
+Python's own readers accept more (`1_000`, blanks, `inf`) and less (`1d`, hexadecimal fractions). Numbers of request
+headers are read in `protocol/wire/schema.py`, those of configuration files in `config/keys.py`.
 """
 
 import re
@@ -15,14 +15,14 @@ class EvaluationError(Exception):
 _INT_LIMIT: Final = 1 << 31
 _LONG_LIMIT: Final = 1 << 63
 _LONGEST: Final = 4000
-"""Digits Python turns into a number without complaint; all but 19 of them must be zeros."""
+"""Python reads this many digits without an error; all but 19 of them must be zeros."""
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?", re.ASCII)
 _HEXADECIMAL: Final = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?", re.ASCII
 )
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 _SPECIAL: Final = {"Infinity": float("inf"), "NaN": float("inf")}
-"""NaN sorts behind everything. Only its comparison with an infinity, which no literal is, tells the two apart."""
+"""NaN sorts after all numbers. Only a comparison with infinity could tell the two apart, and no literal is infinite."""
 
 
 def read_int(text: str) -> int:
@@ -41,7 +41,7 @@ def _whole(text: str, limit: int) -> int:
         value = int(text)
         if -limit <= value < limit:
             return value
-    raise EvaluationError(f"{text[:40]!r} is no whole number of its size")
+    raise EvaluationError(f"{text[:40]!r} is not a whole number of its size")
 
 
 def read_double(text: str) -> float:
@@ -54,7 +54,7 @@ def read_double(text: str) -> float:
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     special = _SPECIAL.get(unsigned)
     if special is None:
-        raise EvaluationError(f"{text[:40]!r} is no number")
+        raise EvaluationError(f"{text[:40]!r} is not a number")
     return -special if text == "-Infinity" else special
 
 

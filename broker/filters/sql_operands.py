@@ -1,11 +1,11 @@
-"""The parts of an SQL92 expression, compiled: what may stand where, and what it yields for a message.
+"""The compiled parts of an SQL92 expression: which operands an operator accepts, and its value for a message.
 
 Each part is an `Operand` with a Python function from a message's properties to a value. As in Java there are three
-truth values; `None` is "unknown", and what an absent property yields. Property values are text: a number beside one
-makes it a number, and where that fails the whole expression fails for this message (`EvaluationError`), which then
+truth values; `None` is "unknown", the value of an absent property. Property values are text. Compared with a number,
+text is read as a number; if that fails, the whole expression fails for this message (`EvaluationError`), which then
 does not match. So `a = 5 OR b = 1` does not match a="x", b="1".
 
-    left         right      compared as                          a number that text cannot be read as
+    left         right      compared as                          text that is not a number
     text         int        Integer.valueOf (32 bits)            error
     text         long       Long.valueOf, literals beyond int    error
     text         decimal    Double.valueOf                       error
@@ -13,8 +13,7 @@ does not match. So `a = 5 OR b = 1` does not match a="x", b="1".
     text < text             both as Double                       error
     truth        text       error; text = truth reads the text
 
-Mirrors the `expression` package of the official filter module, with its oddities. The grammar is in
-`sql_grammar.py`; `sql_filter.py` holds both together.
+Mirrors the `expression` package of the official filter module, with its oddities.
 """
 
 import operator
@@ -29,11 +28,11 @@ Properties = str
 Evaluate = Callable[[Properties], Any]
 
 MAX_DEPTH: Final = 256
-"""Operators around one another. Java overflows its stack some thousands deep; our functions nest as deep as this."""
+"""Nested operators. Java overflows its stack at some thousands; our functions nest as deep as the expression."""
 
 
 class SqlError(Exception):
-    """An expression that says nothing a broker can do."""
+    """An expression that cannot be compiled."""
 
 
 class Kind(Enum):
@@ -44,7 +43,7 @@ class Kind(Enum):
     DOUBLE = auto()
     TRUTH = auto()
     NOTHING = auto()
-    """Minus something that is no number: always None, and no truth value either."""
+    """The negative of something that is not a number: always None, and not a truth value."""
 
 
 _NUMBERS: Final = (Kind.INT, Kind.LONG, Kind.DOUBLE)
@@ -62,7 +61,7 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Operand:
-    """One compiled part. `terms` are those of an AND or OR chain, kept flat so that a long chain is not deep."""
+    """One compiled part. `terms` are the terms of an AND or OR chain, in one list: a long chain is not nested."""
 
     __slots__ = ("chain", "depth", "evaluate", "is_literal", "kind", "terms", "value")
 
@@ -78,7 +77,7 @@ class Operand:
         terms: list[Evaluate] | None = None,
     ) -> None:
         if depth > MAX_DEPTH:
-            raise SqlError(f"more than {MAX_DEPTH} operators around one another")
+            raise SqlError(f"more than {MAX_DEPTH} nested operators")
         self.kind = kind
         self.evaluate = evaluate
         self.depth = depth
@@ -96,12 +95,12 @@ def literal(kind: Kind, value: Any) -> Operand:
 
 
 def property_named(name: str) -> Operand:
-    """A user or system property; None where the message has none of this name."""
+    """A user or system property; None if the message does not have it."""
     key = f"\x02{name}\x01"
     key_length = len(key)
 
     def value(properties: Properties) -> str | None:
-        # The last of equal names wins, and a pair without value counts for nothing.
+        # The last of equal names counts; a pair without a value does not.
         found = properties.rfind(key)
         while found >= 0:
             start = found + key_length
@@ -118,11 +117,11 @@ def property_named(name: str) -> Operand:
 
 
 def truth(operand: Operand) -> Operand:
-    """As a truth value: a property alone is text and so never true, other values are refused."""
+    """The operand as a truth value: a property alone is text and never true; other values are refused."""
     if operand.kind is Kind.TRUTH:
         return operand
     if operand.kind is not Kind.PROPERTY:
-        raise SqlError("this is neither true nor false")
+        raise SqlError("the expression must be true or false, this part is neither")
     evaluate = operand.evaluate
     return _truth(lambda properties: None if evaluate(properties) is None else False, operand)
 
@@ -140,12 +139,12 @@ def both(left: Operand, right: Operand) -> Operand:
 
 
 def _chained(chain: str, left: Operand, right: Operand, *, decided_by: bool) -> Operand:
-    """`a AND b AND c` as one loop over its terms, from the left, up to the one that decides."""
+    """`a AND b AND c` as one loop over its terms, from the left, until one decides."""
     if left.chain == chain and left.terms is not None:
         left.terms.append(right.evaluate)
         left.depth = max(left.depth, right.depth + 1)
         if left.depth > MAX_DEPTH:
-            raise SqlError(f"more than {MAX_DEPTH} operators around one another")
+            raise SqlError(f"more than {MAX_DEPTH} nested operators")
         return left
     terms = [left.evaluate, right.evaluate]
 
@@ -175,14 +174,14 @@ def negation(operand: Operand) -> Operand:
 
 
 def minus(operand: Operand) -> Operand:
-    """The negative of a number; of anything else, text included, nothing."""
+    """The negative of a number; nothing for any other operand, also for text."""
     if operand.kind in _NUMBERS:
         value = -operand.value
         return Operand(operand.kind, lambda _: value, depth=operand.depth + 1, value=value)
     evaluate = operand.evaluate
 
     def nothing(properties: Properties) -> None:
-        evaluate(properties)  # which may fail
+        evaluate(properties)  # it may raise
 
     return Operand(Kind.NOTHING, nothing, depth=operand.depth + 1)
 
@@ -205,7 +204,7 @@ def is_null(operand: Operand) -> Operand:
 
 
 def _equal(left: Operand, right: Operand) -> Operand:
-    """Two absent values are equal; an absent left one makes it unknown, an absent right one false."""
+    """Two absent values are equal; if only the left is absent the result is unknown, if only the right, false."""
     of_left, of_right = left.evaluate, right.evaluate
     if left.kind in (Kind.PROPERTY, Kind.TEXT) and right.kind is Kind.TEXT:
         text = right.value
@@ -230,10 +229,10 @@ def _equal(left: Operand, right: Operand) -> Operand:
 
 
 def ordered(symbol: str, left: Operand, right: Operand) -> Operand:
-    """`<`, `<=`, `>` or `>=`, which numbers and properties have."""
+    """`<`, `<=`, `>` or `>=`, for numbers and properties."""
     for side in (left, right):
         if side.kind is Kind.TRUTH or (side.is_literal and side.kind not in _NUMBERS):
-            raise SqlError(f"this has no order and cannot be compared by {symbol}")
+            raise SqlError(f"{symbol} compares numbers and properties only")
     holds = _ORDERS[symbol]
     of_left, of_right = left.evaluate, right.evaluate
     if left.kind is Kind.PROPERTY and right.kind in _NUMBERS:
@@ -268,7 +267,7 @@ def _as_doubles(left: str, right: str) -> Pair:
 
 
 def _comparable(left: Kind, right: Kind) -> Callable[[Any, Any], Pair | None]:
-    """Two values as Java compares those classes; None where they are only different (`__compare` yields -1)."""
+    """Two values as Java compares those classes; None if they are just different (`__compare` returns -1)."""
     left = Kind.TEXT if left is Kind.PROPERTY else left
     right = Kind.TEXT if right is Kind.PROPERTY else right
     if left is right:
@@ -290,14 +289,14 @@ def _comparable(left: Kind, right: Kind) -> Callable[[Any, Any], Pair | None]:
 
 
 def _refuse(value: Any, other: Any) -> None:
-    raise EvaluationError("a truth value on the left of text")
+    raise EvaluationError("a truth value cannot be compared with text")
 
 
 def between(value: Operand, low: Operand, high: Operand) -> Operand:
     if low.is_literal and high.is_literal and low.kind in _NUMBERS and high.kind in _NUMBERS:
         pair = _comparable(high.kind, low.kind)(high.value, low.value)
         if pair is not None and pair[0] < pair[1]:
-            raise SqlError("BETWEEN wants the lower bound first")
+            raise SqlError("the lower bound of BETWEEN must come first")
     return both(ordered(">=", value, low), ordered("<=", value, high))
 
 
@@ -316,7 +315,7 @@ _TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 
 def text_test(word: str, operand: Operand, wanted: str, *, negated: bool) -> Operand:
-    """CONTAINS, STARTSWITH and ENDSWITH: false, negated or not, for what is absent or no text, and for ''."""
+    """CONTAINS, STARTSWITH, ENDSWITH: false, negated or not, if the value is absent or no text, or `wanted` empty."""
     evaluate, test = operand.evaluate, _TEXT_TESTS[word]
 
     def tests(properties: Properties) -> bool:
@@ -328,7 +327,7 @@ def text_test(word: str, operand: Operand, wanted: str, *, negated: bool) -> Ope
 
 def one_of(operand: Operand, choices: list[str], *, negated: bool) -> Operand:
     if operand.kind is not Kind.PROPERTY:
-        raise SqlError("IN wants a property on its left")
+        raise SqlError("the left side of IN must be a property")
     evaluate, chosen = operand.evaluate, frozenset(choices)
 
     def tests(properties: Properties) -> bool | None:

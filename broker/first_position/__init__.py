@@ -1,7 +1,8 @@
-"""pocketmq.broker.first_position
+"""Decides where a consumer group goes on reading a queue, or starts, and explains why.
 
-broadcast_offsets.py  Where broadcasting consumers stand, 5.x
-offset_handlers.py    Offsets of queues and groups
-rules.py              Where does a consumer group start reading a queue, and why? The rule that deci
-verdict.py            The verdict on a first position
+first_position.py     the part of a broker
+rules.py              the rules B0 to B6: pure functions
+verdict.py            gathers the facts, applies the rules, and words the verdict
+offset_handlers.py    14 and 15, and the limits of a queue: 29 to 32
+broadcast_offsets.py  offsets of broadcasting clients behind a proxy
 """

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..membership.consumer_groups import BROADCASTING
+from ..membership.consumer_groups import BROADCASTING, ConsumerGroups
+from ..state.broker_state import BrokerState
 
 if TYPE_CHECKING:
-    from ..broker import Broker
     from ..network.dispatch import Call
 
 FROM_PROXY: Final = 1
@@ -43,15 +43,16 @@ class _Client:
 class BroadcastOffsets:
     """By topic and group, then by client id. `expire` is due every 5 s."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, consumers: ConsumerGroups) -> None:
+        self._state = state
+        self._consumers = consumers
         self._clients: dict[tuple[str, str], dict[str, _Client]] = {}
 
     def client_of(self, request: PullMessage, call: "Call") -> str | None:
         """The client id of a broadcasting pull; `None` for any other, or where it is not known."""
         if request.request_source == FROM_PROXY:
             return request.proxy_forward_client_id
-        group = self._broker.consumers.get(request.consumer_group)
+        group = self._consumers.get(request.consumer_group)
         if group is None or group.message_model != BROADCASTING or group.consume_type != _PUSH:
             return None
         client = group.connections.get(call.connection)
@@ -71,11 +72,11 @@ class BroadcastOffsets:
         return None
 
     def _fallback(self, request: PullMessage, client: _Client | None) -> int:
-        store = self._broker.store
+        store = self._state.store
         topic, queue_id = request.topic, request.queue_id
         if client is not None and queue_id in client.offsets:
             return client.offsets[queue_id]
-        shared = self._broker.offsets.query(topic, request.consumer_group + _SHARED, queue_id)
+        shared = self._state.offsets.query(topic, request.consumer_group + _SHARED, queue_id)
         if shared >= 0:
             return shared
         return 0 if store.is_hot(topic, queue_id, 0) else store.max_offset(topic, queue_id)
@@ -88,20 +89,20 @@ class BroadcastOffsets:
         client = clients.get(client_id)
         if client is None:
             client = clients[client_id] = _Client(from_proxy=from_proxy)
-        client.pulled_ms = self._broker.clock.now_ms()
+        client.pulled_ms = self._state.clock.now_ms()
         client.from_proxy = from_proxy
         client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that are gone; what the slowest of a group had is kept in the offset table."""
-        config = self._broker.config
+        config = self._state.config
         least_ms = config.broadcast_offset_expire_second * 1000
         most_ms = config.broadcast_offset_expire_max_second * 1000
         for (topic, group), clients in list(self._clients.items()):
             lowest: dict[int, int] = {}
             for client_id, client in list(clients.items()):
                 silent_ms = now_ms - client.pulled_ms
-                is_online = self._broker.consumers.find(group, client_id) is not None
+                is_online = self._consumers.find(group, client_id) is not None
                 if is_online or silent_ms < least_ms:
                     for queue_id, offset in client.offsets.items():
                         lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
@@ -110,4 +111,4 @@ class BroadcastOffsets:
             if not clients:
                 del self._clients[topic, group]
             for queue_id, offset in lowest.items():
-                self._broker.offsets.commit(topic, group + _SHARED, queue_id, offset)
+                self._state.offsets.commit(topic, group + _SHARED, queue_id, offset)

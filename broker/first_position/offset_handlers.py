@@ -19,9 +19,9 @@ from pocketmq.protocol.requests.offset import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.reading.time_search import Boundary
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
+from .first_position import FirstPosition
 from .rules import Rule
 from .verdict import decide_first_position, explain
 
@@ -30,70 +30,78 @@ _NOT_FOUND_NO_DEFAULT = "Not found, do not set to zero, maybe this group boot fi
 
 
 @handles(QueryConsumerOffset)
-def query_consumer_offset(broker: Broker, request: QueryConsumerOffset) -> OffsetReply:
+def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerOffset) -> OffsetReply:
     """Where the group goes on, or where it starts: the rules B0 to B6."""
     decision = decide_first_position(
-        broker, request.consumer_group, request.topic, request.queue_id, request.set_zero_if_not_found
+        first_position.state,
+        request.consumer_group,
+        request.topic,
+        request.queue_id,
+        request.set_zero_if_not_found,
     )
     if decision.offset is None:
         remark = _NOT_FOUND_NO_DEFAULT if decision.rule is Rule.DEFAULT_FORBIDDEN else _NOT_FOUND
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, remark)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, remark)
     return OffsetReply(offset=decision.offset)
 
 
 @handles(UpdateConsumerOffset)
-def update_consumer_offset(broker: Broker, request: UpdateConsumerOffset) -> Answer:
+def update_consumer_offset(first_position: FirstPosition, request: UpdateConsumerOffset) -> Answer:
     """Store a group's offset, lower or higher. While a reset waits for its pull, 5.x ignores it."""
     group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-    if broker.config.emulate >= 5:
-        if group not in broker.groups:
-            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
-        if topic not in broker.topics:
-            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
-        if broker.config.use_server_side_reset_offset and broker.offsets.has_reset(topic, group, queue_id):
+    if first_position.config.is_5:
+        if group not in first_position.groups:
+            raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
+        if topic not in first_position.topics:
+            raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+        if first_position.config.use_server_side_reset_offset and first_position.offsets.has_reset(
+            topic, group, queue_id
+        ):
             return Answer(remark="Offset has been previously reset")
-    broker.offsets.commit(topic, group, queue_id, request.commit_offset)
+    first_position.offsets.commit(topic, group, queue_id, request.commit_offset)
     return Answer()
 
 
 @handles(SearchOffsetByTimestamp)
-def search_offset_by_timestamp(broker: Broker, request: SearchOffsetByTimestamp) -> OffsetReply:
+def search_offset_by_timestamp(
+    first_position: FirstPosition, request: SearchOffsetByTimestamp
+) -> OffsetReply:
     """The offset at a store time; `UPPER` in any case means the last message up to it."""
     boundary: Boundary = "UPPER" if (request.boundary_type or "").upper() == "UPPER" else "LOWER"
-    offset = broker.store.search_offset(request.topic, request.queue_id, request.timestamp, boundary)
+    offset = first_position.store.search_offset(request.topic, request.queue_id, request.timestamp, boundary)
     return OffsetReply(offset=offset)
 
 
 @handles(GetMaxOffset)
-def get_max_offset(broker: Broker, request: GetMaxOffset) -> OffsetReply:
+def get_max_offset(first_position: FirstPosition, request: GetMaxOffset) -> OffsetReply:
     """One past the last message; 0 for a queue nobody knows."""
-    return OffsetReply(offset=broker.store.max_offset(request.topic, request.queue_id))
+    return OffsetReply(offset=first_position.store.max_offset(request.topic, request.queue_id))
 
 
 @handles(GetMinOffset)
-def get_min_offset(broker: Broker, request: GetMinOffset) -> OffsetReply:
+def get_min_offset(first_position: FirstPosition, request: GetMinOffset) -> OffsetReply:
     """The first message still there; 0 for a queue nobody knows."""
-    return OffsetReply(offset=broker.store.min_offset(request.topic, request.queue_id))
+    return OffsetReply(offset=first_position.store.min_offset(request.topic, request.queue_id))
 
 
 @handles(GetEarliestMsgStoreTime)
 def get_earliest_msg_storetime(
-    broker: Broker, request: GetEarliestMsgStoreTime
+    first_position: FirstPosition, request: GetEarliestMsgStoreTime
 ) -> GetEarliestMsgStoreTimeReply:
     """Store time of the first message still there, in ms; -1 where there is none."""
     return GetEarliestMsgStoreTimeReply(
-        timestamp=broker.store.earliest_store_time(request.topic, request.queue_id)
+        timestamp=first_position.store.earliest_store_time(request.topic, request.queue_id)
     )
 
 
 @handles(ExplainFirstPosition)
-def explain_first_position(broker: Broker, request: ExplainFirstPosition) -> Answer:
+def explain_first_position(first_position: FirstPosition, request: ExplainFirstPosition) -> Answer:
     """A verdict for each read queue of the topic."""
-    topic_config = broker.topics.find(request.topic)
+    topic_config = first_position.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
     verdicts = [
-        explain(broker, request.consumer_group, request.topic, queue_id)
+        explain(first_position.state, request.consumer_group, request.topic, queue_id)
         for queue_id in range(topic_config.read_queue_nums)
     ]
     return Answer(body=encode_verdicts(verdicts))

@@ -52,18 +52,18 @@ class Decision(msgspec.Struct, frozen=True):
     offset: int | None
 
 
-def decide(facts: QueueFacts, emulate: int) -> Decision:
-    """The broker's answer to 14. `emulate` is 4 or 5, the generation whose rules hold."""
-    if emulate >= 5 and facts.reset_offset is not None:
+def decide(facts: QueueFacts, *, is_5: bool) -> Decision:
+    """The broker's answer to 14."""
+    if is_5 and facts.reset_offset is not None:
         return Decision(Rule.RESET_PENDING, facts.reset_offset)
     if facts.stored_offset >= 0:
         return Decision(Rule.STORED_OFFSET, facts.stored_offset)
-    if emulate >= 5 and facts.set_zero_if_not_found is False:
+    if is_5 and facts.set_zero_if_not_found is False:
         return Decision(Rule.DEFAULT_FORBIDDEN, None)
     if facts.min_offset > 0:
         return Decision(Rule.HISTORY_DELETED, None)
     if facts.is_first_message_hot is None:
-        return Decision(Rule.NO_FIRST_MESSAGE, 0 if emulate < 5 else None)
+        return Decision(Rule.NO_FIRST_MESSAGE, 0 if not is_5 else None)
     if facts.is_first_message_hot:
         return Decision(Rule.FIRST_MESSAGE_HOT, 0)
     return Decision(Rule.FIRST_MESSAGE_COLD, None)

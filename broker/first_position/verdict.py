@@ -10,7 +10,7 @@ import msgspec
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.offset import Verdict
 
-from ..broker import Broker
+from ..state.broker_state import BrokerState
 from .rules import (
     FROM_FIRST,
     FROM_LAST,
@@ -26,33 +26,33 @@ _log = logging.getLogger("pocketmq.first_position")
 
 
 def decide_first_position(
-    broker: Broker, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
+    state: BrokerState, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
 ) -> Decision:
     """The broker's answer to QUERY_CONSUMER_OFFSET for one queue; logged in words at debug level."""
-    facts = _facts(broker, group, topic, queue_id, set_zero_if_not_found)
-    decision = decide(facts, broker.config.emulate)
+    facts = _facts(state, group, topic, queue_id, set_zero_if_not_found)
+    decision = decide(facts, is_5=state.config.is_5)
     if _log.isEnabledFor(logging.DEBUG):
-        verdict = _verdict(broker, group, topic, queue_id, facts, decision)
+        verdict = _verdict(state, group, topic, queue_id, facts, decision)
         _log.debug("%s %s queue %d: %s %s", group, topic, queue_id, verdict.rule, verdict.because)
     return decision
 
 
-def explain(broker: Broker, group: str, topic: str, queue_id: int) -> Verdict:
+def explain(state: BrokerState, group: str, topic: str, queue_id: int) -> Verdict:
     """The same decision with everything that led to it."""
-    facts = _facts(broker, group, topic, queue_id, None)
-    return _verdict(broker, group, topic, queue_id, facts, decide(facts, broker.config.emulate))
+    facts = _facts(state, group, topic, queue_id, None)
+    return _verdict(state, group, topic, queue_id, facts, decide(facts, is_5=state.config.is_5))
 
 
 def _facts(
-    broker: Broker, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None
+    state: BrokerState, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None
 ) -> QueueFacts:
-    store = broker.store
-    stored = broker.offsets.query(topic, group, queue_id)
-    is_reset = broker.offsets.has_reset(topic, group, queue_id)
+    store = state.store
+    stored = state.offsets.query(topic, group, queue_id)
+    is_reset = state.offsets.has_reset(topic, group, queue_id)
     if stored >= 0 and not is_reset:  # the common case: no need to look at the queue
         return QueueFacts(stored_offset=stored)
     return QueueFacts(
-        reset_offset=stored if is_reset and broker.config.use_server_side_reset_offset else None,
+        reset_offset=stored if is_reset and state.config.use_server_side_reset_offset else None,
         stored_offset=stored,
         set_zero_if_not_found=set_zero_if_not_found,
         min_offset=store.min_offset(topic, queue_id),
@@ -61,9 +61,9 @@ def _facts(
 
 
 def _verdict(
-    broker: Broker, group: str, topic: str, queue_id: int, facts: QueueFacts, decision: Decision
+    state: BrokerState, group: str, topic: str, queue_id: int, facts: QueueFacts, decision: Decision
 ) -> Verdict:
-    store = broker.store
+    store = state.store
     min_offset = store.min_offset(topic, queue_id)
     heat = store.hotness(topic, queue_id, 0) if min_offset == 0 else None
     is_retry = is_retry_topic(topic)

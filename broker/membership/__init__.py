@@ -1,10 +1,11 @@
-"""pocketmq.broker.membership
+"""Knows the clients: who consumes and produces in which group, and which queues they lock.
 
-client_handlers.py   Clients come, stay and go
-clients.py           Client
-consumer_groups.py   Who is online in which consumer group, and what the group subscribes to
-consumer_notices.py  Tell the members of a consumer group that it changed (40), so that they share
-producer_groups.py   Which producers are connected, by group and by client id
-queue_locks.py       Which client may consume which queue in order
-request_modes.py     Which groups pop which topics instead of pulling them, kept in config/messageR
+membership.py        the part of a broker
+clients.py           one client on one connection
+consumer_groups.py   the members and subscriptions of each consumer group
+consumer_notices.py  40: members are notified that their group changed
+producer_groups.py   the connected producers, by group and by client id
+queue_locks.py       which client may consume which queue in order
+request_modes.py     which groups pop a topic instead of pulling it
+client_handlers.py   34 heartbeat, 35, 38, the locks 41 and 42, 46
 """

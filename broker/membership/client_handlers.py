@@ -33,16 +33,16 @@ from pocketmq.protocol.requests.membership import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, compile_expression
 from ..filters.tag_filter import check_filter_enabled
 from ..network.dispatch import Answer, Call, handles
 from .clients import Client
+from .membership import Membership
 
 
 @handles(HeartBeat)
-def heart_beat(broker: Broker, request: HeartBeat, call: Call) -> HeartBeatReply:
+def heart_beat(membership: Membership, request: HeartBeat, call: Call) -> HeartBeatReply:
     """Register the producers and consumers of one client; makes their retry topics."""
     heartbeat = HeartbeatData.decode(call.body)
     _check_names(heartbeat)
@@ -52,15 +52,15 @@ def heart_beat(broker: Broker, request: HeartBeat, call: Call) -> HeartBeatReply
         heartbeat.client_id or "",
         command.language,
         command.version,
-        broker.clock.now_ms(),
+        membership.clock.now_ms(),
     )
     is_changed = False
     for consumer in heartbeat.consumer_data_set:
-        if _register_consumer(broker, heartbeat, consumer, client):
+        if _register_consumer(membership, heartbeat, consumer, client):
             is_changed = True
     for producer in heartbeat.producer_data_set:
-        broker.producers.register(producer.group_name or "", client)
-    if broker.is_emulating_4:
+        membership.producers.register(producer.group_name or "", client)
+    if not membership.config.is_5:
         return HeartBeatReply()
     return HeartBeatReply(
         is_support_heart_beat_v2=True, is_sub_change=is_changed or heartbeat.heartbeat_fingerprint == 0
@@ -79,33 +79,36 @@ def _check_names(heartbeat: HeartbeatData) -> None:
 
 
 def _register_consumer(
-    broker: Broker, heartbeat: HeartbeatData, consumer: ConsumerData, client: Client
+    membership: Membership, heartbeat: HeartbeatData, consumer: ConsumerData, client: Client
 ) -> bool:
     """Take one consumer entry; True where the fingerprint is not the one remembered, so that the subscriptions
     known here may not be those the client means."""
     name = consumer.group_name or ""
-    if broker.config.reject_pull_consumer_enable and consumer.consume_type == ConsumeType.CONSUME_ACTIVELY:
+    if (
+        membership.config.reject_pull_consumer_enable
+        and consumer.consume_type == ConsumeType.CONSUME_ACTIVELY
+    ):
         return False
-    is_v2 = heartbeat.heartbeat_fingerprint != 0 and not broker.is_emulating_4
-    group_config = broker.groups.find_or_create(name)
-    if group_config is None and not broker.is_emulating_4:
+    is_v2 = heartbeat.heartbeat_fingerprint != 0 and membership.config.is_5
+    group_config = membership.groups.find_or_create(name)
+    if group_config is None and membership.config.is_5:
         return False  # unknown and not to be made: left out in silence
     if group_config is not None:
-        is_ordered = not broker.is_emulating_4 and any(
-            broker.topics.is_order_topic(subscription.topic or "")
+        is_ordered = membership.config.is_5 and any(
+            membership.topics.is_order_topic(subscription.topic or "")
             for subscription in consumer.subscription_data_set
         )
-        broker.topics.create_for_send_back(
+        membership.topics.create_for_send_back(
             retry_topic(name),
             group_config.retry_queue_nums,
             flags.PERM_READ | flags.PERM_WRITE,
             flags.TOPIC_UNIT_SUB if consumer.unit_mode else 0,
             order=is_ordered,
         )
-    before = broker.consumers.get(name)
+    before = membership.consumers.get(name)
     remembered = None if before is None else before.heartbeat_fingerprint
     without_sub = is_v2 and heartbeat.without_sub
-    broker.consumers.register(
+    membership.consumers.register(
         name,
         client,
         consume_type=consumer.consume_type,
@@ -115,8 +118,8 @@ def _register_consumer(
         is_notified=group_config is None or group_config.notify_consumer_ids_changed_enable,
     )
     if not without_sub:
-        broker.filters.register(name, consumer.subscription_data_set)
-    group = broker.consumers.get(name)
+        membership.filters.register(name, consumer.subscription_data_set)
+    group = membership.consumers.get(name)
     if group is not None:
         group.heartbeat_fingerprint = heartbeat.heartbeat_fingerprint
     if remembered is None:
@@ -126,54 +129,54 @@ def _register_consumer(
 
 
 @handles(UnregisterClient)
-def unregister_client(broker: Broker, request: UnregisterClient, call: Call) -> None:
+def unregister_client(membership: Membership, request: UnregisterClient, call: Call) -> None:
     """A producer or consumer of this connection shut down."""
     if request.producer_group is not None:
-        broker.producers.unregister(request.producer_group, call.connection)
+        membership.producers.unregister(request.producer_group, call.connection)
     group = request.consumer_group
     if group is not None:
-        group_config = broker.groups.find_or_create(group)
+        group_config = membership.groups.find_or_create(group)
         is_notified = group_config is None or group_config.notify_consumer_ids_changed_enable
-        broker.consumers.unregister(group, call.connection, is_notified=is_notified)
+        membership.consumers.unregister(group, call.connection, is_notified=is_notified)
 
 
 @handles(GetConsumerListByGroup)
-def get_consumer_list_by_group(broker: Broker, request: GetConsumerListByGroup) -> Answer:
+def get_consumer_list_by_group(membership: Membership, request: GetConsumerListByGroup) -> Answer:
     """The client ids a consumer shares the queues with."""
-    group = broker.consumers.get(request.consumer_group)
+    group = membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"no consumer for this group, {request.consumer_group}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode())
 
 
 @handles(LockBatchMq)
-def lock_batch_mq(broker: Broker, request: LockBatchMq, call: Call) -> Answer:
+def lock_batch_mq(membership: Membership, request: LockBatchMq, call: Call) -> Answer:
     """Lock queues for one client; the reply names those it holds now."""
     body = LockBatchRequestBody.decode(call.body)
-    held = broker.locks.lock(
-        body.consumer_group or "", body.mq_set, body.client_id or "", broker.clock.now_ms()
+    held = membership.locks.lock(
+        body.consumer_group or "", body.mq_set, body.client_id or "", membership.clock.now_ms()
     )
     return Answer(body=LockBatchResponseBody(lock_ok_mq_set=held).encode())
 
 
 @handles(UnlockBatchMq)
-def unlock_batch_mq(broker: Broker, request: UnlockBatchMq, call: Call) -> None:
+def unlock_batch_mq(membership: Membership, request: UnlockBatchMq, call: Call) -> None:
     """Give queues back."""
     body = UnlockBatchRequestBody.decode(call.body)
-    broker.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
+    membership.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
 
 
 @handles(CheckClientConfig)
-def check_client_config(broker: Broker, request: CheckClientConfig, call: Call) -> None:
+def check_client_config(membership: Membership, request: CheckClientConfig, call: Call) -> None:
     """Can this subscription be served? Refused exactly where its pulls will be."""
-    if not call.body and not broker.is_emulating_4:
+    if not call.body and membership.config.is_5:
         return
     subscription = CheckClientRequestBody.decode(call.body).subscription_data
     if subscription is None or is_tag_type(subscription.expression_type):
         return
-    check_filter_enabled(broker.config, subscription.expression_type)
+    check_filter_enabled(membership.config, subscription.expression_type)
     try:
-        compile_expression(subscription.sub_string, subscription.expression_type, broker.config.emulate)
+        compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.config.is_5)
     except ExpressionRefused as refusal:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

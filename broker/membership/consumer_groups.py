@@ -124,14 +124,14 @@ class ConsumerGroups:
         self,
         notify: Notify,
         *,
-        emulate: int = 5,
+        is_5: bool = True,
         expiry_ms: int = CHANNEL_EXPIRED_MS,
         on_gone: Callable[[str], None] | None = None,
     ) -> None:
         """`on_gone` is told of a group whose last client left."""
         self._notify = notify
         self._on_gone = on_gone
-        self._tells_broadcasting = emulate < 5
+        self._tells_broadcasting = not is_5
         self._expiry_ms = expiry_ms
         self._groups: dict[str, ConsumerGroup] = {}
 

@@ -5,28 +5,24 @@ member and group however often the group changed. A notice that gets lost does n
 every 20 s anyway. Mirrors `DefaultConsumerIdsChangeListener`. When to tell is known to `consumer_groups.py`.
 """
 
-from typing import TYPE_CHECKING
-
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
 
+from ..config.broker_config import BrokerConfig
 from ..network.dispatch import Peer
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 
 class ConsumerNotices:
     """`changed` is what `ConsumerGroups` calls; `flush` is due every 15 s, first 30 s after the start."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
         self._waiting: dict[str, list[Peer]] = {}
 
     def changed(self, group: str, connections: list[Peer]) -> None:
-        config = self._broker.config
+        config = self._config
         if not config.notify_consumer_ids_changed_enable:
             return
-        if config.real_time_notify_consumer_change or self._broker.is_emulating_4:
+        if config.real_time_notify_consumer_change or not config.is_5:
             _tell(group, connections)
         else:
             self._waiting[group] = connections
@@ -34,7 +30,7 @@ class ConsumerNotices:
     def flush(self) -> None:
         """Send what was collected."""
         waiting, self._waiting = self._waiting, {}
-        if self._broker.config.notify_consumer_ids_changed_enable:
+        if self._config.notify_consumer_ids_changed_enable:
             for group, connections in waiting.items():
                 _tell(group, connections)
 

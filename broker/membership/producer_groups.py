@@ -16,8 +16,8 @@ _log = logging.getLogger("pocketmq.groups")
 class ProducerGroups:
     """All producers online. A client is in one group at least, CLIENT_INNER_PRODUCER."""
 
-    def __init__(self, *, emulate: int = 5, expiry_ms: int = CHANNEL_EXPIRED_MS) -> None:
-        self._keeps_empty_groups = emulate < 5
+    def __init__(self, *, is_5: bool = True, expiry_ms: int = CHANNEL_EXPIRED_MS) -> None:
+        self._keeps_empty_groups = not is_5
         self._expiry_ms = expiry_ms
         self._groups: dict[str, dict[Peer, Client]] = {}
         self._by_client_id: dict[str, Peer] = {}

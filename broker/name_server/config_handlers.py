@@ -27,5 +27,4 @@ def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig,
 
 @NAME_SERVER.handles(GetNamesrvConfig)
 def get_namesrv_config(name_server: NameServer, request: GetNamesrvConfig) -> Answer:
-    emulate = 5 if name_server.is_5 else 4
-    return Answer(body=config_keys.official_text(name_server.config, emulate).encode())
+    return Answer(body=config_keys.official_text(name_server.config, is_5=name_server.is_5).encode())

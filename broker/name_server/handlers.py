@@ -1,8 +1,7 @@
-"""What the name server answers: registrations, routes, lists, key-value settings.
+"""The requests the name server answers: registrations, routes, lists, key-value settings.
 
-One function for each request, named as the request. The state is a `NameServer`; the rules are in `route_table.py`
-and `topic_routes.py`, the JSON in `protocol/bodies_*.py`. Mirrors `DefaultRequestProcessor` and
-`ClientRequestProcessor`. Settings of the name server itself (318, 319) are in `config_handlers.py`.
+One function for each request, named like the request. The rules are in `route_table.py` and `topic_routes.py`. Mirrors
+`DefaultRequestProcessor` and `ClientRequestProcessor`.
 """
 
 import logging
@@ -54,7 +53,7 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import NAME_SERVER, Answer, Call
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
@@ -71,7 +70,7 @@ FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 @NAME_SERVER.handles(RegisterBroker)
 def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
     if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     wrapper, filter_servers = _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
@@ -83,7 +82,7 @@ def register_broker(name_server: NameServer, request: RegisterBroker, call: Call
 def _registration(
     request: RegisterBroker, call: Call
 ) -> tuple[TopicConfigAndMappingSerializeWrapper, list[str] | None]:
-    """Topics and filter servers of a 103; a body that is missing stands for no topics."""
+    """Topics and filter servers of a 103; a missing body means no topics."""
     if call.command.version < V3_0_11:
         wrapper = TopicConfigAndMappingSerializeWrapper()
         return (TopicConfigAndMappingSerializeWrapper.decode(call.body) if call.body else wrapper), None
@@ -109,7 +108,7 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
     cluster, address = request.cluster_name, request.broker_addr
     version = fastjson.decode(call.body, DataVersion) if call.body else None
     if version is None and not name_server.is_5:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
     changed = routes.is_changed(cluster, address, version)
     if name_server.is_5 or not changed:
         routes.touch(cluster, address)
@@ -119,7 +118,7 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
 
 
 def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
-    """4.x knows no state version."""
+    """4.x has no state version."""
     if is_5:
         return fastjson.dumps(version)
     return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
@@ -166,7 +165,7 @@ def add_write_perm_of_broker(
 @NAME_SERVER.handles(GetRouteInfoByTopic)
 def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopic, call: Call) -> Answer:
     if not name_server.is_ready:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "name server not ready")
     config, is_5 = name_server.config, name_server.is_5
     route = topic_routes.find_route(
         name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
@@ -174,12 +173,12 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
     if route is None:
         text = f"No topic route info in name server for the topic: {request.topic}"
         faq = FAQ_5 if is_5 else FAQ_4
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
     if config.order_message_enable:
         order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
         route = msgspec.structs.replace(route, order_topic_conf=order)
     if is_5 and request.zone_mode and request.zone_name and not request.zone_name.isspace():
-        # The official filter reads the answer back and writes it in the old dialect, whoever asked.
+        # The official filter decodes the answer and writes it in the old dialect for every client.
         return Answer(body=topic_routes.in_zone(route, request.zone_name).encode())
     body = route.encode_for(
         call.command.version,
@@ -213,7 +212,7 @@ def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNames
 @NAME_SERVER.handles(GetAllTopicListFromNameServer)
 def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
     if name_server.is_5 and not name_server.config.enable_all_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
     return Answer(body=TopicList(topic_list=list(name_server.routes.topics)).encode())
 
 
@@ -261,7 +260,7 @@ def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigR
     value = name_server.kv.get(request.namespace, request.key)
     if value is None:
         text = f"No config item, Namespace: {request.namespace} Key: {request.key}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
     return GetKvConfigReply(value=value)
 
 
@@ -275,10 +274,10 @@ def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamesp
     table = name_server.kv.list(request.namespace)
     if table is None:
         text = f"No config item, Namespace: {request.namespace}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
     return Answer(body=KVTable(table=table).encode())
 
 
 def _check_topic_list_enabled(name_server: NameServer) -> None:
     if name_server.is_5 and not name_server.config.enable_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")

@@ -1,7 +1,7 @@
 """The name server's key-value settings: texts by namespace and key, in one JSON file.
 
-Tools put them there and brokers and clients read them; the name server itself looks only at `ORDER_TOPIC_CONFIG`.
-The file is the official one. Mirrors `KVConfigManager`; touched by the event loop's thread only.
+Tools write them, brokers and clients read them; the name server itself reads only `ORDER_TOPIC_CONFIG`. The file has
+the official form. Mirrors `KVConfigManager`; only the event loop's thread touches it.
 
     {"configTable":{"ORDER_TOPIC_CONFIG":{"orders":"broker-a:4;broker-b:4"}}}
 """
@@ -18,7 +18,7 @@ from pocketmq.store.files.json_file import JsonFile
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 """Namespace of ordered topics: topic -> `broker:queues;broker:queues`."""
 
-_log = logging.getLogger("pocketmq.kv_config")
+_log = logging.getLogger("pocketmq.name_server")
 
 
 class _File(Body, frozen=True):
@@ -28,14 +28,14 @@ class _File(Body, frozen=True):
 
 
 class KvConfig:
-    """The settings and their file; without a path they live in memory."""
+    """The settings and their file; without a path they are in memory only."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else JsonFile(path)
         self._namespaces: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
-        """Read the file, if there is one. `StoreError` where it and its backup are damaged."""
+        """Read the file, if it exists. Raises `StoreError` if it and its backup are damaged."""
         content = self._file.load(_File.decode) if self._file is not None else None
         if content is not None:
             self._namespaces = content.config_table
@@ -44,7 +44,7 @@ class KvConfig:
         return self._namespaces.get(namespace, {}).get(key)
 
     def list(self, namespace: str) -> dict[str, str] | None:
-        """Everything in a namespace; None where nothing was ever put there."""
+        """All keys of a namespace; None for a namespace that was never written."""
         return self._namespaces.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
@@ -52,12 +52,12 @@ class KvConfig:
         self._save()
 
     def delete(self, namespace: str, key: str) -> None:
-        """Remove a key, there or not; the namespace stays."""
+        """Remove a key if it exists; the namespace stays."""
         self._namespaces.get(namespace, {}).pop(key, None)
         self._save()
 
     def _save(self) -> None:
-        """Written at once and in place, as officially: a tool that was answered has its setting on disk."""
+        """Write at once, as the official name server does: when a tool gets its reply, the setting is on disk."""
         if self._file is None:
             return
         try:

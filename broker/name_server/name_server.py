@@ -1,6 +1,6 @@
-"""The name server's state and its clockwork: the route table, the key-value settings, the scan for silent brokers.
+"""The name server: its route table and key-value settings, and the scan for brokers without heartbeat.
 
-It is the part the `NAME_SERVER` handlers work on:
+The `NAME_SERVER` handlers work on it:
 
     name_server = NameServer(config, clock, is_5=True)
     server = Server("name server", version=...)
@@ -35,11 +35,11 @@ FIRST_SCAN_SECONDS: Final = 5.0
 SCAN_SECONDS_4: Final = 10.0
 """4.x scans every 10 s; 5.x has a setting for it."""
 MAX_NOTICES: Final = 256
-"""At most so many 905 under way; a broker that misses one learns of the change by its own questions."""
+"""At most this many rounds of 905 run at once; a broker that misses one learns of the change by its own requests."""
 
 
 class NameServer:
-    """`start` and `stop` mirror each other. All of it belongs to the event loop's thread."""
+    """`start` and `stop` mirror each other. Only the event loop's thread touches it."""
 
     def __init__(self, config: "NameServerConfig", clock: Clock, *, is_5: bool = True) -> None:
         self.config = config
@@ -54,14 +54,14 @@ class NameServer:
         self._brokers: dict[str, Connection] = {}
 
     def start(self, server: "Server") -> None:
-        """Read the key-value settings and begin to look for silent brokers. `StoreError`: damaged settings."""
+        """Read the key-value settings and start the scan. Raises `StoreError` if the settings are damaged."""
         self.kv.load()
         self._server = server
         self._started_ms = self._clock.monotonic_ms()
-        self._scan = server.loop.call_later(FIRST_SCAN_SECONDS, self._scan_and_rest)
+        self._scan = server.loop.call_later(FIRST_SCAN_SECONDS, self._scan_and_reschedule)
 
     def stop(self) -> None:
-        """End the scan and the notices under way. The server's connections are the server's."""
+        """Cancel the scan and the running notices. The server closes its connections itself."""
         if self._scan is not None:
             self._scan.cancel()
         for task in self._notices:
@@ -69,33 +69,33 @@ class NameServer:
         self._server = None
 
     def connection_closed(self, connection: Peer) -> None:
-        """Forget the brokers that spoke on it."""
+        """Drop the brokers that registered on it."""
         for address in [one for one, held in self._brokers.items() if held is connection]:
             del self._brokers[address]
         self.routes.connection_closed(connection)
 
     @property
     def is_ready(self) -> bool:
-        """False while clients shall wait for brokers to register first (needWaitForService, 5.x)."""
+        """False while clients must wait until brokers have registered (needWaitForService, 5.x)."""
         if not self.config.need_wait_for_service or not self.is_5:
             return True
         return self._clock.monotonic_ms() - self._started_ms >= self.config.wait_seconds_for_service * 1000
 
     def scan(self) -> None:
-        """Drop the brokers that were silent for too long, and close their connections."""
+        """Drop the brokers whose heartbeat is overdue, and close their connections."""
         for connection in self.routes.expire():
             connection.close()
 
-    def _scan_and_rest(self) -> None:
+    def _scan_and_reschedule(self) -> None:
         assert self._server is not None
         try:
             self.scan()
         except Exception:
-            _log.exception("scan for silent brokers failed")
+            _log.exception("the scan for brokers without heartbeat failed")
         seconds = self.config.scan_not_active_broker_interval / 1000 if self.is_5 else SCAN_SECONDS_4
-        self._scan = self._server.loop.call_later(seconds, self._scan_and_rest)
+        self._scan = self._server.loop.call_later(seconds, self._scan_and_reschedule)
 
-    # -- telling brokers who has the smallest id
+    # -- notices of the smallest broker id
 
     def _min_broker_changed(
         self, addresses: dict[int, str], offline_address: str | None, ha_address: str | None
@@ -109,27 +109,30 @@ class NameServer:
             offline_broker_addr=offline_address,
             ha_broker_addr=ha_address,
         )
-        # The newcomer knows its own id; of a loss everyone is told.
-        told = [
+        # A new broker knows its own id; if a broker left, all get the notice.
+        receivers = [
             address
             for broker_id, address in addresses.items()
             if offline_address is not None or len(addresses) == 1 or broker_id != smallest
         ]
         _log.info(
-            "smallest broker id is now %d (%s): telling %s", smallest, addresses[smallest], ", ".join(told)
+            "smallest broker id is now %d (%s): notifying %s",
+            smallest,
+            addresses[smallest],
+            ", ".join(receivers),
         )
         task = self._server.loop.create_task(
-            self._tell(told, notice), name="notices of a new smallest broker id"
+            self._notify(receivers, notice), name="notices of a new smallest broker id"
         )
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
-    async def _tell(self, told: list[str], notice: NotifyMinBrokerIdChange) -> None:
-        for address in told:
+    async def _notify(self, receivers: list[str], notice: NotifyMinBrokerIdChange) -> None:
+        for address in receivers:
             try:
                 connection = await self._broker_at(address)
             except PeerError as error:
-                _log.warning("smallest broker id not told to %s: %s", address, error)
+                _log.warning("cannot notify %s of the smallest broker id: %s", address, error)
                 continue
             connection.notify(notice)
 
@@ -138,6 +141,6 @@ class NameServer:
         if connection is not None and not connection.closed:
             return connection
         if self._server is None:
-            raise PeerError("the name server stops")
+            raise PeerError("the name server is stopping")
         connection = self._brokers[address] = await self._server.connect(address)
         return connection

@@ -1,13 +1,13 @@
-"""The name server's memory: which brokers live, and which topics have queues on them.
+"""The route table: which brokers are registered, and which topics have queues on them.
 
 Mirrors `RouteInfoManager`, step by step where a client or a tool can see the difference between the two lines. It is
-a plain data structure: no sockets, no JSON, no timers. What it answers about topics is in `topic_routes.py`; requests
-come in through `handlers.py`. Touched by the event loop's thread only.
+a plain data structure: no sockets, no JSON, no timers. `topic_routes.py` makes answers from it. Only the event loop's
+thread touches it.
 
-    topics      topic -> broker name -> QueueData       only what a master (5.x: or its stand-in) told
+    topics      topic -> broker name -> QueueData       only what a master (5.x: or its acting master) registered
     brokers     broker name -> BrokerData               addresses by broker id, 0 is the master
     clusters    cluster -> broker names                 insertion order, the value means nothing
-    live        (cluster, address) -> LiveBroker        when it last spoke, and on which connection
+    live        (cluster, address) -> LiveBroker        its last heartbeat and its connection
 """
 
 import logging
@@ -25,7 +25,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import Clock
 
 from ..config.broker_config import MASTER_ID
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Peer
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LiveBroker:
 
 
 class RouteTable:
-    """Official RouteInfoManager. `min_broker_changed` is called where 5.x sends its 905, setting permitting."""
+    """Official RouteInfoManager. Calls `min_broker_changed` where 5.x sends 905, if the setting allows it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RouteTable:
         self.queue_mappings: dict[str, dict[str, TopicQueueMappingInfo]] = {}
 
     def key(self, cluster: str, address: str) -> BrokerKey:
-        """What a broker is known by in `live` and `filter_servers`."""
+        """The key of a broker in `live` and `filter_servers`."""
         return (cluster, address) if self._is_5 else ("", address)
 
     # -- registration
@@ -97,11 +97,11 @@ class RouteTable:
         filter_servers: list[str] | None,
         connection: Peer | None,
     ) -> RegisterBrokerReply:
-        """Take a broker and its topics in, and tell a slave its master.
+        """Register a broker and its topics; the reply names the master, for a slave.
 
-        5.x refuses two cases: a broker not yet known that names exactly one topic (it takes that for a change report
-        of a broker it has dropped), by `BrokerError`; an address whose state version is behind the one that holds its
-        id, by an empty reply.
+        5.x refuses two cases. An unknown broker with exactly one topic gets a refusal: it may be the change report of a
+        broker that was dropped. An address whose state version is older than that of the broker with the same id gets
+        an empty reply.
         """
         address, broker_id = request.broker_addr, request.broker_id
         self.clusters.setdefault(request.cluster_name, {})[request.broker_name] = None
@@ -115,19 +115,21 @@ class RouteTable:
                 self.live.pop(self.key(request.cluster_name, address), None)
                 return RegisterBrokerReply()
             if broker_id not in addresses and len(wrapper.topic_config_table) == 1:
-                raise BrokerError(ResponseCode.SYSTEM_ERROR, "register broker failed")
+                raise Refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
         is_first = is_first or not addresses.get(broker_id)
         addresses[broker_id] = address
-        is_stand_in = request.enable_acting_master is not None and MASTER_ID != broker_id == min(addresses)
-        if broker_id == MASTER_ID or (self._is_5 and is_stand_in):
-            self._take_topics(request, group, wrapper, is_first)
+        is_acting_master = request.enable_acting_master is not None and MASTER_ID != broker_id == min(
+            addresses
+        )
+        if broker_id == MASTER_ID or (self._is_5 and is_acting_master):
+            self._register_topics(request, group, wrapper, is_first)
         self._keep_alive(request, wrapper.data_version, filter_servers, connection)
         if is_new_minimum and self._config.notify_min_broker_id_changed:
             self._min_broker_changed(addresses, None, request.ha_server_addr)
         return self._master_for(request, addresses)
 
     def _group_of(self, request: RegisterBroker) -> tuple[BrokerData, bool]:
-        """The broker's group as this registration leaves it, and whether it is new."""
+        """The broker's group after this registration, and whether it is new."""
         held = self.brokers.get(request.broker_name)
         group = BrokerData(
             cluster=request.cluster_name if held is None else held.cluster,
@@ -146,12 +148,12 @@ class RouteTable:
         if live is None or live.data_version.state_version <= version.state_version:
             return False
         _log.warning(
-            "%s of %s stays with %s: %s has an older state version",
+            "broker id %s of %s stays with %s: %s has an older state version",
             request.broker_id, request.broker_name, holder, request.broker_addr,
         )  # fmt: skip
         return True
 
-    def _take_topics(
+    def _register_topics(
         self,
         request: RegisterBroker,
         group: BrokerData,
@@ -164,12 +166,12 @@ class RouteTable:
         mappings = wrapper.topic_queue_mapping_info_map
         if self._is_5 and self._config.delete_topic_with_broker_registration and not mappings:
             kept = wrapper.topic_config_table
-            self._forget_topics(
+            self._remove_topics(
                 name, [one for one, on in self.topics.items() if name in on and one not in kept]
             )
         is_read_only = request.broker_id != MASTER_ID and group.enable_acting_master
         for config in wrapper.topic_config_table.values():
-            # 5.x also takes what it misses from an unchanged table; 4.x trusts the version.
+            # 5.x also adds missing topics if the version is unchanged; 4.x trusts the version.
             if is_changed or (self._is_5 and name not in self.topics.get(config.name, {})):
                 self._put_queues(name, config, config.perm & ~PERM_WRITE if is_read_only else config.perm)
         if is_changed and self._is_5:
@@ -218,10 +220,10 @@ class RouteTable:
         return RegisterBrokerReply(ha_server_addr=live.ha_server_addr, master_addr=master)
 
     def _seen(self, version: DataVersion) -> DataVersion:
-        """4.x knows no state version: it neither compares it nor gives it back."""
+        """4.x has no state version: it neither compares nor returns it."""
         return version if self._is_5 else msgspec.structs.replace(version, state_version=0)
 
-    # -- signs of life
+    # -- heartbeats
 
     def known_version(self, cluster: str, address: str) -> DataVersion | None:
         """The data version of a live broker's topics."""
@@ -229,30 +231,30 @@ class RouteTable:
         return None if live is None else live.data_version
 
     def is_changed(self, cluster: str, address: str, version: DataVersion | None) -> bool:
-        """Should a broker with this data version register again? Yes, if it names none."""
+        """Whether a broker with this data version must register again; true without a version."""
         return version is None or self.known_version(cluster, address) != self._seen(version)
 
     def touch(self, cluster: str, address: str) -> None:
-        """The broker lives (904, 322)."""
+        """A heartbeat arrived (904, 322)."""
         live = self.live.get(self.key(cluster, address))
         if live is not None:
             live.last_update_ms = self._clock.monotonic_ms()
 
     def expire(self) -> list[Peer]:
-        """Drop the brokers that were silent for too long; returns their connections, to be closed."""
+        """Drop the brokers whose heartbeat is overdue; returns their connections, for the caller to close."""
         now_ms = self._clock.monotonic_ms()
-        silent = [key for key, live in self.live.items() if live.last_update_ms + live.timeout_ms < now_ms]
+        overdue = [key for key, live in self.live.items() if live.last_update_ms + live.timeout_ms < now_ms]
         connections = []
-        for key in silent:
+        for key in overdue:
             live = self.live[key]
-            _log.warning("broker %s silent for more than %d ms: dropped", key[1], live.timeout_ms)
+            _log.warning("broker %s dropped: no heartbeat for more than %d ms", key[1], live.timeout_ms)
             self._drop(key)
             if live.connection is not None:
                 connections.append(live.connection)
         return connections
 
     def connection_closed(self, connection: Peer) -> None:
-        """Drop the brokers that last spoke on this connection."""
+        """Drop the brokers whose last heartbeat arrived on this connection."""
         for key in [key for key, live in self.live.items() if live.connection is connection]:
             _log.info("broker %s dropped: its connection closed", key[1])
             self._drop(key)
@@ -260,7 +262,7 @@ class RouteTable:
     # -- leaving
 
     def unregister(self, cluster: str, address: str, broker_name: str, broker_id: int) -> None:
-        """A broker leaves (104). 5.x goes by its address, 4.x by its id."""
+        """A broker unregisters (104). 5.x looks it up by address, 4.x by id."""
         key = self.key(cluster, address)
         if self.live.pop(key, None) is not None:
             _log.info("broker %s (%d) unregistered from %s", broker_name, broker_id, address)
@@ -282,7 +284,7 @@ class RouteTable:
             self._after_reduction(broker_name, addresses, address if was_minimum else None)
 
     def _drop(self, key: BrokerKey) -> None:
-        """Forget a broker that is gone without a word."""
+        """Remove a broker that did not unregister."""
         cluster, address = key
         self.live.pop(key, None)
         self.filter_servers.pop(key, None)
@@ -306,30 +308,30 @@ class RouteTable:
             names.pop(broker_name, None)
             if not names:
                 self.clusters.pop(cluster, None)
-        self._forget_topics(broker_name, [topic for topic, on in self.topics.items() if broker_name in on])
+        self._remove_topics(broker_name, [topic for topic, on in self.topics.items() if broker_name in on])
 
-    def _after_reduction(self, broker_name: str, addresses: dict[int, str], gone: str | None) -> None:
-        """A group with acting masters lost a member: without a master nothing is written there."""
+    def _after_reduction(self, broker_name: str, addresses: dict[int, str], lost: str | None) -> None:
+        """A group with acting masters lost a member: without a master its topics lose their write permission."""
         if MASTER_ID not in addresses:
             self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
-        if gone is not None and self._config.notify_min_broker_id_changed:
-            self._min_broker_changed(addresses, gone, None)
+        if lost is not None and self._config.notify_min_broker_id_changed:
+            self._min_broker_changed(addresses, lost, None)
 
-    def _forget_topics(self, broker_name: str, topics: Iterable[str]) -> None:
+    def _remove_topics(self, broker_name: str, topics: Iterable[str]) -> None:
         for topic in topics:
             queues = self.topics[topic]
             del queues[broker_name]
             if not queues:
                 del self.topics[topic]
 
-    # -- what administrators do
+    # -- administration
 
     def wipe_write_permission(self, broker_name: str) -> int:
-        """Topics changed: nobody is sent to this broker any more, until it registers a change (205)."""
+        """Remove the write permission of the broker's topics, until it registers a change; return how many (205)."""
         return self._change_permission(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_permission(self, broker_name: str) -> int:
-        """Topics changed: each of them may be read and written there (327)."""
+        """Make the broker's topics readable and writable and return how many changed (327)."""
         return self._change_permission(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
     def _change_permission(self, broker_name: str, changed: Callable[[int], int]) -> int:
@@ -342,27 +344,27 @@ class RouteTable:
         return count
 
     def register_topic(self, topic: str, queues: list[QueueData]) -> None:
-        """Queues of one topic (217), up to the first of a broker that is not known; a new topic all or nothing."""
+        """Add queues of one topic (217), up to the first of an unknown broker; for a new topic all must be known."""
         known = []
         for queue in queues:
             if queue.broker_name not in self.brokers:
                 break
             known.append(queue)
         if topic not in self.topics and len(known) < len(queues):
-            _log.warning("topic %s not taken: broker %s is not known", topic, queues[len(known)].broker_name)
+            _log.warning("topic %s refused: broker %s is unknown", topic, queues[len(known)].broker_name)
             return
         if known:
             held = self.topics.setdefault(topic, {})
             held.update({queue.broker_name or "": queue for queue in known})
 
     def delete_topic(self, topic: str, cluster: str | None) -> None:
-        """Forget the route of a topic; with a cluster, only that on its brokers (216)."""
+        """Remove the route of a topic; with a cluster, only its queues on that cluster (216)."""
         if not cluster:
             self.topics.pop(topic, None)
             return
         queues = self.topics.get(topic, {})
         for broker_name in [name for name in self.clusters.get(cluster, {}) if name in queues]:
-            self._forget_topics(broker_name, [topic])
+            self._remove_topics(broker_name, [topic])
 
 
 def _addresses(group: BrokerData) -> dict[int, str]:

@@ -1,8 +1,8 @@
-"""What the name server answers about topics: the route of one, and lists of many.
+"""The answers about topics: the route of one topic, and lists of topics.
 
-Functions over a `RouteTable`, which they only read. The route is put together for each question, because a name
-server keeps few topics and every answer may differ (zone, acting master). Mirrors the reading half of
-`RouteInfoManager` and `ZoneRouteRPCHook`.
+These functions read a `RouteTable` and do not change it. They build each route anew, because a name server has few
+topics and answers may differ (zone, acting master). Mirrors the reading half of `RouteInfoManager` and
+`ZoneRouteRPCHook`.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from ..config.broker_config import MASTER_ID
 from .route_table import RouteTable
 
 MEMBER_TOPIC_PREFIX: Final = "rmq_sys_SYNC_BROKER_MEMBER_"
-"""Brokers read these routes to find each other: no acting master is shown there."""
+"""Brokers read these routes to find each other: they never show an acting master."""
 
 
 def find_route(table: RouteTable, topic: str, *, with_acting_master: bool) -> TopicRouteData | None:
-    """Queues and brokers of a topic; None where no queue, or none of its brokers, is known.
+    """Queues and brokers of a topic; None if no queue, or none of its brokers, is known.
 
-    `with_acting_master` (5.x, supportActingMaster): in a group without a master that agreed to it and holds the topic
-    without write permission, the smallest id is shown as 0.
+    `with_acting_master` (5.x, supportActingMaster): a group without a master shows its smallest id as 0, if it enabled
+    acting masters and the topic has no write permission there.
     """
     queues = table.topics.get(topic)
     if queues is None:
@@ -41,7 +41,7 @@ def find_route(table: RouteTable, topic: str, *, with_acting_master: bool) -> To
 
 
 def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
-    """The part of a route that lies in a zone: its brokers, and the groups that have no master anyway."""
+    """The part of a route in a zone: the groups of that zone, and the groups without a master."""
     wanted = zone_name.lower()
     kept = [
         group
@@ -50,7 +50,7 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
     ]
     names = {group.broker_name for group in kept}
     known = {group.broker_name for group in route.broker_datas}
-    gone = {
+    removed = {
         address
         for group in route.broker_datas
         if group.broker_name not in names
@@ -62,7 +62,7 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
             one for one in route.queue_datas if one.broker_name in names or one.broker_name not in known
         ],
         broker_datas=kept,
-        filter_server_table={at: them for at, them in route.filter_server_table.items() if at not in gone},
+        filter_server_table={at: them for at, them in route.filter_server_table.items() if at not in removed},
         topic_queue_mapping_by_broker=route.topic_queue_mapping_by_broker,
     )
 
@@ -74,7 +74,7 @@ def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
 
 
 def system_topics(table: RouteTable) -> TopicList:
-    """Names of clusters and brokers, which are topics too, and one broker to ask for the rest (304)."""
+    """Names of clusters and brokers, which are topics too, and the address of one broker that knows the rest (304)."""
     names = dict.fromkeys(table.clusters)
     for brokers in table.clusters.values():
         names.update(brokers)
@@ -100,7 +100,7 @@ def unit_sub_topics_without_unit(table: RouteTable) -> TopicList:
 
 
 def _topics_where(table: RouteTable, is_wanted: Callable[[int], bool]) -> TopicList:
-    """By the flag of the first broker that told of the topic: all of them should agree."""
+    """By the flag of the first broker that registered the topic: all should have the same."""
     return TopicList(
         topic_list=[
             topic

@@ -1,11 +1,13 @@
-"""pocketmq.broker.network
+"""Connections: from bytes on a socket to a call of the function that answers, and our own requests to a peer.
 
-connection.py  One TCP connection, either way
-dispatch.py    From a request code to the function that answers it
-journal.py     The journal (`--journal DIR`)
-server.py      A listening remoting server
-tls.py         TLS as the official servers have it
-first_byte.py  A connection's first byte: TLS or plain frames
-tls_stream.py  A connection inside TLS
-role.py        What a connection uses of its server, and its limits
+dispatch.py              request code -> handler; what a handler receives (Call, Peer) and returns (Answer)
+role.py                  what a connection uses of its server, and the limits of each connection
+calls.py                 our own requests to a peer, matched with their replies
+connection.py            one connection: passes, replies, back-pressure
+first_byte.py            the first byte of a connection: TLS or plain frames
+tls_stream.py            a connection inside TLS
+tls.py                   which certificates, and when TLS is spoken
+server.py                listening ports, the set of connections, connections we open
+journal.py               a feature apart: the files of `--journal`
+journaled_connection.py  a connection that writes to them
 """

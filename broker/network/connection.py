@@ -1,13 +1,13 @@
-"""One TCP connection, either way: requests in and replies out, and our own requests to the peer.
+"""One TCP connection, opened by either side: requests in, replies out, and our own requests to the peer.
 
-The class is what asyncio calls. A pass handles up to sixteen frames of what was read and answers them with one write;
-what is left waits for the next turn of the loop, so that the peer works on the first answers while we make more, and
-so do other connections. Bodies go to the socket as the views they are. Nothing here knows what a request means:
-`dispatch.py` has the table. Its state is touched by the event loop's thread only.
+asyncio calls this class. One pass handles up to sixteen of the frames that were read and answers them with one write;
+the rest waits for the next loop iteration, so that the peer can work on the first replies while we make more, and other
+connections get their share. Bodies go to the socket as the views they are. Nothing here knows what a request means:
+`dispatch.py` has the table. Only the event loop's thread touches the state.
 
-Bounds (`role.Limits`): a frame is at most 16 MiB; a peer that is far ahead of us or does not read is not read from,
-and while it does not read nothing more is handled of what was read already; so many coroutine handlers and own requests
-are under way; a connection without traffic for the idle limit is closed.
+Limits (`role.Limits`): a frame is at most 16 MiB. We stop reading from a peer that is too far ahead or does not read
+our replies; in the second case we also stop handling what it has already sent. At most `Limits.tasks` handlers and
+`Limits.calls` requests of ours run at once. A connection without traffic for `Limits.idle_seconds` is closed.
 """
 
 import asyncio
@@ -23,9 +23,10 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
+from .calls import Calls
 from .dispatch import HELD, Answer, Call, Handler, Result
-from .role import Role, Signer
+from .role import Role
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -33,12 +34,12 @@ SMALL_BODY_BYTES: Final = 1024
 """Bodies up to this size are joined with their header; larger ones keep their own buffer."""
 
 PASS_FRAMES: Final = 16
-"""Frames handled in one pass, some 0.3 ms of sends. Fewer cost more turns of the loop; with more the peer has longer to
-wait for its first answers, while it could work."""
+"""Frames handled in one pass, some 0.3 ms of sends. With fewer there are more loop iterations; with more the peer waits
+longer for its first replies."""
 PASS_BYTES: Final = 256 * 1024
-"""Bodies written in one pass before others get their turn: small requests may have large answers."""
+"""Bytes of replies after which a pass ends: small requests may have large replies."""
 AHEAD_BYTES: Final = 256 * 1024
-"""Read from a peer while it waits for its turn, before it is not read from."""
+"""Bytes read from a peer while its earlier frames wait to be handled; beyond that we stop reading from it."""
 
 ReplyT = TypeVar("ReplyT")
 
@@ -60,20 +61,18 @@ class Connection(asyncio.Protocol):
         self._handlers = role.handlers.table
         self._guard = role.guard
         self._json_replies = role.json_replies
-        self.signer: Signer | None = None
-        """Signs our requests to this peer, where we are one of its users."""
+        self.calls = Calls(role)
         self._cutter = FrameCutter()
         self._transport: asyncio.Transport | None = None
         self._out: list[Body] = []
         self._out_bytes = 0
         self._unhandled: deque[Command] = deque()
         self._ahead_bytes = 0
-        self._has_turn = False
-        self._is_choked = False
+        self._is_scheduled = False
+        self._is_unread = False
         self._in_pass = False
         self._flush_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calls: dict[int, asyncio.Future[Command]] = {}
         self.peer = ""
         self.packed_host = _packed("127.0.0.1", 0)
         self.last_activity = 0.0
@@ -93,7 +92,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
         self._unhandled += self._cutter.feed(data)
-        if not self._has_turn and not self._is_choked:
+        if not self._is_scheduled and not self._is_unread:
             self._handle()
             return
         self._ahead_bytes += len(data)
@@ -101,7 +100,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _handle(self) -> None:
-        """One pass. What is left when it has got long, or its answers have, waits for the next turn of the loop."""
+        """One pass. Frames beyond its limits wait for the next loop iteration."""
         unhandled, left = self._unhandled, PASS_FRAMES
         self._in_pass = True
         try:
@@ -109,7 +108,7 @@ class Connection(asyncio.Protocol):
                 left -= 1
                 command = unhandled.popleft()
                 if command.flag & RESPONSE_FLAG:
-                    self._reply_received(command)
+                    self.calls.reply_received(command)
                 else:
                     self._request_received(command)
         finally:
@@ -120,40 +119,40 @@ class Connection(asyncio.Protocol):
         if unhandled:
             if is_long and self._transport is not None:
                 self._transport.pause_reading()
-            if not self._has_turn:
-                self._has_turn = True
-                self.loop.call_soon(self._take_turn)
+            if not self._is_scheduled:
+                self._is_scheduled = True
+                self.loop.call_soon(self._run_scheduled)
         elif self._cutter.failure is not None:
             _log.warning("closing %s: %s", self.peer, self._cutter.failure)
             self.close()
 
-    def _take_turn(self) -> None:
-        self._has_turn = False
+    def _run_scheduled(self) -> None:
+        self._is_scheduled = False
         self._go_on()
 
     def _go_on(self) -> None:
-        """Handle what is left of an interrupted pass, then read on; while the peer does not read, neither."""
+        """Handle the frames that an earlier pass left, then read on; do neither while the peer does not read."""
         transport = self._transport
-        if self._is_choked or transport is None or transport.is_closing():
+        if self._is_unread or transport is None or transport.is_closing():
             return
         if self._unhandled:
             self._handle()
-        if not self._unhandled and not self._is_choked and not transport.is_closing():
+        if not self._unhandled and not self._is_unread and not transport.is_closing():
             self._ahead_bytes = 0
             transport.resume_reading()
 
     def pause_writing(self) -> None:
-        self._is_choked = True
+        self._is_unread = True
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        self._is_choked = False
+        self._is_unread = False
         self._go_on()
 
     def eof_received(self) -> bool:
-        """What the peer sent before its end counts: a one-way sender writes and is gone."""
-        while self._unhandled and not self._is_choked:
+        """Handle what the peer sent before it closed: a one-way sender writes and closes."""
+        while self._unhandled and not self._is_unread:
             self._handle()
         return False
 
@@ -162,10 +161,7 @@ class Connection(asyncio.Protocol):
         self._unhandled.clear()
         for task in self._tasks:
             task.cancel()
-        for future in self._calls.values():
-            if not future.done():
-                future.set_exception(PeerError(f"connection to {self.peer} closed"))
-        self._calls.clear()
+        self.calls.fail(f"connection to {self.peer} closed")
         self._role.disconnected(self)
 
     # -- answering requests
@@ -198,7 +194,7 @@ class Connection(asyncio.Protocol):
             self.answer(command, result)
 
     def answer(self, command: Command, result: Result) -> None:
-        """Write the reply to `command`: in this read pass, or with the next turn of the loop."""
+        """Write the reply to `command`: at the end of this pass, or in the next loop iteration."""
         if self.closed or command.flag & ONEWAY_FLAG:
             return
         code, remark, body = 0, None, None
@@ -227,7 +223,7 @@ class Connection(asyncio.Protocol):
         self.write(reply, body)
 
     def write(self, command: Command, body: Body | Sequence[Body] | None = None) -> None:
-        """Queue one frame; everything queued in one pass goes out with one write."""
+        """Queue one frame; all frames of one pass are written together."""
         out = self._out
         if body is None:
             out.append(encode_prefix(command, 0))
@@ -278,11 +274,11 @@ class Connection(asyncio.Protocol):
             if result is not HELD:
                 self.answer(command, result)
         except Exception as error:
-            # Also an answer that has no form on the wire: some repeat what a client said.
+            # Also an answer that cannot be encoded: some repeat what a client sent.
             self.answer(command, self._refusal(command, error))
 
     def _refusal(self, command: Command, error: Exception) -> Answer:
-        if isinstance(error, BrokerError):
+        if isinstance(error, Refusal):
             return Answer(code=error.code, remark=error.remark)
         command.header_type = JSON  # 4.9.7: whatever the request had
         remark = f"{type(error).__name__}: {error}"
@@ -309,51 +305,31 @@ class Connection(asyncio.Protocol):
     ) -> tuple[Command, ReplyT]:
         """Send a request and wait for its reply: the frame, and what the request declares of it.
 
-        Raises `BrokerError` with the peer's code and remark where it refused, `PeerError` where no answer came.
+        Raises `Refusal` with the peer's code and remark if the peer refused, `PeerError` if no reply arrived.
         """
         command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != ResponseCode.SUCCESS:
-            raise BrokerError(command.code, command.remark or "")
+            raise Refusal(command.code, command.remark or "")
         return command, read_reply(request, command.fields, command.body)
 
     async def exchange(
         self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
     ) -> Command:
-        """Send a request and wait for the reply frame, whatever its code. `PeerError` where none came."""
-        if self.closed or len(self._calls) >= self._role.limits.calls:
+        """Send a request and wait for the reply frame, whatever its code. `PeerError` if none arrives."""
+        if self.closed or not self.calls.can_call():
             raise PeerError(f"cannot send to {self.peer}")
-        opaque = self._role.next_opaque()
-        future: asyncio.Future[Command] = self.loop.create_future()
-        self._calls[opaque] = future
         try:
-            command = self._request(request, opaque, 0)
-            if self.signer is not None:
-                self.signer(command, body)
-            self.write(command, body)
-            async with asyncio.timeout(timeout_seconds):
-                return await future
+            return await self.calls.exchange(self.write, request, body, timeout_seconds=timeout_seconds)
         except TimeoutError:
-            raise PeerError(f"{self.peer} did not answer {request.name} in {timeout_seconds:g} s") from None
-        finally:
-            self._calls.pop(opaque, None)
+            reason = f"{self.peer} did not answer {request.name} in {timeout_seconds:g} s"
+            raise PeerError(reason) from None
 
     def notify(self, request: Request[Any], body: Body | None = None) -> None:
-        """Send a one-way request; lost in silence where the peer is gone or does not read."""
+        """Send a one-way request; dropped silently if the peer is gone or does not read."""
         if self.closed or self._transport is None:
             return
-        if self._transport.get_write_buffer_size() > self._role.limits.unread_bytes:
-            return
-        self.write(self._request(request, self._role.next_opaque(), ONEWAY_FLAG), body)
-
-    def _request(self, request: Request[Any], opaque: int, flag: int) -> Command:
-        return Command(request.code, opaque, flag, None, to_fields(request), version=self._role.version)
-
-    def _reply_received(self, command: Command) -> None:
-        future = self._calls.get(command.opaque)
-        if future is not None and not future.done():
-            if command.body is not None:
-                command.body = bytes(command.body)
-            future.set_result(command)
+        if self._transport.get_write_buffer_size() <= self._role.limits.unread_bytes:
+            self.write(self.calls.notice(request), body)
 
     # -- ending
 
@@ -364,6 +340,6 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once; what the peer has not read yet it will not get."""
+        """Close at once; the peer loses what it has not read yet."""
         if self._transport is not None:
             self._transport.abort()

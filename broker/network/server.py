@@ -1,7 +1,7 @@
-"""A listening remoting server: its connections, their limits, and a clean end.
+"""A listening remoting server: its ports, its connections, and a clean end.
 
-The name server and the broker are two of these with different handler tables. It also opens connections to peers
-(`connect`), which are the same objects the other way round.
+The name server and the broker are two servers with different handler tables. A server also opens connections to peers
+(`connect`); they are the same objects, and requests that arrive on them are answered from the same table.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from .tls import Tls
 _log = logging.getLogger("pocketmq.network")
 
 IDLE_SCAN_SECONDS: Final = 10.0
-"""At most; a short idle limit is looked at more often."""
+"""At most; with a short idle limit the scan runs more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
 FREE_PORT_TRIES: Final = 10
 BACKLOG: Final = 1024
 
 
 class Server:
-    """Sockets of one role. `bind` takes ports, `serve` accepts connections, `close` ends both; all on one event loop.
+    """Sockets of one role. `bind` opens ports, `serve` accepts connections, `close` ends both; all on one event loop.
 
-    `connection` makes one of its connections; the `on_close` of `serve` is called once for each connection that ends,
+    `connection` makes a connection. `serve` takes an `on_close`, which is called once for each connection that closed,
     after its calls have failed.
     """
 
@@ -48,16 +48,16 @@ class Server:
         signer: Signer | None = None,
     ) -> None:
         self.handlers = Handlers(name)
-        """What is answered, on connections opened to peers as well; empty until `serve`."""
+        """Empty until `serve`."""
         self.version = version
         self.json_replies = json_replies
         self.limits = limits or Limits()
         self.guard: Guard | None = None
-        """Asked about each request before its handler sees it; `None` where everybody may do everything."""
+        """Sees each request before its handler does; `None` without access control."""
         self.signer = signer
-        """Signs what is asked on connections we open."""
+        """Signs our requests on connections we open."""
         self.tls = tls
-        """How TLS is spoken here; `None` where it is not."""
+        """`None` if this server does not speak TLS."""
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
         self._waiting: set[FirstByte] = set()
@@ -67,30 +67,20 @@ class Server:
         self._opaque = itertools.count(1)
         self._unknown_codes: set[int] = set()
         self._sockets: list[socket.socket] = []
-        """Bound, not accepted from yet."""
+        """Bound; `serve` has not accepted from them yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
     async def bind(self, host: str, port: int) -> int:
-        """Take `host:port` (0 picks a free port) and return the port. `StartError` where it is taken.
+        """Bind `host:port` (0 picks a free port) and return the port. Raises `StartError` if it is in use.
 
         Clients that connect wait in the system's queue until `serve`.
         """
-        sockets = await self._bind_once(host, port)
-        for _ in range(FREE_PORT_TRIES):
-            bound: int = sockets[0].getsockname()[1]
-            if all(one.getsockname()[1] == bound for one in sockets):
-                break
-            # A host with several addresses: each got a free port of its own, but clients are told one.
-            _close_all(sockets)
-            try:
-                sockets = await self._bind_once(host, bound)
-            except StartError:  # free for the first address only
-                sockets = await self._bind_once(host, port)
+        sockets = await bind_sockets(self.loop, host, port, self.handlers.name)
         self._sockets += sockets
-        return bound
+        return port_of(sockets)
 
     async def serve(
         self,
@@ -99,34 +89,11 @@ class Server:
         guard: Guard | None = None,
         on_close: Callable[[Peer], None] | None = None,
     ) -> None:
-        """Accept connections on what was bound, and answer them from this table."""
+        """Accept connections on the bound ports, and answer them from this table."""
         self.handlers, self.guard, self._on_close = handlers, guard, on_close
         while self._sockets:
             bound = self._sockets.pop()
             self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))
-
-    async def _bind_once(self, host: str, port: int) -> list[socket.socket]:
-        sockets: list[socket.socket] = []
-        try:
-            found = await self.loop.getaddrinfo(
-                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
-            for family, _, _, _, address in dict.fromkeys(found):
-                try:
-                    one = socket.socket(family, socket.SOCK_STREAM)
-                except OSError:  # a family the name knows and the system does not
-                    continue
-                sockets.append(one)
-                _prepare(one)
-                one.bind(address)
-                one.listen(BACKLOG)
-            if not sockets:
-                raise OSError("no address of this host can be used")
-        except OSError as error:
-            _close_all(sockets)
-            reason = error.strerror or str(error)
-            raise StartError(f"cannot listen on {host}:{port} ({self.handlers.name}): {reason}") from error
-        return sockets
 
     def _protocol(self) -> Connection | FirstByte:
         if self.tls is None or not self.tls.is_served:
@@ -139,8 +106,7 @@ class Server:
         return self._connection_type(self)
 
     async def connect(self, address: str) -> Connection:
-        """A connection to the peer at `host:port`, whose requests are answered from the same table. `PeerError` where
-        it fails."""
+        """A connection to the peer at `host:port`. Raises `PeerError` if it cannot be opened."""
         try:
             host, port = host_and_port(address)
         except ValueError as error:
@@ -151,16 +117,16 @@ class Server:
                 _, connection = await self.loop.create_connection(
                     self._new_connection, host, port, ssl=context
                 )
-            connection.signer = self.signer
+            connection.calls.signer = self.signer
         except (OSError, TimeoutError) as error:
             raise PeerError(f"cannot connect to {host}:{port}: {error or 'timed out'}") from error
         return connection
 
     async def close(self) -> None:
-        """Stop listening, end every connection, and wait until they are gone (at most 2 s)."""
+        """Stop listening, close every connection, and wait until all are closed (at most 2 s)."""
         self._is_closed = True
         self._idle_scan.cancel()
-        _close_all(self._sockets)
+        close_all(self._sockets)
         for listener in self._listeners:
             listener.close()
         for peer in self._peers():
@@ -171,7 +137,7 @@ class Server:
             await asyncio.sleep(0.02)
         for connection in list(self.connections):
             connection.abort()
-        await asyncio.sleep(0)  # for those the end comes with the next turn of the loop
+        await asyncio.sleep(0)  # asyncio reports their end in the next loop iteration
         self._listeners.clear()
         self._sockets.clear()
 
@@ -191,7 +157,7 @@ class Server:
             self._on_close(connection)
 
     def unknown_code(self, code: int, peer: str) -> None:
-        """Say once for each code that it is not served."""
+        """Log once for each code that it has no handler."""
         if code not in self._unknown_codes and len(self._unknown_codes) < 1000:
             self._unknown_codes.add(code)
             _log.warning("%s: request code %d is not supported (from %s)", self.handlers.name, code, peer)
@@ -209,12 +175,59 @@ class Server:
         for connection in self._peers():
             if connection.last_activity < limit:
                 _log.info("closing %s: idle for %d s", connection.peer, self.limits.idle_seconds)
-                connection.abort()  # it may be idle because it does not read: no waiting for that
+                connection.abort()  # not `close`: a peer that does not read would keep it open
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
 
+async def bind_sockets(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, name: str
+) -> list[socket.socket]:
+    """Sockets that listen on every address of `host`, all on one port; 0 picks a free one. `StartError` where the port
+    is taken; `name` says what wanted it."""
+    sockets = await _bind_once(loop, host, port, name)
+    for _ in range(FREE_PORT_TRIES):
+        bound = port_of(sockets)
+        if all(one.getsockname()[1] == bound for one in sockets):
+            break
+        # A host with several addresses: each got a free port of its own, but clients get one port.
+        close_all(sockets)
+        try:
+            sockets = await _bind_once(loop, host, bound, name)
+        except StartError:  # the port is free for the first address only
+            sockets = await _bind_once(loop, host, port, name)
+    return sockets
+
+
+def port_of(sockets: list[socket.socket]) -> int:
+    """The port of the first."""
+    port: int = sockets[0].getsockname()[1]
+    return port
+
+
+async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name: str) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(found):
+            try:
+                one = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # the name has an address of a family that this system lacks
+                continue
+            sockets.append(one)
+            _prepare(one)
+            one.bind(address)
+            one.listen(BACKLOG)
+        if not sockets:
+            raise OSError("no address of this host can be used")
+    except (OSError, OverflowError) as error:
+        close_all(sockets)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StartError(f"cannot listen on {host}:{port} ({name}): {reason}") from error
+    return sockets
+
+
 def _prepare(bound: socket.socket) -> None:
-    """The options a listening socket of asyncio has."""
+    """Set the options that asyncio sets for a listening socket."""
     bound.setblocking(False)
     if os.name == "posix":
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -222,6 +235,6 @@ def _prepare(bound: socket.socket) -> None:
         bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
-def _close_all(sockets: list[socket.socket]) -> None:
+def close_all(sockets: list[socket.socket]) -> None:
     for one in sockets:
         one.close()

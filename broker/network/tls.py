@@ -1,17 +1,17 @@
-"""TLS as the official servers have it: on the ports of everything else, told apart by the first byte.
+"""TLS as in the official servers: on the same ports as plain connections; the first byte tells which it is.
 
     tls.server.mode               permissive (default): plain and TLS; enforcing: TLS alone; disabled: plain alone
-    tls.test.mode.enable          true (default): a certificate of our own making, which proves nothing to anybody
+    tls.test.mode.enable          true (default): a certificate made at the start, which proves nothing
     tls.server.certPath           certificate chain, PEM            tls.server.keyPath       its key, PEM (PKCS#8)
     tls.server.keyPassword        of an encrypted key               tls.server.trustCertPath whose client certificates
-    tls.server.need.client.auth   none (default), optional, require                          are believed
+    tls.server.need.client.auth   none (default), optional, require                          are trusted
     tls.server.authClient         true: client certificates are checked against them
     tls.enable, useTLS            our own connections, to name servers, begin with TLS
-    tls.client.trustCertPath      whose server certificates are believed where tls.client.authServer is true
+    tls.client.trustCertPath      whose server certificates are trusted if tls.client.authServer is true
 
-The same keys may stand in the file that tls.config.file names. Certificates are read again when their files change.
-Nothing is loaded before the first TLS connection; only what cannot work stops the start. The bytes are the business
-of `tls_stream.py`. Mirrors `TlsSystemConfig` and `TlsHelper`. Keys are never logged.
+The file that tls.config.file names may set the same keys. Certificates are read again when their files change.
+Settings that cannot work stop the start; certificates are loaded at the first TLS connection. `tls_stream.py` handles
+the bytes. Mirrors `TlsSystemConfig` and `TlsHelper`. Keys are never logged.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _CERTIFICATE_DAYS: Final = 365
 
 
 class Tls:
-    """Contexts for one process, made when they are first wanted."""
+    """The TLS contexts of one process, made on first use."""
 
     def __init__(self, config: "BrokerConfig") -> None:
         self._config = config
@@ -58,7 +58,7 @@ class Tls:
             self.client_context()
 
     def server_context(self) -> ssl.SSLContext:
-        """For connections that begin with TLS. Raises `StartError` where certificate or key cannot be read."""
+        """For connections that begin with TLS. Raises `StartError` if certificate or key cannot be read."""
         changed = self._server is not None and self._times() != self._read
         if self._server is None or changed:
             try:
@@ -66,22 +66,22 @@ class Tls:
             except StartError as error:
                 if self._server is None:
                     raise
-                _log.error("changed certificates are not taken: %s", error)
+                _log.error("the changed certificates cannot be used, the old ones stay: %s", error)
             self._read = self._times()
         return self._server
 
     @property
     def uses_client(self) -> bool:
-        """Whether our own connections begin with TLS: asked for, or our own name server wants nothing else."""
+        """Whether our own connections begin with TLS: by setting, or because our own name server accepts TLS only."""
         config = self._config
         return config.tls_enable or config.use_tls or self.is_enforced
 
     def client_context(self) -> ssl.SSLContext:
-        """For our own connections. Without authServer every server is believed, as officially."""
+        """For our own connections. Without authServer every server is trusted, as in the official client."""
         if self._client is None:
             config = self._config
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False  # officially neither: brokers are known by address
+            context.check_hostname = False  # nor does the official client: brokers are known by address
             context.verify_mode = ssl.CERT_NONE
             if config.tls_client_auth_server and not config.tls_test_mode_enable:
                 context.verify_mode = ssl.CERT_REQUIRED
@@ -103,7 +103,7 @@ class Tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if config.tls_test_mode_enable:
-            _identify_as_nobody(context)
+            _use_test_certificate(context)
             return context
         _identify(
             context,
@@ -114,7 +114,7 @@ class Tls:
             config.tls_config_file,
         )
         wanted = config.tls_server_need_client_auth
-        # Officially a certificate nobody checks satisfies `require` without authClient; here it is checked.
+        # The official server accepts any certificate for `require` without authClient; ours checks it.
         if wanted == "require" or config.tls_server_auth_client:
             context.verify_mode = _VERIFY[wanted]
         if context.verify_mode is not ssl.CERT_NONE:
@@ -139,11 +139,11 @@ def _identify(
 ) -> None:
     if not cert_path or not key_path:
         raise StartError(
-            f"{prefix}.certPath and {prefix}.keyPath are needed unless tls.test.mode.enable is true; "
+            f"{prefix}.certPath and {prefix}.keyPath must be set unless tls.test.mode.enable is true; "
             f"tls.config.file is {conf_file}"
         )
     try:
-        # A callback, for without one OpenSSL asks at the terminal.
+        # A callback: without one OpenSSL asks for the password at the terminal.
         context.load_cert_chain(cert_path, key_path, password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not readable"
@@ -152,7 +152,7 @@ def _identify(
 
 def _trust(context: ssl.SSLContext, path: str, key: str) -> None:
     if not path:
-        raise StartError(f"{key} is needed: it says whose certificates are believed")
+        raise StartError(f"{key} must be set: it names the trusted certificates")
     try:
         context.load_verify_locations(path)
     except (ssl.SSLError, OSError) as error:
@@ -160,8 +160,8 @@ def _trust(context: ssl.SSLContext, path: str, key: str) -> None:
         raise StartError(f"{key}={path}: {reason}") from None
 
 
-def _identify_as_nobody(context: ssl.SSLContext) -> None:
-    """A key and a certificate signed with it, made now and forgotten at the end."""
+def _use_test_certificate(context: ssl.SSLContext) -> None:
+    """A new key and a certificate signed with it; neither is kept."""
     import tempfile
 
     from cryptography import x509

@@ -62,7 +62,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
             return
         except ssl.SSLError as error:
             _log.warning("closing %s: %s", self._peer, error.reason or error)
-            self._send()  # the alert that tells the peer
+            self._send()  # the alert for the peer
             self._socket.close()
             return
         self._send()
@@ -114,7 +114,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         if not self._is_open:
-            return  # nobody was asked anything yet, and nothing is written before
+            return  # before the handshake nothing was asked, so no reply is lost
         for data in list_of_data:
             rest = memoryview(data)
             while rest.nbytes:
@@ -126,7 +126,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
             try:
                 self._tls.unwrap()
             except ssl.SSLError:
-                pass  # it wants the peer's farewell, for which nobody waits
+                pass  # it wants the peer's close_notify; we do not wait for that
             self._send()
         self._socket.close()
 

@@ -22,29 +22,28 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
-from ..sending.send_checks import faq
+from ..state.refusals import faq
 from .ordered_pops import NO_PLACE
-from .revive_log import put_ack, put_checkpoint
+from .popping import Popping
 
 
 @handles(AckMessage, only_in=5)
-def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
+def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
-    _check_topic_and_queue(broker, request, call)
+    _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
-    minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
     if not minimum <= offset <= maximum:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
         )
     receipt = parse_receipt_of_ack(request.extra_info)
     if receipt.is_ordered:
         remark = _ack_ordered(
-            broker,
+            popping,
             topic,
             request.consumer_group,
             queue_id,
@@ -54,20 +53,20 @@ def ack_message(broker: Broker, request: AckMessage, call: Call) -> None:
             call,
         )
         if remark is not None:
-            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+            raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
         return
-    _store_ack(broker, request, receipt)
+    _store_ack(popping, request, receipt)
 
 
 @handles(BatchAckMessage, only_in=5)
-def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> Answer:
+def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) -> Answer:
     """Many messages, perhaps of several queues, are done."""
     body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
     if not body.acks:
-        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+        raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
     for ack in body.acks:
-        remark = _ack_batch(broker, ack, body.broker_name, call)
+        remark = _ack_batch(popping, ack, body.broker_name, call)
         if remark is not None:
             answer.code, answer.remark = ResponseCode.MESSAGE_ILLEGAL, remark
     return answer
@@ -75,17 +74,17 @@ def batch_ack_message(broker: Broker, request: BatchAckMessage, call: Call) -> A
 
 @handles(ChangeMessageInvisibleTime, only_in=5)
 def change_message_invisible_time(
-    broker: Broker, request: ChangeMessageInvisibleTime, call: Call
+    popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
     """Hide a message for another while, from now on."""
-    _check_topic_and_queue(broker, request, call)
+    _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
-    if not broker.store.min_offset(topic, queue_id) <= offset < broker.store.max_offset(topic, queue_id):
-        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+    if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
+        raise Refusal(ResponseCode.NO_MESSAGE, "")
     receipt = parse_receipt_of_ack(request.extra_info)
-    now_ms = broker.clock.now_ms()
+    now_ms = popping.clock.now_ms()
     if receipt.is_ordered:
-        return _change_ordered(broker, request, receipt, now_ms)
+        return _change_ordered(popping, request, receipt, now_ms)
     point = CheckPoint(
         start_offset=offset,
         pop_time=now_ms,
@@ -99,30 +98,30 @@ def change_message_invisible_time(
         broker_name=receipt.broker_name,
         suspend=request.suspend,
     )
-    if 0 <= receipt.revive_queue_id < broker.config.revive_queue_num:
-        put_checkpoint(broker, point, receipt.revive_queue_id)
-    _store_ack(broker, request, receipt)
+    if 0 <= receipt.revive_queue_id < popping.config.revive_queue_num:
+        popping.revive_log.put_checkpoint(point, receipt.revive_queue_id)
+    _store_ack(popping, request, receipt)
     return ChangeMessageInvisibleTimeReply(
         pop_time=now_ms, invisible_time=request.invisible_time, revive_qid=receipt.revive_queue_id
     )
 
 
 def _check_topic_and_queue(
-    broker: Broker, request: AckMessage | ChangeMessageInvisibleTime, call: Call
+    popping: Popping, request: AckMessage | ChangeMessageInvisibleTime, call: Call
 ) -> None:
-    topic_config = broker.topics.find(request.topic)
+    topic_config = popping.topics.find(request.topic)
     if topic_config is None:
-        remark = f"topic[{request.topic}] not exist, apply first please! {faq(broker)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        remark = f"topic[{request.topic}] not exist, apply first please! {faq(popping.config)}"
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
             f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
         )
 
 
-def _store_ack(broker: Broker, request: AckMessage | ChangeMessageInvisibleTime, receipt: Receipt) -> None:
+def _store_ack(popping: Popping, request: AckMessage | ChangeMessageInvisibleTime, receipt: Receipt) -> None:
     ack = Ack(
         ack_offset=request.offset,
         start_offset=receipt.start_offset,
@@ -132,31 +131,31 @@ def _store_ack(broker: Broker, request: AckMessage | ChangeMessageInvisibleTime,
         pop_time=receipt.pop_time_ms,
         broker_name=receipt.broker_name,
     )
-    _put(broker, ack, receipt.revive_queue_id, receipt.visible_again_ms)
+    _put(popping, ack, receipt.revive_queue_id, receipt.visible_again_ms)
 
 
-def _put(broker: Broker, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
+def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
     """Store an ack where a checkpoint may stand. Any other was made up: it is accepted, as officially, and has no
     effect."""
-    broker.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
-    furthest_ms = broker.clock.now_ms() + broker.config.store.timer_max_delay_sec * 1000
-    if 0 <= revive_queue_id < broker.config.revive_queue_num and due_ms <= furthest_ms:
-        put_ack(broker, ack, revive_queue_id, due_ms)
+    popping.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
+    furthest_ms = popping.clock.now_ms() + popping.config.store.timer_max_delay_sec * 1000
+    if 0 <= revive_queue_id < popping.config.revive_queue_num and due_ms <= furthest_ms:
+        popping.revive_log.put_ack(ack, revive_queue_id, due_ms)
 
 
-def _ack_batch(broker: Broker, batch: BatchAck, broker_name: str | None, call: Call) -> str | None:
+def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, call: Call) -> str | None:
     """One element of a batch; the refusal of its last bad offset in order pop."""
     group = batch.consumer_group or ""
     topic = real_topic(batch.topic or "", group, batch.retry)
     queue_id = batch.queue_id
-    minimum, maximum = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
+    minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
     offsets = [offset for offset in batch.offsets() if minimum <= offset <= maximum]
     remark = None
     if batch.revive_queue_id == ORDERED_REVIVE_QUEUE:
         for offset in offsets:
             remark = (
                 _ack_ordered(
-                    broker, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, call
+                    popping, topic, group, queue_id, offset, batch.pop_time, batch.invisible_time, call
                 )
                 or remark
             )
@@ -172,12 +171,12 @@ def _ack_batch(broker: Broker, batch: BatchAck, broker_name: str | None, call: C
             broker_name=broker_name,
             ack_offsets=offsets,
         )
-        _put(broker, ack, batch.revive_queue_id, batch.pop_time + batch.invisible_time)
+        _put(popping, ack, batch.revive_queue_id, batch.pop_time + batch.invisible_time)
     return None
 
 
 def _ack_ordered(
-    broker: Broker,
+    popping: Popping,
     topic: str,
     group: str,
     queue_id: int,
@@ -187,15 +186,15 @@ def _ack_ordered(
     call: Call,
 ) -> str | None:
     """Move the group; the words of the refusal for an offset that is not out."""
-    stood_at = broker.offsets.query(topic, group, queue_id)
+    stood_at = popping.offsets.query(topic, group, queue_id)
     if offset < stood_at:
         return None
-    place = broker.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
+    place = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
     if place >= 0:
-        if not broker.offsets.has_reset(topic, group, queue_id):
-            broker.offsets.commit(topic, group, queue_id, place)
-        if not broker.ordered_pops.is_blocked(None, topic, group, queue_id, invisible_time_ms):
-            broker.queue_freed(topic, group, queue_id)
+        if not popping.offsets.has_reset(topic, group, queue_id):
+            popping.offsets.commit(topic, group, queue_id, place)
+        if not popping.ordered_pops.is_blocked(None, topic, group, queue_id, invisible_time_ms):
+            popping.queue_freed(topic, group, queue_id)
         return None
     if place != NO_PLACE:
         return None
@@ -204,13 +203,13 @@ def _ack_ordered(
 
 
 def _change_ordered(
-    broker: Broker, request: ChangeMessageInvisibleTime, receipt: Receipt, now_ms: int
+    popping: Popping, request: ChangeMessageInvisibleTime, receipt: Receipt, now_ms: int
 ) -> ChangeMessageInvisibleTimeReply | None:
     topic, group, queue_id = request.topic, request.consumer_group, request.queue_id
-    if request.offset < broker.offsets.query(topic, group, queue_id):
+    if request.offset < popping.offsets.query(topic, group, queue_id):
         return None
     until_ms = now_ms + request.invisible_time
-    broker.ordered_pops.hide_until(topic, group, queue_id, request.offset, receipt.pop_time_ms, until_ms)
+    popping.ordered_pops.hide_until(topic, group, queue_id, request.offset, receipt.pop_time_ms, until_ms)
     return ChangeMessageInvisibleTimeReply(
         pop_time=receipt.pop_time_ms,
         invisible_time=until_ms - receipt.pop_time_ms,

@@ -31,9 +31,9 @@ from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..broker import Broker
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
+from .popping import Popping
 
 _log = logging.getLogger("pocketmq.assignment")
 
@@ -45,13 +45,13 @@ Allocate = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQu
 
 
 @handles(QueryAssignment, only_in=5)
-async def query_assignment(broker: Broker, request: QueryAssignment, call: Call) -> Answer:
+async def query_assignment(popping: Popping, request: QueryAssignment, call: Call) -> Answer:
     """Which queues one client reads, and how. Nothing is said where nothing is known."""
     body = QueryAssignmentRequestBody.decode(call.body)
     if body.topic is None or body.consumer_group is None:
         raise BodyError("QueryAssignmentRequestBody: topic and consumerGroup are wanted")
-    mode = broker.request_modes.find(body.topic, body.consumer_group) or _default_mode(broker, body.topic)
-    queues = await _queues_for(broker, body, mode)
+    mode = popping.request_modes.find(body.topic, body.consumer_group) or _default_mode(popping, body.topic)
+    queues = await _queues_for(popping, body, mode)
     assignments = None
     if queues is not None:
         assignments = [MessageQueueAssignment(message_queue=queue, mode=mode.mode) for queue in queues]
@@ -59,52 +59,52 @@ async def query_assignment(broker: Broker, request: QueryAssignment, call: Call)
 
 
 @handles(SetMessageRequestMode, only_in=5)
-async def set_message_request_mode(broker: Broker, request: SetMessageRequestMode, call: Call) -> None:
+async def set_message_request_mode(popping: Popping, request: SetMessageRequestMode, call: Call) -> None:
     """A group pulls or pops a topic from now on; answered when it is on disk."""
     body = SetMessageRequestModeRequestBody.decode(call.body)
     topic, group = body.topic or "", body.consumer_group or ""
     if is_retry_topic(topic):
-        raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
-    if broker.topics.find(topic) is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+    if popping.topics.find(topic) is None:
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     if body.mode not in (PULL, POP):
         raise BodyError(f"SetMessageRequestModeRequestBody: mode {body.mode[:40]!r} is neither PULL nor POP")
-    if broker.groups.find_or_create(group) is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
-    if broker.request_modes.is_full:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "too many request modes")
-    broker.request_modes.set(topic, group, body)
-    broker.rhythm.save_soon(broker.request_modes)
-    await broker.rhythm.saved(broker.request_modes)
+    if popping.groups.find_or_create(group) is None:
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+    if popping.request_modes.is_full:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "too many request modes")
+    popping.request_modes.set(topic, group, body)
+    popping.tables.save_soon(popping.request_modes)
+    await popping.tables.saved(popping.request_modes)
 
 
 @handles(GetAllMessageRequestMode, only_in=5)
-def get_all_message_request_mode(broker: Broker, request: GetAllMessageRequestMode) -> Answer:
+def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
     """Everything that was set, for slaves."""
-    return Answer(body=broker.request_modes.to_json())
+    return Answer(body=popping.request_modes.to_json())
 
 
-def _default_mode(broker: Broker, topic: str) -> SetMessageRequestModeRequestBody:
-    config = broker.config
+def _default_mode(popping: Popping, topic: str) -> SetMessageRequestModeRequestBody:
+    config = popping.config
     if is_retry_topic(topic) or config.default_message_request_mode != POP:
         return SetMessageRequestModeRequestBody(mode=PULL)
     return SetMessageRequestModeRequestBody(mode=POP, pop_share_queue_num=config.default_pop_share_queue_num)
 
 
 async def _queues_for(
-    broker: Broker, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody
+    popping: Popping, body: QueryAssignmentRequestBody, mode: SetMessageRequestModeRequestBody
 ) -> list[MessageQueue] | None:
     topic, group, client_id = body.topic or "", body.consumer_group or "", body.client_id or ""
     if body.message_model not in (MessageModel.BROADCASTING, MessageModel.CLUSTERING):
         return None
     is_broadcasting = body.message_model == MessageModel.BROADCASTING
     if is_lmq(topic) and not is_broadcasting:
-        queues: list[MessageQueue] | None = [MessageQueue(topic, broker.config.broker_name, 0)]
+        queues: list[MessageQueue] | None = [MessageQueue(topic, popping.config.broker_name, 0)]
     else:
-        queues = await _route_queues(broker, topic)
-    if queues is None or is_broadcasting or not broker.config.server_load_balancer_enable:
+        queues = await _route_queues(popping, topic)
+    if queues is None or is_broadcasting or not popping.config.server_load_balancer_enable:
         return queues
-    members = broker.consumers.get(group)
+    members = popping.consumers.get(group)
     allocate = _STRATEGIES.get(body.strategy_name or "")
     if members is None or allocate is None or not queues or not client_id:
         return None
@@ -116,13 +116,13 @@ async def _queues_for(
     return list(dict.fromkeys(shares))
 
 
-async def _route_queues(broker: Broker, topic: str) -> list[MessageQueue] | None:
+async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | None:
     """The readable queues of a topic on all brokers; None where no name server knows it."""
     try:
-        route = await broker.registration.ask(
+        route = await popping.registration.ask(
             GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True)
         )
-    except (BrokerError, PeerError, BodyError) as error:
+    except (Refusal, PeerError, BodyError) as error:
         _log.debug("no route of %s: %s", topic, error)
         return None
     return route.read_queues(topic)

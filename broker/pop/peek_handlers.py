@@ -20,32 +20,31 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
-from pocketmq.store.values import GetStatus
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
+from ..state.refusals import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
 from .pop_waiters import Polling, PopWaiter
+from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
-PLAIN_SUCCESS: Final = "not set any response code"
-"""What official brokers say beside some successes."""
 _LOOKED_AT: Final = 32
 """Queue entries a notification with a filter looks at."""
 
 
 @handles(PeekMessage, only_in=5, main_port=True)
-def peek_message(broker: Broker, request: PeekMessage, call: Call) -> Answer:
+def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     """The next messages of a group, which stay where they are."""
-    _check_readable(broker)
-    topic_config, _ = checked_topic_and_group(broker, request, call)
-    peek = _Peek(broker, request)
+    _check_readable(popping)
+    topic_config, _ = checked_topic_and_group(popping, request, call)
+    peek = _Peek(popping, request)
     turn = random.randrange(100)
-    retry = broker.topics.find(
-        pop_retry_topic(request.topic, request.consumer_group, v2=broker.config.enable_retry_topic_v2)
+    retry = popping.topics.find(
+        pop_retry_topic(request.topic, request.consumer_group, v2=popping.config.enable_retry_topic_v2)
     )
     is_retry_first = turn % 5 == 0
     if is_retry_first:
@@ -65,8 +64,8 @@ def peek_message(broker: Broker, request: PeekMessage, call: Call) -> Answer:
 class _Peek:
     """What one peek has seen so far."""
 
-    def __init__(self, broker: Broker, request: PeekMessage) -> None:
-        self._broker = broker
+    def __init__(self, popping: Popping, request: PeekMessage) -> None:
+        self._popping = popping
         self._request = request
         self.rest = 0
         self.count = 0
@@ -78,98 +77,98 @@ class _Peek:
                 self.read_queue(config.name, (turn + place) % config.read_queue_nums)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
-        broker, request = self._broker, self._request
-        offset = _place_of(broker, topic, request.consumer_group, queue_id)
-        self.rest += broker.store.max_offset(topic, queue_id) - offset
+        popping, request = self._popping, self._request
+        offset = _place_of(popping, topic, request.consumer_group, queue_id)
+        self.rest += popping.store.max_offset(topic, queue_id) - offset
         wanted = request.max_msg_nums - self.count
         if wanted <= 0:
             return
-        result = broker.store.get_message(topic, queue_id, offset, wanted)
+        result = popping.store.get_message(topic, queue_id, offset, wanted)
         if result.status in _CORRECTED:
-            result = broker.store.get_message(topic, queue_id, result.next_offset, wanted)
+            result = popping.store.get_message(topic, queue_id, result.next_offset, wanted)
         if result.count:
-            broker.statistics.message_got(topic, request.consumer_group, result.count, result.size_bytes)
+            popping.statistics.message_got(topic, request.consumer_group, result.count, result.size_bytes)
             self.count += result.count
             self.body += result.views
 
 
 @handles(Notification, only_in=5, main_port=True)
-def notification(broker: Broker, request: Notification, call: Call) -> Answer | Held:
+def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
     """Is there something to pop? Held while there is not."""
-    return _notify(broker, request, call, request.born_time or broker.clock.now_ms())
+    return _notify(popping, request, call, request.born_time or popping.clock.now_ms())
 
 
-def _notify(broker: Broker, request: Notification, call: Call, born_ms: int) -> Answer | Held:
-    _check_readable(broker)
-    topic_config, _ = checked_topic_and_group(broker, request, call)
-    config = broker.config
+def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -> Answer | Held:
+    _check_readable(popping)
+    topic_config, _ = checked_topic_and_group(popping, request, call)
+    config = popping.config
     matches, sql = None, None
     if config.use_message_filter_for_notification and request.exp_type:
-        matches, sql = filter_of(broker, request.topic, request.exp, request.exp_type)
-    if _has_message(broker, request, topic_config, matches):
+        matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
+    if _has_message(popping, request, topic_config, matches):
         return _noticed(True)
 
     def again() -> None:
         try:
-            result = _notify(broker, request, call, born_ms)
-        except BrokerError as error:
+            result = _notify(popping, request, call, born_ms)
+        except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
     place = (request.topic, request.consumer_group, request.queue_id)
-    polling = broker.notification_waiters.hold(place, waiter, request.poll_time)
+    polling = popping.notification_waiters.hold(place, waiter, request.poll_time)
     if polling is Polling.WAITS:
         return HELD
     return _noticed(False, is_full=polling is Polling.FULL)
 
 
 def _noticed(has_message: bool, *, is_full: bool = False) -> Answer:
-    return Answer(reply=NotificationReply(has_msg=has_message, polling_full=is_full), remark=PLAIN_SUCCESS)
+    return Answer(reply=NotificationReply(has_msg=has_message, polling_full=is_full), remark=UNSET_REMARK)
 
 
 def _has_message(
-    broker: Broker, request: Notification, topic_config: TopicConfig, matches: TagsMatch | None
+    popping: Popping, request: Notification, topic_config: TopicConfig, matches: TagsMatch | None
 ) -> bool:
     if request.queue_id >= 0:
-        if _has_in_queue(broker, request, request.topic, request.queue_id, matches):
+        if _has_in_queue(popping, request, request.topic, request.queue_id, matches):
             return True
-    elif _has_in_topic(broker, request, topic_config, matches):
+    elif _has_in_topic(popping, request, topic_config, matches):
         return True
-    config, group = broker.config, request.consumer_group
-    retry = broker.topics.find(pop_retry_topic(request.topic, group, v2=config.enable_retry_topic_v2))
-    if _has_in_topic(broker, request, retry, None):
+    config, group = popping.config, request.consumer_group
+    retry = popping.topics.find(pop_retry_topic(request.topic, group, v2=config.enable_retry_topic_v2))
+    if _has_in_topic(popping, request, retry, None):
         return True
     if not config.enable_retry_topic_v2 or not config.retrieve_message_from_pop_retry_topic_v1:
         return False
-    return _has_in_topic(broker, request, broker.topics.find(pop_retry_topic(request.topic, group)), None)
+    return _has_in_topic(popping, request, popping.topics.find(pop_retry_topic(request.topic, group)), None)
 
 
 def _has_in_topic(
-    broker: Broker, request: Notification, config: TopicConfig | None, matches: TagsMatch | None
+    popping: Popping, request: Notification, config: TopicConfig | None, matches: TagsMatch | None
 ) -> bool:
     if config is None:
         return False
     return any(
-        _has_in_queue(broker, request, config.name, queue_id, matches)
+        _has_in_queue(popping, request, config.name, queue_id, matches)
         for queue_id in range(config.read_queue_nums)
     )
 
 
 def _has_in_queue(
-    broker: Broker, request: Notification, topic: str, queue_id: int, matches: TagsMatch | None
+    popping: Popping, request: Notification, topic: str, queue_id: int, matches: TagsMatch | None
 ) -> bool:
     group = request.consumer_group
-    if request.order and broker.ordered_pops.is_blocked(
+    if request.order and popping.ordered_pops.is_blocked(
         request.attempt_id, request.topic, group, queue_id, 0
     ):
         return False
-    offset = _place_of(broker, topic, group, queue_id)
-    rest = broker.store.max_offset(topic, queue_id) - offset
-    if matches is None or rest <= 0 or rest >= broker.config.max_message_filter_num_for_notification:
+    offset = _place_of(popping, topic, group, queue_id)
+    rest = popping.store.max_offset(topic, queue_id) - offset
+    if matches is None or rest <= 0 or rest >= popping.config.max_message_filter_num_for_notification:
         return rest > 0
-    queue = broker.store.consume_queue(topic, queue_id)
+    queue = popping.store.consume_queue(topic, queue_id)
     units = None if queue is None else queue.units_from(offset)
     if not units:
         return queue is not None
@@ -177,22 +176,22 @@ def _has_in_queue(
 
 
 @handles(PollingInfo, only_in=5, main_port=True)
-def polling_info(broker: Broker, request: PollingInfo, call: Call) -> Answer:
+def polling_info(popping: Popping, request: PollingInfo, call: Call) -> Answer:
     """How many pops wait in that place."""
-    _check_readable(broker)
-    checked_topic_and_group(broker, request, call)
-    count = broker.pop_waiters.count(request.topic, request.consumer_group, request.queue_id)
-    return Answer(reply=PollingInfoReply(polling_num=count), remark=PLAIN_SUCCESS)
+    _check_readable(popping)
+    checked_topic_and_group(popping, request, call)
+    count = popping.waiters.count(request.topic, request.consumer_group, request.queue_id)
+    return Answer(reply=PollingInfoReply(polling_num=count), remark=UNSET_REMARK)
 
 
-def _check_readable(broker: Broker) -> None:
-    config = broker.config
+def _check_readable(popping: Popping) -> None:
+    config = popping.config
     if not config.broker_permission & flags.PERM_READ:
         remark = f"the broker[{config.broker_ip1}] peeking message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
-def _place_of(broker: Broker, topic: str, group: str, queue_id: int) -> int:
+def _place_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:
     """Where the group stands, or would begin with the oldest message; nothing is noted."""
-    offset = broker.offsets.query(topic, group, queue_id)
-    return offset if offset >= 0 else broker.store.min_offset(topic, queue_id)
+    offset = popping.offsets.query(topic, group, queue_id)
+    return offset if offset >= 0 else popping.store.min_offset(topic, queue_id)

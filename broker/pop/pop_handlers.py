@@ -18,14 +18,14 @@ from pocketmq.protocol.message.topics import pop_retry_topic
 from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..sending.send_checks import faq
+from ..state.refusals import faq
 from .pop_reading import PopReading
 from .pop_waiters import Polling, PopWaiter
+from .popping import Popping
 
 MAX_MESSAGES: Final = 32
 LATE_MS: Final = 500
@@ -34,26 +34,26 @@ PRIORITY: Final = "PRIORITY"
 
 
 @handles(PopMessage, only_in=5, main_port=True)
-def pop_message(broker: Broker, request: PopMessage, call: Call) -> Answer | Held:
+def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
     """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
-    return _pop(broker, request, call, request.born_time or broker.clock.now_ms())
+    return _pop(popping, request, call, request.born_time or popping.clock.now_ms())
 
 
-def _pop(broker: Broker, request: PopMessage, call: Call, born_ms: int) -> Answer | Held:
-    now_ms = broker.clock.now_ms()
-    topic_config, group_config = _checked(broker, request, call, now_ms - born_ms)
-    matches, sql = filter_of(broker, request.topic, request.exp, request.exp_type)
-    revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else broker.next_revive_queue()
-    reading = PopReading(broker, request, now_ms, revive_queue_id, matches, sql)
-    _read(broker, request, reading, topic_config, group_config)
+def _pop(popping: Popping, request: PopMessage, call: Call, born_ms: int) -> Answer | Held:
+    now_ms = popping.clock.now_ms()
+    topic_config, group_config = _checked(popping, request, call, now_ms - born_ms)
+    matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
+    revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
+    reading = PopReading(popping, request, now_ms, revive_queue_id, matches, sql)
+    _read(popping, request, reading, topic_config, group_config)
     if reading.rest > 0 and reading.count:
-        broker.pop_waiters.wake(request.topic, request.consumer_group, request.queue_id)
+        popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
-        polling = _wait(broker, request, call, born_ms, matches, sql)
+        polling = _wait(popping, request, call, born_ms, matches, sql)
         if polling is Polling.WAITS:
             if reading.rest > 0:
-                broker.pop_waiters.wake(request.topic, request.consumer_group, request.queue_id)
+                popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
             return HELD
         code = ResponseCode.POLLING_FULL if polling is Polling.FULL else ResponseCode.POLLING_TIMEOUT
         remark = "NO_MESSAGE_IN_QUEUE"
@@ -70,13 +70,13 @@ def _pop(broker: Broker, request: PopMessage, call: Call, born_ms: int) -> Answe
 
 
 def _read(
-    broker: Broker,
+    popping: Popping,
     request: PopMessage,
     reading: PopReading,
     topic_config: TopicConfig,
     group_config: SubscriptionGroupConfig,
 ) -> None:
-    config = broker.config
+    config = popping.config
     turn = random.randrange(100)
     is_by_priority = (
         topic_config.message_type == PRIORITY and not request.order and turn < _priority_factor(group_config)
@@ -94,13 +94,13 @@ def _read(
     if is_by_priority:
         turn = 0
     if is_retry_first and not request.order:
-        reading.read_topic(broker.topics.find(retry_topic), turn)
+        reading.read_topic(popping.topics.find(retry_topic), turn)
     if request.queue_id < 0:
         reading.read_topic(topic_config, turn)
     else:
         reading.read_queue(topic_config.name, request.queue_id)
     if not is_retry_first and not reading.is_full and not request.order:
-        reading.read_topic(broker.topics.find(retry_topic), turn)
+        reading.read_topic(popping.topics.find(retry_topic), turn)
 
 
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
@@ -109,7 +109,7 @@ def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
 
 
 def _wait(
-    broker: Broker,
+    popping: Popping,
     request: PopMessage,
     call: Call,
     born_ms: int,
@@ -118,76 +118,76 @@ def _wait(
 ) -> Polling:
     def again() -> None:
         try:
-            result = _pop(broker, request, call, born_ms)
-        except BrokerError as error:
+            result = _pop(popping, request, call, born_ms)
+        except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
     place = (request.topic, request.consumer_group, request.queue_id)
-    return broker.pop_waiters.hold(place, waiter, request.poll_time)
+    return popping.waiters.hold(place, waiter, request.poll_time)
 
 
 def _checked(
-    broker: Broker, request: PopMessage, call: Call, age_ms: int
+    popping: Popping, request: PopMessage, call: Call, age_ms: int
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
-    config = broker.config
+    config = popping.config
     if age_ms - request.poll_time > LATE_MS:
         remark = f"the broker[{config.broker_ip1}] pop message is timeout too much"
-        raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)
+        raise Refusal(ResponseCode.POLLING_TIMEOUT, remark)
     if not config.broker_permission & flags.PERM_READ:
         remark = f"the broker[{config.broker_ip1}] pop message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     if request.max_msg_nums > MAX_MESSAGES:
         remark = f"the broker[{config.broker_ip1}] pop message's num is greater than 32"
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, remark)
     if not config.store.timer_wheel_enable:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             f"the broker[{config.broker_ip1}] pop message is forbidden because timerWheelEnable is false",
         )
-    return checked_topic_and_group(broker, request, call)
+    return checked_topic_and_group(popping, request, call)
 
 
 def checked_topic_and_group(
-    broker: Broker, request: PopMessage | PeekMessage | Notification | PollingInfo, call: Call
+    popping: Popping, request: PopMessage | PeekMessage | Notification | PollingInfo, call: Call
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
-    """What all requests of the family want of topic, queue and group. Raises `BrokerError`."""
+    """What all requests of the family want of topic, queue and group. Raises `Refusal`."""
     topic, group = request.topic, request.consumer_group
-    topic_config = broker.topics.find(topic)
+    topic_config = popping.topics.find(topic)
     if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(broker)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        remark = f"topic[{topic}] not exist, apply first please! {faq(popping.config)}"
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
+        raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
     if request.queue_id >= topic_config.read_queue_nums:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.INVALID_PARAMETER,
             f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
         )
-    group_config = broker.groups.find_or_create(group)
+    group_config = popping.groups.find_or_create(group)
     if group_config is None:
-        remark = f"subscription group [{group}] does not exist, {faq(broker)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        remark = f"subscription group [{group}] does not exist, {faq(popping.config)}"
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {group}"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     return topic_config, group_config
 
 
 def filter_of(
-    broker: Broker, topic: str, expression: str | None, expression_type: str | None
+    popping: Popping, topic: str, expression: str | None, expression_type: str | None
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
-    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `BrokerError`."""
+    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `Refusal`."""
     if not expression:
         return None, None
     try:
         if is_tag_type(expression_type):
             return expression_match(topic, expression), None
-        return None, compile_expression(expression, expression_type, broker.config.emulate)
+        return None, compile_expression(expression, expression_type, is_5=popping.config.is_5)
     except (ProtocolError, ExpressionRefused) as error:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
         ) from error

@@ -8,7 +8,7 @@ Messages of a retry topic are handed out under the name of their first topic, wi
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.bodies.revive import CheckPoint
@@ -20,17 +20,14 @@ from pocketmq.protocol.message.record import decode_records, encode_record
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import PopMessage
 from pocketmq.protocol.wire.command import Body
+from pocketmq.store import GetResult, GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
-from pocketmq.store.values import GetResult, GetStatus
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..storing.stored_properties import stored_properties
-from .revive_log import put_checkpoint
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .popping import Popping
 
 _SIZE: Final = struct.Struct(">i")
 _PHYSICAL_OFFSET: Final = struct.Struct(">q")
@@ -53,14 +50,14 @@ class PopReading:
 
     def __init__(
         self,
-        broker: "Broker",
+        popping: Popping,
         request: PopMessage,
         pop_time_ms: int,
         revive_queue_id: int,
         matches: TagsMatch | None,
         sql: SqlFilter | None,
     ) -> None:
-        self._broker = broker
+        self._popping = popping
         self._request = request
         self._pop_time_ms = pop_time_ms
         self._revive_queue_id = revive_queue_id
@@ -94,38 +91,38 @@ class PopReading:
         if config is None:
             return
         queues = config.read_queue_nums
-        ascending = self._broker.config.priority_order_asc
+        ascending = self._popping.config.priority_order_asc
         for place in range(queues):
             queue_id = ((queues - 1 - place if ascending else place) + turn) % queues
             self.read_queue(config.name, queue_id)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
         """As many messages of one queue as are still wanted."""
-        broker, request = self._broker, self._request
+        popping, request = self._popping, self._request
         group = request.consumer_group
-        offset = pop_offset(broker, topic, group, queue_id, request.init_mode)
-        if request.order and broker.ordered_pops.is_blocked(
+        offset = pop_offset(popping, topic, group, queue_id, request.init_mode)
+        if request.order and popping.ordered_pops.is_blocked(
             request.attempt_id, topic, group, queue_id, request.invisible_time
         ):
             return  # what waits behind a blocked message is not ours to promise
         if self.is_full:
-            self.rest += broker.store.max_offset(topic, queue_id) - offset
+            self.rest += popping.store.max_offset(topic, queue_id) - offset
             return
         result = self._get(topic, queue_id, offset)
         if result.status in _CORRECTED:
             offset = result.next_offset
-            broker.offsets.commit(topic, group, queue_id, offset)
+            popping.offsets.commit(topic, group, queue_id, offset)
             result = self._get(topic, queue_id, offset)
         if result.count:
             if not self._hand_out(topic, queue_id, offset, result):
                 self.rest += result.count
                 return
         elif result.status in _PASSED_OVER:
-            broker.offsets.commit(topic, group, queue_id, result.next_offset)
+            popping.offsets.commit(topic, group, queue_id, result.next_offset)
         self.rest += max(result.max_offset - result.next_offset, 0)
 
     def _get(self, topic: str, queue_id: int, offset: int) -> GetResult:
-        return self._broker.store.get_message(
+        return self._popping.store.get_message(
             topic,
             queue_id,
             offset,
@@ -136,28 +133,28 @@ class PopReading:
 
     def _hand_out(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
         """Note what goes out and take it; False where it cannot be noted, and so stays."""
-        broker, request = self._broker, self._request
+        popping, request = self._popping, self._request
         group = request.consumer_group
         offsets = self._offsets_of(topic, queue_id, offset, result)
         if request.order:
-            self._order_counts += broker.ordered_pops.popped(
+            self._order_counts += popping.ordered_pops.popped(
                 request.attempt_id, topic, group, queue_id, self._pop_time_ms, request.invisible_time, offsets
             )
-            broker.offsets.commit(topic, group, queue_id, offset)
+            popping.offsets.commit(topic, group, queue_id, offset)
         else:
             try:
-                put_checkpoint(
-                    broker, self._check_point(topic, queue_id, offset, offsets), self._revive_queue_id
+                popping.revive_log.put_checkpoint(
+                    self._check_point(topic, queue_id, offset, offsets), self._revive_queue_id
                 )
-            except BrokerError:
+            except Refusal:
                 return False
-            broker.offsets.commit(topic, group, queue_id, result.next_offset)
-            broker.statistics.popped(request.topic, group)
-        broker.statistics.message_got(topic, group, result.count, result.size_bytes)
+            popping.offsets.commit(topic, group, queue_id, result.next_offset)
+            popping.statistics.popped(request.topic, group)
+        popping.statistics.message_got(topic, group, result.count, result.size_bytes)
         self._start_offsets.append(start_offset_text(topic, queue_id, offset))
         self._offsets.append(message_offsets_text(topic, queue_id, offsets))
         self.count += result.count
-        if is_retry_topic(topic) and not broker.config.pop_response_return_actual_retry_topic:
+        if is_retry_topic(topic) and not popping.config.pop_response_return_actual_retry_topic:
             self.body += self._renamed(topic, queue_id, offset, offsets, result)
         else:
             self.body += result.views
@@ -175,7 +172,7 @@ class PopReading:
             topic=topic,
             group=request.consumer_group,
             diffs=[one - offset for one in offsets],
-            broker_name=self._broker.config.broker_name,
+            broker_name=self._popping.config.broker_name,
         )
 
     def _offsets_of(self, topic: str, queue_id: int, offset: int, result: GetResult) -> list[int]:
@@ -184,7 +181,7 @@ class PopReading:
         if result.count == result.next_offset - offset:
             return list(range(offset, result.next_offset))
         found = _positions(result.views)
-        queue = self._broker.store.consume_queue(topic, queue_id)
+        queue = self._popping.store.consume_queue(topic, queue_id)
         offsets: list[int] = []
         while queue is not None and offset < result.next_offset:
             units = queue.units_from(offset)
@@ -212,7 +209,7 @@ class PopReading:
                     request.invisible_time,
                     self._revive_queue_id,
                     retry_flag(topic),
-                    self._broker.config.broker_name,
+                    self._popping.config.broker_name,
                     queue_id,
                     own_offset,
                 )
@@ -222,7 +219,7 @@ class PopReading:
                     msgspec.structs.replace(
                         record,
                         topic=request.topic,
-                        properties=stored_properties(properties, self._broker.config.emulate),
+                        properties=stored_properties(properties, is_5=self._popping.config.is_5),
                     )
                 )
             )
@@ -239,31 +236,31 @@ def _positions(views: Sequence[memoryview]) -> set[int]:
     return found
 
 
-def pop_offset(broker: "Broker", topic: str, group: str, queue_id: int, init_mode: int) -> int:
+def pop_offset(popping: Popping, topic: str, group: str, queue_id: int, init_mode: int) -> int:
     """Where a group stands in a queue; a group that is new there is given its first place, which is noted.
 
     An administrator's reset comes first and clears what is out in order.
     """
-    reset = broker.offsets.take_reset(topic, group, queue_id)
+    reset = popping.offsets.take_reset(topic, group, queue_id)
     if reset is not None:
-        broker.ordered_pops.clear(topic, group, queue_id)
-        broker.offsets.commit(topic, group, queue_id, reset)
+        popping.ordered_pops.clear(topic, group, queue_id)
+        popping.offsets.commit(topic, group, queue_id, reset)
         return reset
-    offset = broker.offsets.query(topic, group, queue_id)
+    offset = popping.offsets.query(topic, group, queue_id)
     if offset < 0:
-        offset = _first_offset(broker, topic, queue_id, init_mode)
-        broker.offsets.commit(topic, group, queue_id, offset)
+        offset = _first_offset(popping, topic, queue_id, init_mode)
+        popping.offsets.commit(topic, group, queue_id, offset)
     return offset
 
 
-def _first_offset(broker: "Broker", topic: str, queue_id: int, init_mode: int) -> int:
+def _first_offset(popping: Popping, topic: str, queue_id: int, init_mode: int) -> int:
     """The oldest message (mode 0, and always in a retry topic). Mode 1: 0 while the first message is in memory, else
     the newest message."""
-    minimum = broker.store.min_offset(topic, queue_id)
+    minimum = popping.store.min_offset(topic, queue_id)
     if init_mode == 0 or is_retry_topic(topic):
         return minimum
-    if broker.config.init_pop_offset_by_check_msg_in_mem and minimum <= 0:
-        is_hot = broker.store.is_hot(topic, queue_id, 0)
+    if popping.config.init_pop_offset_by_check_msg_in_mem and minimum <= 0:
+        is_hot = popping.store.is_hot(topic, queue_id, 0)
         if is_hot:
             return 0
-    return max(broker.store.max_offset(topic, queue_id) - 1, 0)
+    return max(popping.store.max_offset(topic, queue_id) - 1, 0)

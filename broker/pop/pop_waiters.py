@@ -20,10 +20,10 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..delayed.delayed_messages import CallLater, Timer
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Answer, Call
+from ..state.call_later import CallLater, Timer
 
 _log = logging.getLogger("pocketmq.pop")
 

@@ -1,104 +1,114 @@
-"""The parts of pop, put together: who waits, what is out in order, which group pops, what comes again.
+"""The part of a broker that answers pops: suspended requests, what is out in order, what is given out again."""
 
-`build` makes them for a broker, `arrived` passes a message on to those that wait, `end_waiting` answers everybody
-when the broker stops. `QueueAlarms` ring when a queue popped in order is free again. Reading order of the rest:
-`pop_handlers.py`, `pop_reading.py`, `pop_waiters.py`, `ack_handlers.py`, `ordered_pops.py`, `revive_log.py`,
-`revive.py`.
-"""
-
-import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
 
-from ..membership.request_modes import RequestModes
+from pocketmq.store.tables.json_table import JsonTable
+
+from ..cluster.cluster import Cluster
+from ..delayed.delayed import Delayed
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
 from .ordered_pops import OrderedPops
-from .pop_waiters import PopWaiters
+from .pop_waiters import ANY_QUEUE, PopWaiters
+from .queue_alarms import QueueAlarms
 from .revive import Revive
+from .revive_log import ReviveLog
 
-if TYPE_CHECKING:
-    from ..broker import Broker
-    from ..delayed.delayed_messages import Timer
-
-MAX_ALARMS: Final = 10_000
-"""Queues with an alarm; others are free in time as well, only nobody is woken."""
+ORDER_SAVE_SECONDS = 10.0
 
 
-class QueueAlarms:
-    """One timer for each queue that is out in order; it wakes who waits. Owned by the event loop."""
+class Popping:
+    """`open` sets the alarms of the queues that are blocked; `stop` answers every suspended request."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._timers: dict[tuple[str, str, int], Timer] = {}
+    def __init__(
+        self, state: BrokerState, delayed: Delayed, membership: Membership, cluster: Cluster
+    ) -> None:
+        self.state = state
+        self.config = state.config
+        self.clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.groups = state.groups
+        self.offsets = state.offsets
+        self.statistics = state.statistics
+        self.tables = state.tables
+        self.consumers = membership.consumers
+        self.request_modes = membership.request_modes
+        self.registration = cluster.registration
+        self.waiters = self._new_waiters(wakes_last=False)
+        self.notification_waiters = self._new_waiters(wakes_last=True)
+        self.queue_alarms = QueueAlarms(state, self.queue_freed)
+        self.ordered_pops = OrderedPops(state.folder, state.clock.now_ms, self.queue_alarms.set)
+        self.revive_log = ReviveLog(state, delayed)
+        self.revive = Revive(state, delayed.timer, self.revive_log)
+        self._pops = -1
 
-    def set(self, topic: str, group: str, queue_id: int, free_at_ms: int) -> None:
-        """The queue is free at that time; an earlier word about it no longer holds."""
-        broker, key = self._broker, (topic, group, queue_id)
-        if not broker.config.enable_notify_after_pop_order_lock_release:
-            return
-        earlier = self._timers.pop(key, None)
-        if earlier is not None:
-            earlier.cancel()
-        if len(self._timers) >= MAX_ALARMS:
-            return
-        seconds = max(free_at_ms - broker.clock.now_ms() + 1, 0) / 1000
-        self._timers[key] = asyncio.get_running_loop().call_later(seconds, self._ring, key)
+    @property
+    def own_tables(self) -> tuple[JsonTable, ...]:
+        return (self.ordered_pops,) if self.config.is_5 else ()
 
-    def stop(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+    def open(self) -> None:
+        self.ordered_pops.announce()
 
-    def _ring(self, key: tuple[str, str, int]) -> None:
-        self._timers.pop(key, None)
-        self._broker.queue_freed(*key)
+    def stop(self) -> int:
+        """Answer every suspended request; how many loop iterations that takes. The broker is stopping."""
+        self.queue_alarms.stop()
+        return self.waiters.stop() + self.notification_waiters.stop()
 
+    def periodic(self) -> tuple[Periodic, ...]:
+        return (
+            Periodic("revive", lambda: self.config.revive_interval / 1000, self.revive.tick),
+            Periodic("order", ORDER_SAVE_SECONDS, self._save_order),
+        )
 
-def build(broker: "Broker") -> None:
-    """Make the parts of pop; their tables are not loaded yet."""
-    config, now_ms = broker.config, broker.clock.now_ms
-    folder = config.store.root / "config"
+    @property
+    def has_waiting(self) -> bool:
+        return self.waiters.total > 0 or self.notification_waiters.total > 0
 
-    def waiters(*, wakes_last: bool) -> PopWaiters:
+    def arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        tags_code: int,
+        property_map: Mapping[str, str] | None,
+    ) -> None:
+        """A message can be read: wake a pop and a notification of each group that waits for its topic."""
+        self.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
+        self.notification_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
+
+    def queue_freed(self, topic: str, group: str, queue_id: int) -> None:
+        """A queue popped in order is no longer blocked: wake the requests that wait for it."""
+        for waiters in (self.waiters, self.notification_waiters):
+            for waited_for in (ANY_QUEUE, queue_id):
+                waiters.wake(topic, group, waited_for)
+
+    def next_revive_queue(self) -> int:
+        """Each pop uses the next revive queue."""
+        self._pops = (self._pops + 1) % self.config.revive_queue_num
+        return self._pops
+
+    def clean_order(self) -> None:
+        """Forget what is out in order of topics, groups and queues that were deleted."""
+
+        def queues_of(topic: str, group: str) -> int:
+            config = self.topics.find(topic)
+            return config.read_queue_nums if config is not None and group in self.groups else 0
+
+        self.ordered_pops.clean(queues_of)
+
+    def _save_order(self) -> None:
+        self.clean_order()
+        self.tables.save(self.ordered_pops)
+
+    def _new_waiters(self, *, wakes_last: bool) -> PopWaiters:
+        config = self.config
         return PopWaiters(
-            now_ms,
+            self.clock.now_ms,
             place_limit=lambda: config.pop_polling_size,
             total_limit=lambda: config.max_pop_polling_size,
             force_interval=lambda: config.pop_long_polling_force_notify_interval,
             wakes_last=wakes_last,
+            call_later=self.state.call_later,
         )
-
-    broker.pop_waiters = waiters(wakes_last=False)
-    broker.notification_waiters = waiters(wakes_last=True)
-    broker.queue_alarms = QueueAlarms(broker)
-    broker.ordered_pops = OrderedPops(folder, now_ms, broker.queue_alarms.set)
-    broker.request_modes = RequestModes(folder, now_ms)
-    broker.revive = Revive(broker)
-
-
-def arrived(
-    broker: "Broker",
-    topic: str,
-    queue_id: int,
-    queue_offset: int,
-    tags_code: int,
-    property_map: Mapping[str, str] | None,
-) -> None:
-    """A message can be read: wake a pop and a notification of each group that waits for its topic."""
-    broker.pop_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
-    broker.notification_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
-
-
-def clean(broker: "Broker") -> None:
-    """Forget what is out in order of topics, groups and queues that are gone."""
-
-    def queues_of(topic: str, group: str) -> int:
-        config = broker.topics.find(topic)
-        return config.read_queue_nums if config is not None and group in broker.groups else 0
-
-    broker.ordered_pops.clean(queues_of)
-
-
-def end_waiting(broker: "Broker") -> int:
-    """Nobody waits any more; how many turns of the loop it takes to answer everybody. The broker is stopping."""
-    broker.queue_alarms.stop()
-    return broker.pop_waiters.stop() + broker.notification_waiters.stop()

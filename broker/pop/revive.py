@@ -12,7 +12,7 @@ only read again. A message that cannot be stored puts its checkpoint back with a
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.revive import (
     ACK_TAG,
@@ -30,15 +30,14 @@ from pocketmq.protocol.message.pop_receipt import normal_topic
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
-from ..errors import BrokerError
+from ..delayed.timer_messages import TimedMessages
+from ..errors import Refusal
+from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
-from .revive_log import put_checkpoint
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .revive_log import ReviveLog
 
 _log = logging.getLogger("pocketmq.pop")
 
@@ -99,20 +98,22 @@ class _ReviveQueue:
 class Revive:
     """All revive queues of one broker."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._topic = revive_topic(broker.config.broker_cluster_name)
+    def __init__(self, state: BrokerState, timer: TimedMessages, log: ReviveLog) -> None:
+        self._state = state
+        self._timer = timer
+        self._log = log
+        self._topic = revive_topic(state.config.broker_cluster_name)
         self._queues: dict[int, _ReviveQueue] = {}
 
     @property
     def is_served(self) -> bool:
         """Only a master of the 5.x line revives."""
-        config = self._broker.config
-        return config.emulate >= 5 and config.store.broker_role != "SLAVE" and config.store.timer_wheel_enable
+        config = self._state.config
+        return config.is_5 and not config.is_slave and config.store.timer_wheel_enable
 
     def tick(self) -> None:
         """One pass, and where that was not enough the next one with the next turn of the loop."""
-        if self.run(self._broker.clock.now_ms()):
+        if self.run(self._state.clock.now_ms()):
             asyncio.get_running_loop().call_soon(self.tick)
 
     def run(self, now_ms: int) -> bool:
@@ -120,8 +121,8 @@ class Revive:
         if not self.is_served:
             return False
         has_more = False
-        for queue_id in range(self._broker.config.revive_queue_num):
-            end = self._broker.store.max_offset(self._topic, queue_id)
+        for queue_id in range(self._state.config.revive_queue_num):
+            end = self._state.store.max_offset(self._topic, queue_id)
             if end == 0:
                 continue
             queue = self._queue(queue_id)
@@ -132,7 +133,7 @@ class Revive:
         return has_more
 
     def _queue(self, queue_id: int) -> _ReviveQueue:
-        committed = self._broker.offsets.query(self._topic, REVIVE_GROUP, queue_id)
+        committed = self._state.offsets.query(self._topic, REVIVE_GROUP, queue_id)
         queue = self._queues.get(queue_id)
         if queue is None or committed > queue.place:  # moved on by hand
             queue = self._queues[queue_id] = _ReviveQueue(committed)
@@ -142,7 +143,7 @@ class Revive:
 
     def _read(self, queue: _ReviveQueue, queue_id: int, end: int) -> bool:
         """Take over what the queue says; True where the turn ended before the queue did."""
-        store = self._broker.store
+        store = self._state.store
         entries = store.consume_queue(self._topic, queue_id)
         if entries is None or len(queue.points) >= MAX_POINTS:
             return False
@@ -173,7 +174,7 @@ class Revive:
                 queue.points[key] = _Point(check_point, place)
         elif tag in (ACK_TAG, BATCH_ACK_TAG):
             ack = Ack.decode(bytes(record.body))
-            point = queue.points.get(ack.merge_key(self._broker.config.broker_name))
+            point = queue.points.get(ack.merge_key(self._state.config.broker_name))
             if point is not None:
                 point.done.update(ack.offsets())
 
@@ -181,9 +182,9 @@ class Revive:
 
     def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int) -> None:
         """Finish the checkpoints at the head of the queue whose time is over."""
-        broker = self._broker
+        state = self._state
         end_ms = queue.latest_due_ms
-        is_timer_late = broker.timed.behind_ms > 0 or broker.timed.messages_behind > 0
+        is_timer_late = self._timer.behind_ms > 0 or self._timer.messages_behind > 0
         if now_ms - end_ms > QUIET_MS and not is_timer_late:
             end_ms = now_ms
         finished: list[MergeKey] = []
@@ -195,14 +196,14 @@ class Revive:
         for key in finished:
             queue.place = max(queue.place, queue.points.pop(key).place)
         if finished:
-            broker.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.place)
+            state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.place)
 
     def _revive(self, point: _Point, queue_id: int, now_ms: int) -> None:
-        broker, check_point = self._broker, point.check_point
+        state, check_point = self._state, point.check_point
         group, topic = check_point.group or "", check_point.topic or ""
         if (
-            broker.topics.find(normal_topic(topic, group)) is None
-            or broker.groups.find_or_create(group) is None
+            state.topics.find(normal_topic(topic, group)) is None
+            or state.groups.find_or_create(group) is None
         ):
             return
         for offset in check_point.offsets():
@@ -211,10 +212,10 @@ class Revive:
 
     def _revive_message(self, check_point: CheckPoint, offset: int) -> bool:
         """Copy one message to its retry topic; False where the store does not take it now."""
-        broker = self._broker
+        state = self._state
         group, topic = check_point.group or "", check_point.topic or ""
-        entry = broker.store.queue_unit(topic, check_point.queue_id, offset)
-        record = None if entry is None else broker.store.read_record(entry[0], entry[1])
+        entry = state.store.queue_unit(topic, check_point.queue_id, offset)
+        record = None if entry is None else state.store.read_record(entry[0], entry[1])
         if record is None:
             return True  # deleted meanwhile
         try:
@@ -222,31 +223,31 @@ class Revive:
         except RecordError:
             return True
         if not is_retry_topic(topic):
-            topic = pop_retry_topic(topic, group, v2=broker.config.enable_retry_topic_v2)
+            topic = pop_retry_topic(topic, group, v2=state.config.enable_retry_topic_v2)
         queues = self._make_retry_topic(topic, group)
         queue_id = message.queue_id if message.queue_id < queues else 0
-        result = broker.store.append(_retried(broker, check_point, message, topic, queue_id))
+        result = state.store.append(_retried(state, check_point, message, topic, queue_id))
         if result.status is not PutStatus.PUT_OK:
             return result.status in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
-        broker.statistics.message_put(topic, 1, result.size)
+        state.statistics.message_put(topic, 1, result.size)
         return True
 
     def _make_retry_topic(self, topic: str, group: str) -> int:
         """How many queues the retry topic takes messages in: one, or with `useSeparateRetryQueue` as many as the topic
         popped, whose number may have changed since."""
-        broker = self._broker
-        config, queues = broker.topics.find(topic), 1
-        if broker.config.use_separate_retry_queue:
-            popped = broker.topics.find(normal_topic(topic, group))
+        state = self._state
+        config, queues = state.topics.find(topic), 1
+        if state.config.use_separate_retry_queue:
+            popped = state.topics.find(normal_topic(topic, group))
             queues = queues if popped is None else popped.write_queue_nums
             if config is not None and config.write_queue_nums == queues:
                 return queues
         elif config is not None:
             return 1
-        broker.topics.update(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
+        state.topics.update(TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues))
         for queue_id in range(queues):
-            if broker.offsets.query(topic, group, queue_id) < 0:
-                broker.offsets.commit(topic, group, queue_id, 0)
+            if state.offsets.query(topic, group, queue_id) < 0:
+                state.offsets.commit(topic, group, queue_id, 0)
         return queues
 
     def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> None:
@@ -267,13 +268,13 @@ class Revive:
             suspend=check_point.suspend,
         )
         try:
-            put_checkpoint(self._broker, again, queue_id)
-        except BrokerError as error:
+            self._log.put_checkpoint(again, queue_id)
+        except Refusal as error:
             _log.error("message %d of %s is not revived: %s", offset, check_point.topic, error.remark)
 
 
 def _retried(
-    broker: "Broker", check_point: CheckPoint, record: Record, topic: str, queue_id: int
+    state: BrokerState, check_point: CheckPoint, record: Record, topic: str, queue_id: int
 ) -> NewMessage:
     properties = decode_properties(record.properties)
     if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
@@ -282,8 +283,8 @@ def _retried(
     if names.TAGS in properties:  # first into the map, as officially
         properties = {names.TAGS: properties[names.TAGS], **properties}
     message = copy_of(
-        record, topic, queue_id, dict(properties), stored_properties(properties, broker.config.emulate)
+        record, topic, queue_id, dict(properties), stored_properties(properties, is_5=state.config.is_5)
     )
-    message.born_host = message.store_host = broker.store_host
+    message.born_host = message.store_host = state.identity.store_host
     message.reconsume_times += 0 if check_point.suspend else 1
     return message

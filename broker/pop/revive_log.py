@@ -8,55 +8,58 @@ time. Mirrors `PopMessageProcessor.buildCkMsg` and the storing half of `AckMessa
 merges acks in memory (`enablePopBufferMerge`, off by default) has no counterpart.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_TAG, Ack, CheckPoint
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
-from ..delayed.timer_sends import time_if_asked
-from ..errors import BrokerError
+from ..delayed.delayed import Delayed
+from ..errors import Refusal
+from ..state.broker_state import BrokerState
 from ..storing.stored_properties import stored_properties
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its time a checkpoint is due in the revive topic."""
 
 
-def put_checkpoint(broker: "Broker", point: CheckPoint, revive_queue_id: int) -> None:
-    """Store a checkpoint. Raises `BrokerError` where the store or the timer does not take it."""
-    key = _unique_key(point, point.start_offset, CHECKPOINT_TAG)
-    due_ms = point.due_ms - CHECKPOINT_LEAD_MS
-    _put(broker, point.encode(), CHECKPOINT_TAG, key, revive_queue_id, due_ms)
+class ReviveLog:
+    """Writes the records of pop."""
 
+    def __init__(self, state: BrokerState, delayed: Delayed) -> None:
+        self._state = state
+        self._delayed = delayed
 
-def put_ack(broker: "Broker", ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-    """Store an ack. Raises `BrokerError` as `put_checkpoint`."""
-    tag = ACK_TAG if ack.ack_offsets is None else BATCH_ACK_TAG
-    key = _unique_key(ack, ack.ack_offset, ACK_TAG)
-    _put(broker, ack.encode(), tag, key, revive_queue_id, due_ms)
+    def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
+        """Store a checkpoint. Raises `Refusal` where the store or the timer does not take it."""
+        key = _unique_key(point, point.start_offset, CHECKPOINT_TAG)
+        self._put(point.encode(), CHECKPOINT_TAG, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
+
+    def put_ack(self, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
+        """Store an ack. Raises `Refusal` as `put_checkpoint`."""
+        tag = ACK_TAG if ack.ack_offsets is None else BATCH_ACK_TAG
+        key = _unique_key(ack, ack.ack_offset, ACK_TAG)
+        self._put(ack.encode(), tag, key, revive_queue_id, due_ms)
+
+    def _put(self, body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> None:
+        state = self._state
+        properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key, names.TAGS: tag}
+        message = NewMessage(
+            topic=revive_topic(state.config.broker_cluster_name),
+            queue_id=queue_id,
+            body=body,
+            properties=stored_properties(properties, is_5=state.config.is_5),
+            property_map=properties,
+            born_timestamp=state.clock.now_ms(),
+            born_host=state.identity.store_host,
+            store_host=state.identity.store_host,
+        )
+        result = state.store.append(self._delayed.time_if_asked(message))
+        if result.status is not PutStatus.PUT_OK:
+            raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
 
 
 def _unique_key(what: CheckPoint | Ack, offset: int, tag: str) -> str:
     return f"{what.topic}@{what.queue_id}@{offset}@{what.group}@{what.pop_time}@{what.broker_name}@{tag}"
-
-
-def _put(broker: "Broker", body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> None:
-    properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key, names.TAGS: tag}
-    message = NewMessage(
-        topic=revive_topic(broker.config.broker_cluster_name),
-        queue_id=queue_id,
-        body=body,
-        properties=stored_properties(properties, broker.config.emulate),
-        property_map=properties,
-        born_timestamp=broker.clock.now_ms(),
-        born_host=broker.store_host,
-        store_host=broker.store_host,
-    )
-    result = broker.store.append(time_if_asked(broker, message))
-    if result.status is not PutStatus.PUT_OK:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)

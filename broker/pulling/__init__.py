@@ -1,6 +1,7 @@
-"""pocketmq.broker.pulling
+"""Answers pulls.
 
-offset_moved_events.py  The 4.9 line writes down every pull whose offset it had to correct
-pull_handlers.py        Reading a queue
-pull_waiters.py         Suspended pulls
+pulling.py              the part of a broker
+pull_handlers.py        11 and 361: checks, subscription, read, answer
+pull_waiters.py         pulls that wait for the next message
+offset_moved_events.py  the record the 4.9 line keeps of each corrected pull
 """

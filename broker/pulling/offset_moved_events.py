@@ -9,15 +9,15 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store.values import NewMessage
+from pocketmq.store import NewMessage
 
-from ..broker import Broker
 from ..storing.stored_properties import stored_properties
+from .pulling import Pulling
 
 
-def write_offset_moved(broker: Broker, request: PullMessage, new_offset: int) -> None:
+def write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) -> None:
     """Store the event. Nobody waits for it, and a store that does not take it is no reason to refuse the pull."""
-    config, group = broker.config, request.consumer_group
+    config, group = pulling.config, request.consumer_group
     properties = {names.TAGS: group, names.DELAY: "0", names.KEYS: group}
     event = OffsetMovedEvent(
         consumer_group=group,
@@ -25,15 +25,15 @@ def write_offset_moved(broker: Broker, request: PullMessage, new_offset: int) ->
         offset_request=request.queue_offset,
         offset_new=new_offset,
     )
-    broker.store.append(
+    pulling.store.append(
         NewMessage(
             topic=OFFSET_MOVED_TOPIC,
             queue_id=0,
             body=event.encode(),
-            properties=stored_properties(properties, config.emulate),
+            properties=stored_properties(properties, is_5=config.is_5),
             property_map=properties,
-            born_timestamp=broker.clock.now_ms(),
-            born_host=broker.store_host,
-            store_host=broker.store_host,
+            born_timestamp=pulling.clock.now_ms(),
+            born_host=pulling.identity.store_host,
+            store_host=pulling.identity.store_host,
         )
     )

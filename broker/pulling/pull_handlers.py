@@ -15,11 +15,10 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
 from pocketmq.protocol.wire.command import JSON
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import GetResult, GetStatus
+from pocketmq.store import GetResult, GetStatus
 
-from ..broker import Broker
 from ..config.broker_config import MASTER_ID
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
     TagsMatch,
@@ -28,9 +27,10 @@ from ..filters.tag_filter import (
     tags_match,
 )
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..sending.send_checks import faq, invalid_parameter
+from ..state.refusals import faq, invalid_parameter
 from .offset_moved_events import write_offset_moved
 from .pull_waiters import PullWaiter
+from .pulling import Pulling
 
 _CODE_OF_STATUS: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -51,7 +51,7 @@ FORBIDDEN_BROADCAST: Final = 4
 FORBIDDEN_SUBSCRIPTION: Final = 5
 
 
-class PullForbidden(BrokerError):
+class PullForbidden(Refusal):
     """NO_PERMISSION with the number that tells a 5.x client who forbade it."""
 
     def __init__(self, forbidden_type: int, remark: str) -> None:
@@ -61,16 +61,16 @@ class PullForbidden(BrokerError):
 
 @handles(PullMessage, main_port=True)
 @handles(LitePullMessage, only_in=5, main_port=True)
-def pull_message(broker: Broker, request: PullMessage, call: Call) -> Answer | Held:
+def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer | Held:
     """Messages from `queue_offset` on; held where the queue has no more and the request may wait."""
     try:
-        group_config = _checked_group(broker, request)
-        topic_config = _checked_topic(broker, request, call)
-        matches, sql = _checked_subscription(broker, request, group_config)
+        group_config = _checked_group(pulling, request)
+        topic_config = _checked_topic(pulling, request, call)
+        matches, sql = _checked_subscription(pulling, request, group_config)
     except PullForbidden as refusal:
-        fields = {"forbiddenType": str(refusal.forbidden_type)} if broker.config.emulate >= 5 else None
+        fields = {"forbiddenType": str(refusal.forbidden_type)} if pulling.is_5 else None
         return Answer(code=refusal.code, remark=refusal.remark, fields=fields)
-    pull = _Pull(broker, request, call, topic_config, group_config, matches, sql)
+    pull = _Pull(pulling, request, call, topic_config, group_config, matches, sql)
     return pull.first_pass()
 
 
@@ -79,10 +79,10 @@ class _Pull:
 
     __slots__ = (
         "_broadcaster",
-        "_broker",
         "_call",
         "_group_config",
         "_matches",
+        "_pulling",
         "_request",
         "_sql",
         "_topic_config",
@@ -90,7 +90,7 @@ class _Pull:
 
     def __init__(
         self,
-        broker: Broker,
+        pulling: Pulling,
         request: PullMessage,
         call: Call,
         topic_config: TopicConfig,
@@ -98,7 +98,7 @@ class _Pull:
         matches: TagsMatch | None,
         sql: SqlFilter | None,
     ) -> None:
-        self._broker = broker
+        self._pulling = pulling
         self._request = request
         self._call = call
         self._topic_config = topic_config
@@ -107,21 +107,21 @@ class _Pull:
         self._sql = sql
         self._broadcaster: str | None = None
         """The client id, where 5.x looks after the offsets of a broadcasting consumer."""
-        config = broker.config
-        if config.enable_broadcast_offset_store and config.emulate >= 5:
-            self._broadcaster = broker.broadcasts.client_of(request, call)
+        config = pulling.config
+        if pulling.is_5 and config.enable_broadcast_offset_store:
+            self._broadcaster = pulling.broadcasts.client_of(request, call)
 
     def first_pass(self) -> Answer | Held:
-        broker, request = self._broker, self._request
+        pulling, request = self._pulling, self._request
         result = self._read()
         code = self._noted(result)
         commit_offset = request.commit_offset if request.sys_flag & flags.PULL_COMMIT_OFFSET else None
-        if commit_offset is not None and broker.config.store.broker_role != "SLAVE":
-            broker.offsets.commit(request.topic, request.consumer_group, request.queue_id, commit_offset)
+        if commit_offset is not None and not pulling.is_slave:
+            pulling.offsets.commit(request.topic, request.consumer_group, request.queue_id, commit_offset)
         if (
             code == ResponseCode.PULL_NOT_FOUND
             and request.sys_flag & flags.PULL_SUSPEND
-            and not broker.waiters.is_full
+            and not pulling.waiters.is_full
         ):
             self._hold()
             return HELD
@@ -136,20 +136,20 @@ class _Pull:
         """The code of a result, after a broadcasting consumer's place was noted."""
         code = self._code(result)
         if self._broadcaster is not None:
-            self._broker.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
+            self._pulling.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
         return code
 
     def _hold(self) -> None:
-        broker, request = self._broker, self._request
+        pulling, request = self._pulling, self._request
         command = self._call.command
         command.body = None  # it is not used again, and it may be as large as a frame
         command.header_type = JSON  # 4.9.7 answers a suspended pull in JSON, whatever the request had
-        config = broker.config
+        config = pulling.config
         wait_ms = (
             request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
         )
-        deadline_ms = broker.clock.now_ms() + wait_ms
-        broker.waiters.hold(
+        deadline_ms = pulling.clock.now_ms() + wait_ms
+        pulling.waiters.hold(
             PullWaiter(
                 self._call,
                 request.topic,
@@ -163,20 +163,20 @@ class _Pull:
         )
 
     def _read(self) -> GetResult:
-        broker, request = self._broker, self._request
+        pulling, request = self._pulling, self._request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        reset = broker.offsets.take_reset(topic, group, queue_id)
+        reset = pulling.offsets.take_reset(topic, group, queue_id)
         if reset is not None:
             return GetResult(
                 status=GetStatus.OFFSET_RESET,
                 views=[],
                 count=0,
                 next_offset=reset,
-                min_offset=broker.store.min_offset(topic, queue_id),
-                max_offset=broker.store.max_offset(topic, queue_id),
+                min_offset=pulling.store.min_offset(topic, queue_id),
+                max_offset=pulling.store.max_offset(topic, queue_id),
             )
         if self._broadcaster is not None:
-            start = broker.broadcasts.start_of(request, self._broadcaster)
+            start = pulling.broadcasts.start_of(request, self._broadcaster)
             if start is not None:
                 return GetResult(
                     status=GetStatus.OFFSET_RESET,
@@ -186,7 +186,7 @@ class _Pull:
                     min_offset=0,
                     max_offset=0,
                 )
-        return broker.store.get_message(
+        return pulling.store.get_message(
             topic,
             queue_id,
             request.queue_offset,
@@ -197,31 +197,31 @@ class _Pull:
         )
 
     def _answer(self, result: GetResult, code: ResponseCode) -> Answer:
-        broker, request = self._broker, self._request
+        pulling, request = self._pulling, self._request
         group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
         body = None
         if code == ResponseCode.SUCCESS:
             body = result.views
-            broker.statistics.message_got(topic, group, result.count, result.size_bytes)
-        emulate_5 = broker.config.emulate >= 5
-        if emulate_5:
-            broker.offsets.commit_pull(topic, group, queue_id, result.next_offset)
-        elif code == ResponseCode.PULL_OFFSET_MOVED and broker.config.store.broker_role != "SLAVE":
-            write_offset_moved(broker, request, result.next_offset)
+            pulling.statistics.message_got(topic, group, result.count, result.size_bytes)
+        is_5 = pulling.is_5
+        if is_5:
+            pulling.offsets.commit_pull(topic, group, queue_id, result.next_offset)
+        elif code == ResponseCode.PULL_OFFSET_MOVED and not pulling.is_slave:
+            write_offset_moved(pulling, request, result.next_offset)
         reply = PullMessageReply(
             suggest_which_broker_id=self._suggested_broker(result),
             next_begin_offset=result.next_offset,
             min_offset=result.min_offset,
             max_offset=result.max_offset,
-            topic_sys_flag=self._topic_config.topic_sys_flag if emulate_5 else None,
-            group_sys_flag=self._group_config.group_sys_flag if emulate_5 else None,
+            topic_sys_flag=self._topic_config.topic_sys_flag if is_5 else None,
+            group_sys_flag=self._group_config.group_sys_flag if is_5 else None,
         )
         return Answer(code=code, reply=reply, remark=result.status.name, body=body)
 
     def _code(self, result: GetResult) -> ResponseCode:
         code = _code_of(result, self._request.queue_offset)
         if self._goes_back_to_master(result) and (
-            self._broker.is_emulating_4 or result.status is not GetStatus.FOUND
+            not self._pulling.is_5 or result.status is not GetStatus.FOUND
         ):
             return ResponseCode.PULL_RETRY_IMMEDIATELY
         return code
@@ -229,13 +229,13 @@ class _Pull:
     def _goes_back_to_master(self, result: GetResult) -> bool:
         """A slave sends the consumer to its master where that can serve as well: in the 4.9 line unless
         slaveReadEnable, in 5.x unless the consumer is far behind."""
-        config = self._broker.config
-        if config.store.broker_role != "SLAVE":
+        config = self._pulling.config
+        if not self._pulling.is_slave:
             return False
-        return not (config.slave_read_enable if self._broker.is_emulating_4 else result.suggest_slave)
+        return not (config.slave_read_enable if not self._pulling.is_5 else result.suggest_slave)
 
     def _suggested_broker(self, result: GetResult) -> int:
-        if not self._broker.config.slave_read_enable or self._goes_back_to_master(result):
+        if not self._pulling.config.slave_read_enable or self._goes_back_to_master(result):
             return MASTER_ID
         group_config = self._group_config
         return (
@@ -251,34 +251,34 @@ def _code_of(result: GetResult, queue_offset: int) -> ResponseCode:
     return ResponseCode.PULL_OFFSET_MOVED if queue_offset != 0 else ResponseCode.PULL_NOT_FOUND
 
 
-def _checked_group(broker: Broker, request: PullMessage) -> SubscriptionGroupConfig:
-    config = broker.config
+def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:
+    config = pulling.config
     if not config.broker_permission & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_BROKER, f"the broker[{config.broker_ip1}] pulling message is forbidden")
     if isinstance(request, LitePullMessage) and not config.lite_pull_message_enable:
         remark = f"the broker[{config.broker_ip1}] for lite pull consumer is forbidden"
         raise PullForbidden(FORBIDDEN_BROKER, remark)
-    group_config = broker.groups.find_or_create(request.consumer_group)
+    group_config = pulling.groups.find_or_create(request.consumer_group)
     if group_config is None:
-        remark = f"subscription group [{request.consumer_group}] does not exist, {faq(broker)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        remark = f"subscription group [{request.consumer_group}] does not exist, {faq(pulling.config)}"
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {request.consumer_group}"
         raise PullForbidden(FORBIDDEN_GROUP, remark)
     return group_config
 
 
-def _checked_topic(broker: Broker, request: PullMessage, call: Call) -> TopicConfig:
+def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicConfig:
     topic = request.topic
-    topic_config = broker.topics.find(topic)
+    topic_config = pulling.topics.find(topic)
     if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(broker)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        remark = f"topic[{topic}] not exist, apply first please! {faq(pulling.config)}"
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{topic}] pulling message is forbidden")
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
-        raise BrokerError(
-            invalid_parameter(broker),
+        raise Refusal(
+            invalid_parameter(pulling.config),
             f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[/{call.connection.peer}]",
         )
@@ -286,65 +286,63 @@ def _checked_topic(broker: Broker, request: PullMessage, call: Call) -> TopicCon
 
 
 def _checked_subscription(
-    broker: Broker, request: PullMessage, group_config: SubscriptionGroupConfig
+    pulling: Pulling, request: PullMessage, group_config: SubscriptionGroupConfig
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
     """What the pull wants, from its own text or from the group's heartbeats."""
     if request.sys_flag & flags.PULL_SUBSCRIPTION:
         if not is_tag_type(request.expression_type):
-            return None, _sql_of_request(broker, request)
+            return None, _sql_of_request(pulling, request)
         try:
             return expression_match(request.topic, request.subscription or "*"), None
         except ProtocolError as error:
             raise _parse_failed() from error
-    group = broker.consumers.get(request.consumer_group)
+    group = pulling.consumers.get(request.consumer_group)
     if group is None:
-        remark = f"the consumer's group info not exist{faq(broker)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+        remark = f"the consumer's group info not exist{faq(pulling.config)}"
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if not group_config.consume_broadcast_enable and group.message_model == "BROADCASTING":
         remark = f"the consumer group[{request.consumer_group}] can not consume by broadcast way"
         raise PullForbidden(FORBIDDEN_BROADCAST, remark)
-    if broker.groups.is_forbidden(request.consumer_group, request.topic):
+    if pulling.groups.is_forbidden(request.consumer_group, request.topic):
         remark = f"the consumer group[{request.consumer_group}] is forbidden for topic[{request.topic}]"
         raise PullForbidden(FORBIDDEN_SUBSCRIPTION, remark)
     subscription = group.subscription(request.topic)
     if subscription is None:
-        remark = f"the consumer's subscription not exist{faq(broker)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+        remark = f"the consumer's subscription not exist{faq(pulling.config)}"
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if subscription.sub_version < request.sub_version:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_tag_type(subscription.expression_type):
         return tags_match(subscription), None
-    return None, _sql_of_group(broker, request, subscription.expression_type)
+    return None, _sql_of_group(pulling, request, subscription.expression_type)
 
 
-def _parse_failed() -> BrokerError:
-    return BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+def _parse_failed() -> Refusal:
+    return Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
 
 
-def _sql_of_request(broker: Broker, request: PullMessage) -> SqlFilter | None:
+def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
     """The filter a pull carries itself. One that cannot be compiled filters nothing, as officially: its client
     asked 46 before."""
     if not request.subscription:
         raise _parse_failed()
-    check_filter_enabled(broker.config, request.expression_type)
+    check_filter_enabled(pulling.config, request.expression_type)
     try:
-        return compile_expression(request.subscription, request.expression_type, broker.config.emulate)
+        return compile_expression(request.subscription, request.expression_type, is_5=pulling.config.is_5)
     except ExpressionRefused:
         return None
 
 
-def _sql_of_group(broker: Broker, request: PullMessage, expression_type: str) -> SqlFilter:
+def _sql_of_group(pulling: Pulling, request: PullMessage, expression_type: str) -> SqlFilter:
     """The filter the group's heartbeats registered."""
-    known = broker.filters.find(request.topic, request.consumer_group)
+    known = pulling.filters.find(request.topic, request.consumer_group)
     if known is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.FILTER_DATA_NOT_EXIST,
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
     data, sql = known
     if data.client_version < request.sub_version:
-        raise BrokerError(
-            ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
-        )
-    check_filter_enabled(broker.config, expression_type)
+        raise Refusal(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
+    check_filter_enabled(pulling.config, expression_type)
     return sql

@@ -13,10 +13,10 @@ Mirrors CommitLog.handleDiskFlushAndHA.
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import AppendResult, PutStatus
+from pocketmq.store import AppendResult, PutStatus
 
-from ..broker import Broker
 from ..network.dispatch import HELD, Answer, Call, Held
+from .sending import Sending
 
 _CODE_OF_STATUS = {
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
@@ -26,61 +26,61 @@ _CODE_OF_STATUS = {
 
 
 def when_safe(
-    broker: Broker, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
+    sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
 ) -> Answer | Held:
     """The answer, or HELD if it leaves later. `result` is where the message, or the last of a batch, is stored."""
-    store = broker.config.store
+    store = sending.config.store
     for_disk, for_slaves = store.flush_disk_type == "SYNC_FLUSH", store.broker_role == "SYNC_MASTER"
     if (not for_disk and not for_slaves) or properties.get(names.WAIT, "true").lower() == "false":
-        if broker.topics not in broker.rhythm.unsaved:
+        if sending.topics not in sending.tables.unsaved:
             return answer
-        broker.waiting_sends += 1
-        _answer_when_saved(broker, call, answer)
+        sending.waiting_sends += 1
+        _answer_when_saved(sending, call, answer)
         return HELD
-    broker.waiting_sends += 1
+    sending.waiting_sends += 1
     end = result.position + result.size
     if for_disk:
-        _when_on_disk(broker, call, answer, end)
+        _when_on_disk(sending, call, answer, end)
     else:
-        _when_at_slaves(broker, call, answer, end)
+        _when_at_slaves(sending, call, answer, end)
     return HELD
 
 
-def _when_on_disk(broker: Broker, call: Call, answer: Answer, end: int) -> None:
+def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> None:
     def flushed(is_safe: bool) -> None:
         if deadline.cancelled():
             return
         deadline.cancel()
         # Copying to slaves has not waited for the disk: often they have it by now.
-        _when_at_slaves(broker, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)
+        _when_at_slaves(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)
 
     def from_flusher(is_safe: bool) -> None:
         loop.call_soon_threadsafe(flushed, is_safe)
 
     loop = call.connection.loop
-    deadline = loop.call_later(broker.config.store.sync_flush_timeout / 1000, flushed, False)
-    broker.store.when_flushed(end, from_flusher)
+    deadline = loop.call_later(sending.config.store.sync_flush_timeout / 1000, flushed, False)
+    sending.store.when_flushed(end, from_flusher)
 
 
-def _when_at_slaves(broker: Broker, call: Call, answer: Answer, end: int) -> None:
+def _when_at_slaves(sending: Sending, call: Call, answer: Answer, end: int) -> None:
     def replicated(is_safe: bool) -> None:
-        _answer_when_saved(broker, call, answer if is_safe else _but(answer, PutStatus.FLUSH_SLAVE_TIMEOUT))
+        _answer_when_saved(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_SLAVE_TIMEOUT))
 
-    replication = broker.replication
+    replication = sending.replication
     if replication.copies <= 1:
         replicated(True)
     elif (refusal := replication.refusal()) is not None:
-        _answer_when_saved(broker, call, _but(answer, refusal))
+        _answer_when_saved(sending, call, _but(answer, refusal))
     else:
         replication.when_replicated(end, replicated)
 
 
-def _answer_when_saved(broker: Broker, call: Call, answer: Answer) -> None:
+def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
     def saved() -> None:
-        broker.waiting_sends -= 1
+        sending.waiting_sends -= 1
         call.answer(answer)
 
-    broker.rhythm.when_saved(broker.topics, saved)
+    sending.tables.when_saved(sending.topics, saved)
 
 
 def _but(answer: Answer, status: PutStatus) -> Answer:

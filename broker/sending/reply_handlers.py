@@ -16,16 +16,14 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.requests.send import AnySend, SendReplyMessage, SendReplyMessageV2
 from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
 
-from ..broker import Broker
-from ..delayed.delayed_messages import delay_if_asked
-from ..delayed.timer_sends import time_if_asked
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..storing.stored_properties import stored_properties
 from .send_checks import check_send
 from .send_handlers import queue_of
+from .sending import Sending
 
 _log = logging.getLogger("pocketmq.reply")
 
@@ -33,49 +31,49 @@ PUSH_TIMEOUT_SECONDS: Final = 10.0
 
 
 @handles(SendReplyMessage, SendReplyMessageV2)
-async def send_reply_message(broker: Broker, request: AnySend, call: Call) -> Answer:
+async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> Answer:
     """Push a reply to its asker, and store it; 0 where the asker took it."""
-    config = broker.config
+    config = sending.config
     answer = Answer(
         fields={"MSG_REGION": config.region_id, "TRACE_ON": "true" if config.trace_on else "false"}
     )
     fields = answer.fields or {}
-    if call.command.body is None and config.emulate >= 5:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
+    if call.command.body is None and sending.is_5:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
     try:
-        queue_id = queue_of(request, check_send(broker, request, call))
-    except BrokerError as error:
+        queue_id = queue_of(request, check_send(sending, request, call))
+    except Refusal as error:
         answer.code, answer.remark = error.code, error.remark
         return answer
     properties = decode_properties(request.properties or "")
     text = (request.properties or "").encode("utf-8", "replace")
-    if config.emulate >= 5:
+    if sending.is_5:
         properties |= fields
-        text = stored_properties(properties, config.emulate)
-    failure = await _push(broker, request, call, properties)
+        text = stored_properties(properties, is_5=config.is_5)
+    failure = await _push(sending, request, call, properties)
     if failure is not None:
         answer.code, answer.remark = ResponseCode.SYSTEM_ERROR, failure
     else:
         fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
     if config.store_reply_message_enable:
-        result = _store(broker, request, call, queue_id, properties, text)
+        result = _store(sending, request, call, queue_id, properties, text)
         if result is not None:
-            fields["msgId"] = encode_message_id(broker.store_host, result.position)
+            fields["msgId"] = encode_message_id(sending.store_host, result.position)
             fields |= {"queueId": str(queue_id), "queueOffset": str(result.queue_offset)}
     return answer
 
 
-async def _push(broker: Broker, request: AnySend, call: Call, properties: dict[str, str]) -> str | None:
+async def _push(sending: Sending, request: AnySend, call: Call, properties: dict[str, str]) -> str | None:
     """326 to the asker; None where he took it, else the remark that says why not. `properties` get the time of it."""
     asker = properties.get(names.REPLY_TO_CLIENT)
     if asker is None:
         return "reply message properties[REPLY_TO_CLIENT] is null"
-    connection = broker.producers.find_connection(asker)
+    connection = sending.producers.find_connection(asker)
     if connection is None:
         return f"push reply message fail, channel of <{asker}> not found."
-    now_ms = broker.clock.now_ms()
+    now_ms = sending.clock.now_ms()
     properties[names.PUSH_REPLY_TIME] = str(now_ms)
-    host, port = unpack_host(broker.store_host)
+    host, port = unpack_host(sending.store_host)
     push = PushReplyMessageToClient(
         producer_group=request.producer_group,
         topic=request.topic,
@@ -85,7 +83,7 @@ async def _push(broker: Broker, request: AnySend, call: Call, properties: dict[s
         sys_flag=request.sys_flag,
         born_timestamp=request.born_timestamp,
         flag=request.flag,
-        properties=stored_properties(properties, broker.config.emulate).decode(),
+        properties=stored_properties(properties, is_5=sending.is_5).decode(),
         reconsume_times=request.reconsume_times,
         unit_mode=request.unit_mode,
         born_host=call.connection.peer,
@@ -104,7 +102,7 @@ async def _push(broker: Broker, request: AnySend, call: Call, properties: dict[s
 
 
 def _store(
-    broker: Broker, request: AnySend, call: Call, queue_id: int, properties: dict[str, str], text: bytes
+    sending: Sending, request: AnySend, call: Call, queue_id: int, properties: dict[str, str], text: bytes
 ) -> AppendResult | None:
     """Keep the reply; its sysFlag is lost, as officially. None where the store does not take it."""
     message = NewMessage(
@@ -116,19 +114,19 @@ def _store(
         flag=request.flag,
         born_timestamp=request.born_timestamp,
         born_host=call.connection.packed_host,
-        store_host=broker.store_host,
+        store_host=sending.store_host,
         reconsume_times=request.reconsume_times or 0,
     )
     try:
         if names.DELAY in properties:
-            message = delay_if_asked(broker, message)
-        message = time_if_asked(broker, message)
-    except BrokerError as error:
+            message = sending.delayed.delay_if_asked(message)
+        message = sending.delayed.time_if_asked(message)
+    except Refusal as error:
         _log.warning("reply not stored: %s", error.remark)
         return None
-    result = broker.store.append(message)
+    result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK:
         _log.warning("reply not stored: %s", result.status.name)
         return None
-    broker.statistics.message_put(message.topic, 1, result.size)
+    sending.statistics.message_put(message.topic, 1, result.size)
     return result

@@ -22,14 +22,14 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import NewMessage, PutStatus
+from pocketmq.store import NewMessage, PutStatus
 
-from ..broker import Broker
-from ..delayed.delayed_messages import delay_if_asked
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Call, handles
+from ..state.refusals import faq
 from ..storing.stored_properties import stored_properties
-from .send_checks import faq, refuse_at_slave
+from .send_checks import refuse_at_slave
+from .sending import Sending
 
 FIRST_LEVEL: Final = 3
 """Delay level of the first try where the client leaves the choice to the broker."""
@@ -37,67 +37,68 @@ _READ_WRITE: Final = flags.PERM_READ | flags.PERM_WRITE
 
 
 @handles(ConsumerSendMsgBack)
-def consumer_send_msg_back(broker: Broker, request: ConsumerSendMsgBack, call: Call) -> None:
+def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call: Call) -> None:
     """Store a copy of the message at `offset` for its next try, or among the group's dead letters."""
-    refuse_at_slave(broker)
-    config = broker.config
-    group_config = _group_config(broker, request.group)
+    refuse_at_slave(sending)
+    config = sending.config
+    group_config = _group_config(sending, request.group)
     if not flags.is_writeable(config.broker_permission):
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_PERMISSION, f"the broker[{config.broker_ip1}] sending message is forbidden"
         )
     if group_config.retry_queue_nums <= 0:
         return
     topic = retry_topic(request.group)
     topic_sys_flag = flags.TOPIC_UNIT_SUB if request.unit_mode else 0
-    topic_config = broker.topics.create_for_send_back(
+    topic_config = sending.topics.create_for_send_back(
         topic, group_config.retry_queue_nums, _READ_WRITE, topic_sys_flag
     )
     if not flags.is_writeable(topic_config.perm):
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
-    record = _record_at(broker, request.offset)
+        raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+    record = _record_at(sending, request.offset)
     limit = _limit(group_config, call.command.version, request.max_reconsume_times)
     is_dead = record.reconsume_times >= limit or request.delay_level < 0
     if is_dead:
         topic, queue_id, level = dlq_topic(request.group), 0, 0
-        broker.topics.create_for_send_back(topic, 1, _READ_WRITE)
+        sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
     else:
         queue_id = random.randrange(group_config.retry_queue_nums)
         level = request.delay_level or FIRST_LEVEL + record.reconsume_times
-    _store(broker, request, call, _copy(broker, record, topic, queue_id, level), is_dead)
+    _store(sending, request, call, _copy(sending, record, topic, queue_id, level), is_dead)
 
 
 def redirect_if_exhausted(
-    broker: Broker, request: AnySend, call: Call, properties: dict[str, str], queue_id: int
+    sending: Sending, request: AnySend, call: Call, properties: dict[str, str], queue_id: int
 ) -> tuple[str, int]:
     """Topic and queue for a direct send to a %RETRY% topic: its own, or the dead letters after the last try.
 
     5.x also sends there at once what comes from a group that consumes in order (it holds a lock on any queue), and
-    then keeps the message from being delayed, by DELAY=-1 in `properties`. Raises `BrokerError` for an unknown group.
+    then keeps the message from being delayed, by DELAY=-1 in `properties`. Raises `Refusal` for an unknown group.
     """
     group = request.topic[len(RETRY_PREFIX) :]
-    if broker.is_emulating_4:
-        limit = _limit(_group_config(broker, group), call.command.version, request.max_reconsume_times)
+    if not sending.is_5:
+        limit = _limit(_group_config(sending, group), call.command.version, request.max_reconsume_times)
         is_dead = (request.reconsume_times or 0) >= limit
     else:
         group = _group_before_plus(group)
-        limit = _limit(_group_config(broker, group), call.command.version, request.max_reconsume_times)
-        is_ordered = not broker.locks.are_all_expired(group, broker.clock.now_ms())
+        limit = _limit(_group_config(sending, group), call.command.version, request.max_reconsume_times)
+        is_ordered = not sending.locks.are_all_expired(group, sending.clock.now_ms())
         is_dead = (request.reconsume_times or 0) > limit or is_ordered
         if is_dead:
             properties[names.DELAY] = "-1"
     if not is_dead:
         return request.topic, queue_id
     topic = dlq_topic(group)
-    broker.topics.create_for_send_back(topic, 1, _READ_WRITE)
+    sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
     return topic, 0
 
 
-def _group_config(broker: Broker, group: str) -> SubscriptionGroupConfig:
-    group_config = broker.groups.find_or_create(group)
+def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
+    group_config = sending.groups.find_or_create(group)
     if group_config is None:
-        raise BrokerError(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group} {faq(broker)}"
+        raise Refusal(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group not exist, {group} {faq(sending.config)}",
         )
     return group_config
 
@@ -115,19 +116,19 @@ def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_ti
     return group_config.retry_max_times
 
 
-def _record_at(broker: Broker, offset: int) -> Record:
-    data = broker.store.read_record(offset) if offset >= 0 else None
+def _record_at(sending: Sending, offset: int) -> Record:
+    data = sending.store.read_record(offset) if offset >= 0 else None
     try:
         if data is not None:
             return decode_record(data)
     except RecordError:
         pass  # a position inside some record: as absent as one beyond the end
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+    raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
 
 
-def _copy(broker: Broker, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
+def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
     """The message as it is stored for the next try. Level 0 (dead letters) means no delay."""
-    emulate = broker.config.emulate
+    is_5 = sending.is_5
     properties = decode_properties(record.properties)
     properties.setdefault(names.RETRY_TOPIC, record.topic)
     properties[names.WAIT] = "false"
@@ -139,27 +140,27 @@ def _copy(broker: Broker, record: Record, topic: str, queue_id: int, level: int)
         topic=topic,
         queue_id=queue_id,
         body=record.body,
-        properties=stored_properties(properties, emulate),
+        properties=stored_properties(properties, is_5=is_5),
         property_map=properties,
         flag=record.flag,
         sys_flag=record.sys_flag,
         born_timestamp=record.born_timestamp,
         born_host=record.born_host,
-        store_host=broker.store_host if emulate >= 5 else record.store_host,
+        store_host=sending.store_host if is_5 else record.store_host,
         reconsume_times=record.reconsume_times + 1,
     )
-    return delay_if_asked(broker, message)
+    return sending.delayed.delay_if_asked(message)
 
 
 def _store(
-    broker: Broker, request: ConsumerSendMsgBack, call: Call, message: NewMessage, is_dead: bool
+    sending: Sending, request: ConsumerSendMsgBack, call: Call, message: NewMessage, is_dead: bool
 ) -> None:
-    result = broker.store.append(message)
+    result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
     delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
     origin_topic = message.property_map[names.RETRY_TOPIC]
-    broker.statistics.sent_back(request.group, origin_topic, result.size, delay_queue_id)
+    sending.statistics.sent_back(request.group, origin_topic, result.size, delay_queue_id)
     if is_dead:
         owner = (call.command.fields or {}).get("Owner")
-        broker.statistics.dead_letter(owner, request.group, request.origin_topic)
+        sending.statistics.dead_letter(owner, request.group, request.origin_topic)

@@ -11,104 +11,88 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic, topic_refusal
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import PutStatus
 
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Call
-
-_FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
-_FAQ_4 = "http://rocketmq.apache.org/docs/faq/"
-
-
-OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
-"""What official clients take as a reason to try another broker."""
+from ..state.refusals import OVERLOAD, faq, invalid_parameter
+from .sending import Sending
 
 
-def faq(broker: Broker) -> str:
-    """The hint that ends many remarks."""
-    url = _FAQ_5 if broker.config.emulate >= 5 else _FAQ_4
-    return f"\nSee {url} for further details."
-
-
-def invalid_parameter(broker: Broker) -> ResponseCode:
-    return ResponseCode.INVALID_PARAMETER if broker.config.emulate >= 5 else ResponseCode.SYSTEM_ERROR
-
-
-def check_send(broker: Broker, request: AnySend, call: Call) -> TopicConfig:
-    """The topic a send goes to, made on the way if it may be. Raises `BrokerError`."""
-    config = broker.config
-    if config.store.broker_role == "SLAVE":
-        refuse_at_slave(broker)
-    if call.command.body is None and config.emulate >= 5:
+def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
+    """The topic a send goes to, made on the way if it may be. Raises `Refusal`."""
+    config = sending.config
+    if sending.is_slave:
+        refuse_at_slave(sending)
+    if call.command.body is None and sending.is_5:
         # Officially its length is read before anything else is looked at.
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
-    if broker.waiting_sends >= config.send_thread_pool_queue_capacity:
-        raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
+    if sending.waiting_sends >= config.send_thread_pool_queue_capacity:
+        raise Refusal(ResponseCode.SYSTEM_BUSY, OVERLOAD)
     if config.start_accept_send_request_time_stamp > 0:
-        _check_accepting(broker)
+        _check_accepting(sending)
     topic = request.topic
-    topic_config = broker.topics.find(topic)
+    topic_config = sending.topics.find(topic)
     if topic_config is None or not config.broker_permission & flags.PERM_WRITE or is_unsendable_topic(topic):
-        topic_config = _check_topic(broker, request, call)
+        topic_config = _check_topic(sending, request, call)
     queues = max(topic_config.write_queue_nums, topic_config.read_queue_nums)
     if request.queue_id >= queues:
-        text = topic_config_text(broker, topic_config)
-        raise BrokerError(
-            invalid_parameter(broker),
+        text = topic_config_text(sending, topic_config)
+        raise Refusal(
+            invalid_parameter(sending.config),
             f"request queueId[{request.queue_id}] is illegal, {text} Producer: {call.connection.peer}",
         )
     return topic_config
 
 
-def refuse_at_slave(broker: Broker) -> None:
+def refuse_at_slave(sending: Sending) -> None:
     """5.x turns sends to a slave away before it looks at them; in the 4.9 line the store refuses them."""
-    if not broker.is_emulating_4 and broker.config.store.broker_role == "SLAVE":
+    if sending.is_5 and sending.is_slave:
         remark = "[REJECTREQUEST]system busy, start flow control for a while"
-        raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
+        raise Refusal(ResponseCode.SYSTEM_BUSY, remark)
 
 
-def _check_accepting(broker: Broker) -> None:
-    start_ms = broker.config.start_accept_send_request_time_stamp
-    if broker.clock.now_ms() < start_ms:
+def _check_accepting(sending: Sending) -> None:
+    start_ms = sending.config.start_accept_send_request_time_stamp
+    if sending.clock.now_ms() < start_ms:
         start = datetime.fromtimestamp(start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S:%f")[:-3]
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
 
 
-def _check_topic(broker: Broker, request: AnySend, call: Call) -> TopicConfig:
-    config, topic = broker.config, request.topic
-    topic_config = broker.topics.find(topic)
+def _check_topic(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
+    config, topic = sending.config, request.topic
+    topic_config = sending.topics.find(topic)
     if not config.broker_permission & flags.PERM_WRITE and topic_config is not None and topic_config.order:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_PERMISSION, f"the broker[{config.broker_ip1}] sending message is forbidden"
         )
     refusal = topic_refusal(topic, emulate=config.emulate)
     if refusal is not None:
-        raise BrokerError(invalid_parameter(broker), refusal)
+        raise Refusal(invalid_parameter(sending.config), refusal)
     if is_unsendable_topic(topic):
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        raise Refusal(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     if topic_config is None:
-        topic_config = _create(broker, request)
+        topic_config = _create(sending, request)
     if topic_config is None:
-        raise BrokerError(
-            ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please!{faq(broker)}"
+        raise Refusal(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{topic}] not exist, apply first please!{faq(sending.config)}",
         )
     return topic_config
 
 
-def _create(broker: Broker, request: AnySend) -> TopicConfig | None:
+def _create(sending: Sending, request: AnySend) -> TopicConfig | None:
     topic_sys_flag = 0
     if request.unit_mode:
         topic_sys_flag = flags.TOPIC_UNIT_SUB if is_retry_topic(request.topic) else flags.TOPIC_UNIT
-    created = broker.topics.create_for_send(
+    created = sending.topics.create_for_send(
         request.topic, request.default_topic, request.default_topic_queue_nums, topic_sys_flag
     )
     if created is None and is_retry_topic(request.topic):
-        created = broker.topics.create_for_send_back(request.topic, 1, topic_sys_flag=topic_sys_flag)
+        created = sending.topics.create_for_send_back(request.topic, 1, topic_sys_flag=topic_sys_flag)
     return created
 
 
-def topic_config_text(broker: Broker, topic_config: TopicConfig) -> str:
+def topic_config_text(sending: Sending, topic_config: TopicConfig) -> str:
     """`TopicConfig.toString`, as remarks show it."""
     order = "true" if topic_config.order else "false"
     text = (
@@ -116,51 +100,7 @@ def topic_config_text(broker: Broker, topic_config: TopicConfig) -> str:
         f"writeQueueNums={topic_config.write_queue_nums}, perm={flags.perm_text(topic_config.perm)}, "
         f"topicFilterType={topic_config.topic_filter_type}, topicSysFlag={topic_config.topic_sys_flag}, order={order}"
     )
-    if broker.config.emulate < 5:
+    if not sending.is_5:
         return text + "]"
     attributes = ", ".join(f"{key}={value}" for key, value in topic_config.attributes.items())
     return f"{text}, attributes={{{attributes}}}]"
-
-
-def refusal_of(broker: Broker, status: PutStatus) -> BrokerError:
-    """The answer to a send that the store did not take."""
-    match status:
-        case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
-            limit = broker.config.store.max_message_size
-            return BrokerError(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "the message is illegal, maybe msg body or properties length not matched. "
-                f"msg body length limit {limit}B, msg properties length limit 32KB.",
-            )
-        case PutStatus.SERVICE_NOT_AVAILABLE:
-            return BrokerError(
-                ResponseCode.SERVICE_NOT_AVAILABLE,
-                "service not available now. It may be caused by one of the following reasons: the broker's disk is "
-                "full, messages are put to the slave, message store has been shut down, etc.",
-            )
-        case PutStatus.OS_PAGE_CACHE_BUSY:
-            code = ResponseCode.SYSTEM_BUSY if broker.config.emulate >= 5 else ResponseCode.SYSTEM_ERROR
-            return BrokerError(code, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
-        case PutStatus.WHEEL_TIMER_NOT_ENABLE:
-            remark = "accurate timer message is not enabled, timerWheelEnable is false"
-            return BrokerError(ResponseCode.SYSTEM_ERROR, remark)
-        case PutStatus.WHEEL_TIMER_MSG_ILLEGAL:
-            limit_ms = broker.config.store.timer_max_delay_sec * 1000
-            return BrokerError(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "timer message illegal, the delay time should not be bigger than the max delay "
-                f"{limit_ms}ms; or if set del msg, the delay time should be bigger than the current time",
-            )
-        case PutStatus.WHEEL_TIMER_FLOW_CONTROL:
-            limit = broker.config.store.timer_congest_num_each_slot
-            return BrokerError(
-                ResponseCode.SYSTEM_ERROR,
-                f"timer message is under flow control, max num limit is {limit * 2} or the current value is "
-                f"greater than {limit} and less than {limit * 2}, trigger random flow control",
-            )
-        case PutStatus.CREATE_MAPPED_FILE_FAILED:
-            return BrokerError(
-                ResponseCode.SYSTEM_ERROR, "create mapped file failed, server is busy or broken."
-            )
-        case _:
-            return BrokerError(ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")

@@ -1,7 +1,11 @@
-"""pocketmq.broker.state
+"""What a broker is before it does anything: settings, clock, store, tables, statistics, addresses.
 
-put_times.py    How long storing took in the last whole minute
-statistics.py   What went through this broker
-store_owner.py  Is this the store of the broker we are about to be? Asked before anything in i
-table_saver.py  What a broker does by itself, and how often
+broker_state.py  `BrokerState` and the `Identity` of a running broker
+store_owner.py   refuses the store of another broker
+table_saver.py   writes JSON tables that changed, in one thread
+periodic.py      actions that are repeated
+call_later.py    the timers: the event loop's, or those of a test
+statistics.py    messages and bytes by topic, by group and in all
+put_times.py     how long appends took
+refusals.py      refusals several rooms answer with
 """

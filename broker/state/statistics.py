@@ -17,15 +17,17 @@ message shows after the next snapshot, as in the official broker. Mirrors `Broke
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
+from pocketmq.store.clock import Clock
+from pocketmq.store.message_store import MessageStore
+from pocketmq.store.tables.group_table import GroupTable
+from pocketmq.store.tables.topic_table import TopicTable
 
+from ..config.broker_config import BrokerConfig
 from .put_times import PutTimes
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
@@ -127,9 +129,14 @@ class DayTotals:
 class Statistics:
     """All figures of one broker."""
 
-    def __init__(self, broker: "Broker") -> None:
-        now_ms = broker.clock.now_ms()
-        self._broker = broker
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, store: MessageStore, topics: TopicTable, groups: GroupTable
+    ) -> None:
+        now_ms = clock.now_ms()
+        self._config = config
+        self._store = store
+        self._topics = topics
+        self._groups = groups
         self._puts: dict[str, Traffic] = {}
         self._gets: dict[tuple[str, str], Traffic] = {}
         self._events: dict[tuple[str, str], Traffic] = {}
@@ -184,13 +191,13 @@ class Statistics:
     def popped(self, topic: str, group: str) -> None:
         """A pop took messages of one queue and left a checkpoint."""
         self._event("GROUP_CK_NUMS", f"{topic}@{group}").add(1, 0)
-        self._event("BROKER_CK_NUMS", self._broker.config.broker_cluster_name).add(1, 0)
+        self._event("BROKER_CK_NUMS", self._config.broker_cluster_name).add(1, 0)
 
     def acknowledged(self, topic: str, group: str, count: int) -> None:
         """Popped messages are done. Series of topics and groups that do not exist are not begun."""
-        if topic in self._broker.topics and group in self._broker.groups:
+        if topic in self._topics and group in self._groups:
             self._event("GROUP_ACK_NUMS", f"{topic}@{group}").add(count, 0)
-            self._event("BROKER_ACK_NUMS", self._broker.config.broker_cluster_name).add(count, 0)
+            self._event("BROKER_ACK_NUMS", self._config.broker_cluster_name).add(count, 0)
 
     def dead_letter(self, owner: str | None, group: str, origin_topic: str | None) -> None:
         """A message given back went to the dead letters. `owner` is the request's field of that name (5.x)."""
@@ -225,7 +232,7 @@ class Statistics:
     def sample(self, now_ms: int) -> None:
         """Take the snapshots that are due; call it every second. A clock that was set back or ahead only shortens a
         window."""
-        stored, reader = self._broker.store.statistics, self._broker.store.reader
+        stored, reader = self._store.statistics, self._store.reader
         self.throughput.snapshot(
             now_ms, stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages
         )
@@ -260,16 +267,12 @@ class Statistics:
     @property
     def put_total_now(self) -> int:
         """What 28 calls msgPutTotalTodayNow: everything stored in 4.x, sends to user topics in 5.x."""
-        broker = self._broker
-        return self._user_puts.count if broker.config.emulate >= 5 else broker.store.statistics.messages
+        return self._user_puts.count if self._config.is_5 else self._store.statistics.messages
 
     @property
     def got_total_now(self) -> int:
         """What 28 calls msgGetTotalTodayNow."""
-        broker = self._broker
-        return (
-            self._user_gets.count if broker.config.emulate >= 5 else broker.store.reader.transferred_messages
-        )
+        return self._user_gets.count if self._config.is_5 else self._store.reader.transferred_messages
 
     # -- inside
 
@@ -284,16 +287,16 @@ class Statistics:
                 _queue_id, _, rest = key.partition("@")
                 topic, _, group = rest.partition("@")
                 return _AT_ONCE if (topic, group) in self._gets else None
-            case "TOPIC_PUT_LATENCY" if self._broker.config.emulate >= 5:
+            case "TOPIC_PUT_LATENCY" if self._config.is_5:
                 _queue_id, _, topic = key.partition("@")
                 return _AT_ONCE if topic in self._puts else None
             case "QUEUE_PUT_NUMS" | "QUEUE_PUT_SIZE" | "QUEUE_GET_NUMS" | "QUEUE_GET_SIZE":
                 return self._events.get((name[:9], key))
             case "SNDBCK_PUT_NUMS":
                 return self._events.get((name, key))
-        if self._broker.config.emulate >= 5 and name in _EVENTS_OF_5:
+        if self._config.is_5 and name in _EVENTS_OF_5:
             return self._events.get((name, key))
-        return self._broker_traffic(name) if key == self._broker.config.broker_cluster_name else None
+        return self._broker_traffic(name) if key == self._config.broker_cluster_name else None
 
     def _broker_traffic(self, name: str) -> Traffic | None:
         match name:
@@ -301,21 +304,21 @@ class Statistics:
                 traffic = _sum_of(self._user_puts, self._system_puts)
             case "BROKER_GET_NUMS":
                 traffic = _sum_of(self._user_gets, self._system_gets)
-            case "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC" if self._broker.config.emulate >= 5:
+            case "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC" if self._config.is_5:
                 traffic = self._user_puts
-            case "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC" if self._broker.config.emulate >= 5:
+            case "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC" if self._config.is_5:
                 traffic = self._user_gets
             case _:
                 return None
         return traffic if traffic.count else None
 
     def _new_put(self, topic: str) -> Traffic:
-        is_system = self._broker.topics.is_system_topic(topic)
+        is_system = self._topics.is_system_topic(topic)
         traffic = self._puts[topic] = Traffic(self._system_puts if is_system else self._user_puts)
         return traffic
 
     def _new_get(self, topic: str, group: str) -> Traffic:
-        is_system = self._broker.topics.is_system_topic(topic)
+        is_system = self._topics.is_system_topic(topic)
         traffic = self._gets[topic, group] = Traffic(self._system_gets if is_system else self._user_gets)
         return traffic
 

@@ -1,7 +1,7 @@
-"""What a broker does by itself, and how often: one timer each, all on the event loop.
+"""Writes the JSON tables that changed, in one named thread, so that the disk never holds up a send.
 
-Files are written by one named thread, so that the disk never holds up a send. A period starts when its action ends;
-an action that fails is logged and comes again. Intervals are the official keys' values, read anew each time.
+`save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits for it
+(`saved`, `when_saved`). With `in_background` off, each change is written where it is made: for tests.
 """
 
 import asyncio
@@ -13,20 +13,8 @@ from typing import Final
 from pocketmq.store.errors import StoreError
 from pocketmq.store.tables.json_table import JsonTable
 
-from ..broker import Broker
-from ..pop.popping import clean
+_log = logging.getLogger("pocketmq.tables")
 
-_log = logging.getLogger("pocketmq.rhythm")
-
-EXPIRY_SCAN_SECONDS: Final = 10.0
-NOTICE_SECONDS: Final = 15.0
-SAMPLE_SECONDS: Final = 1.0
-FILTER_SAVE_SECONDS: Final = 10.0
-ORDER_SAVE_SECONDS: Final = 10.0
-ACL_SECONDS: Final = 0.5
-BROADCAST_SECONDS: Final = 5.0
-WAITER_SCAN_SECONDS: Final = 5.0
-"""How often suspended pulls are looked at with long polling on; shortPollingTimeMills otherwise."""
 SAVE_DELAY_SECONDS: Final = 0.01
 """Changes of a table within this time are saved together, and so are those made while it is being written."""
 
@@ -34,11 +22,11 @@ SAVE_DELAY_SECONDS: Final = 0.01
 Callback = Callable[[], None]
 
 
-class Rhythm:
-    """Timers of one broker. `start` and `stop` mirror each other; saving works before and after."""
+class TableSaver:
+    """Saving works from the constructor on, until `stop`."""
 
-    def __init__(self) -> None:
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+    def __init__(self, *, in_background: bool = True) -> None:
+        self._in_background = in_background
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="pocketmq-json")
         self.unsaved: set[JsonTable] = set()
         """Tables with changes, announced by `save_soon`, that are not on disk yet."""
@@ -47,47 +35,11 @@ class Rhythm:
         self._writing: dict[JsonTable, list[Callback]] = {}
         self._is_stopped = False
 
-    def start(self, broker: Broker) -> None:
-        """Begin every periodic action."""
-        config, now_ms = broker.config, broker.clock.now_ms
-        short_poll_seconds = config.short_polling_time_mills / 1000
-        scan_seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
-        max_offset = broker.store.max_offset
-        self._every("waiters", scan_seconds, lambda: broker.waiters.scan(now_ms(), max_offset))
-        self._every("statistics", SAMPLE_SECONDS, lambda: _sample(broker))
-        self._every("notices", NOTICE_SECONDS, broker.notices.flush)
-        self._every("consumers", EXPIRY_SCAN_SECONDS, lambda: broker.consumers.expire(now_ms()))
-        self._every("locks", EXPIRY_SCAN_SECONDS, lambda: broker.locks.expire(now_ms()))
-        self._every("broadcasts", BROADCAST_SECONDS, lambda: broker.broadcasts.expire(now_ms()))
-        self._every("producers", EXPIRY_SCAN_SECONDS, lambda: broker.producers.expire(now_ms()))
-        self._every(
-            "offsets",
-            lambda: config.flush_consumer_offset_interval / 1000,
-            lambda: self._save(broker.offsets),
-        )
-        self._every(
-            "delays",
-            lambda: config.store.flush_delay_offset_interval / 1000,
-            lambda: self._save(broker.delays),
-        )
-        self._every(
-            "open transactions",
-            lambda: config.transaction_metric_flush_interval / 1000,
-            lambda: self._save(broker.open_transactions),
-        )
-        self._every("filters", FILTER_SAVE_SECONDS, lambda: self._save(broker.filters))
-        self._every("revive", lambda: config.revive_interval / 1000, broker.revive.tick)
-        self._every("order", ORDER_SAVE_SECONDS, lambda: _save_order(self, broker))
-        if broker.plain_acl is not None:
-            self._every("acl", ACL_SECONDS, broker.plain_acl.reload_if_changed)
-        self._every("retention", lambda: config.store.clean_resource_interval / 1000, broker.retention.run)
-
     def stop(self) -> None:
-        """End the timers and wait for the file being written."""
+        """Wait for the file being written. What changes from now on is written by `JsonTable.persist` alone."""
         self._is_stopped = True
-        for timer in (*self._timers.values(), *self._saving.values()):
+        for timer in self._saving.values():
             timer.cancel()
-        self._timers.clear()
         self._saving.clear()
         self._writer.shutdown()
         for callbacks in self._waiting.values():
@@ -100,6 +52,9 @@ class Rhythm:
         """Save a table that changed, together with the changes that follow at once."""
         if self._is_stopped or table in self._saving:
             return
+        if not self._in_background:
+            self._save(table)
+            return
         self.unsaved.add(table)
         loop = asyncio.get_running_loop()
         self._saving[table] = loop.call_later(SAVE_DELAY_SECONDS, self._save_now, table)
@@ -111,8 +66,12 @@ class Rhythm:
 
     def write(self, what: str, action: Callback) -> None:
         """Let the thread that writes tables force something else to disk; a failure is logged with `what`."""
-        if not self._is_stopped:
+        if self._is_stopped:
+            return
+        if self._in_background:
             self._writer.submit(_attempt, what, action)
+        else:
+            _attempt(what, action)
 
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
         """Call back when the changes made so far are on disk, or could not be written; at once if they are."""
@@ -142,6 +101,9 @@ class Rhythm:
             self._settle(table)
             _run(callbacks)
             return
+        if not self._in_background:
+            _write(table, content)
+            return
         loop = asyncio.get_running_loop()
         self._writing[table] = (
             callbacks  # writes end in the order they begin: the last one speaks for the table
@@ -163,36 +125,10 @@ class Rhythm:
         if table not in self._saving and table not in self._writing:
             self.unsaved.discard(table)
 
-    def _every(self, name: str, seconds: float | Callable[[], float], action: Callable[[], object]) -> None:
-        def act() -> None:
-            try:
-                action()
-            except Exception:
-                _log.exception("periodic action %s failed", name)
-            if not self._is_stopped:
-                self._timers[name] = loop.call_later(wait_seconds(), act)
-
-        def wait_seconds() -> float:
-            return seconds() if callable(seconds) else seconds
-
-        loop = asyncio.get_running_loop()
-        self._timers[name] = loop.call_later(wait_seconds(), act)
-
 
 def _run(callbacks: list[Callback]) -> None:
     for callback in callbacks:
         callback()
-
-
-def _save_order(rhythm: Rhythm, broker: Broker) -> None:
-    clean(broker)
-    rhythm.save(broker.ordered_pops)
-
-
-def _sample(broker: Broker) -> None:
-    now_ms = broker.clock.now_ms()
-    broker.statistics.sample(now_ms)
-    broker.timed.sample(now_ms)
 
 
 def _attempt(what: str, action: Callback) -> None:

@@ -1,17 +1,17 @@
-"""A stored record as the new message that takes its place: a committed half message, a timed message that is due.
+"""A stored record copied into a new message: a committed half message, or a timed message that is due.
 
-Body, flags, time and place of birth and the number of tries stay; topic, queue and properties are what the caller
-says. The copy waits for nobody (WAIT=false), as every message that the broker stores by itself. Mirrors what
+Body, flags, born time, born host and reconsume times stay; the caller gives topic, queue and properties. Storing the
+copy waits for neither disk nor slaves (WAIT=false), as for every message that the broker stores by itself. Mirrors what
 `convertMessage`, `endMessageTransaction` and `renewHalfMessageInner` have in common.
 """
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
-from pocketmq.store.values import NewMessage
+from pocketmq.store import NewMessage
 
 
 def copy_of(record: Record, topic: str, queue_id: int, properties: dict[str, str], text: bytes) -> NewMessage:
-    """`text` is what is stored; `properties` is what the store looks at, and is changed here."""
+    """`text` is stored; the store reads `properties`, which this function changes."""
     properties[names.WAIT] = "false"
     return NewMessage(
         topic=topic,

@@ -1,6 +1,7 @@
-"""pocketmq.broker.transactions
+"""Holds half messages until their transaction ends, and checks open ones with their producers.
 
-half_messages.py         Half messages
-transaction_check.py     The question what became of a half message, asked again and again
-transaction_handlers.py  How transactions end
+transactions.py          the part of a broker
+half_messages.py         half messages, what they become, and the record of those that ended
+transaction_check.py     rounds of the check (39)
+transaction_handlers.py  37 ends a transaction; 323 resumes the check
 """

@@ -13,9 +13,8 @@ Mirrors `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `EndTra
 loop.
 """
 
-import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import (
@@ -25,15 +24,15 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
-from pocketmq.store.values import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.tables.metric_table import MetricTable
 
-from ..delayed.delayed_messages import CallLater, Timer, delay_if_asked
-from ..delayed.timer_sends import time_if_asked
+from ..config.broker_config import BrokerConfig
+from ..delayed.delayed import Delayed
+from ..state.broker_state import BrokerState
+from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 _log = logging.getLogger("pocketmq.transaction")
 
@@ -43,46 +42,47 @@ OP_RETRY_SECONDS: Final = 1.0
 _OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
 
 
-def half_message(broker: "Broker", message: NewMessage) -> NewMessage:
+def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
     """Send a message on its detour; it is changed in place: topic, queue, transaction bits and properties."""
     properties = message.property_map
-    emulate = broker.config.emulate
+    is_5 = config.is_5
     unique_id = properties.get(names.UNIQ_KEY)
-    if unique_id and emulate >= 5:
+    if unique_id and is_5:
         properties[names.TRANSACTION_ID] = unique_id
     properties[names.REAL_TOPIC] = message.topic
     properties[names.REAL_QID] = str(message.queue_id)
     message.topic, message.queue_id = HALF_TOPIC, 0
     message.sys_flag = with_transaction_type(message.sys_flag, TRANSACTION_NONE)
-    message.properties = stored_properties(properties, emulate)
+    message.properties = stored_properties(properties, is_5=is_5)
     return message
 
 
-def committed_message(broker: "Broker", half: Record, properties: dict[str, str]) -> NewMessage:
+def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]) -> NewMessage:
     """What a half message becomes. 5.x takes REAL_TOPIC and REAL_QID out of the stored text, 4.9 leaves them in.
 
     `properties` are those of the record, and become those of the message. Raises KeyError or ValueError for a record
     that does not say where it belongs.
     """
-    emulate = broker.config.emulate
-    kept = b"" if emulate >= 5 else stored_properties(properties, emulate)
+    is_5 = delayed.config.is_5
+    kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
     topic, queue_id = properties.pop(names.REAL_TOPIC), int(properties.pop(names.REAL_QID))
-    text = kept or stored_properties(properties, emulate)
+    text = kept or stored_properties(properties, is_5=is_5)
     properties.pop(names.TRAN_MSG, None)
     message = copy_of(half, topic, queue_id, properties, text)
     message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
     message.prepared_transaction_offset = half.position
     if names.DELAY in properties:
-        message = delay_if_asked(broker, message)
-    return time_if_asked(broker, message)
+        message = delayed.delay_if_asked(message)
+    return delayed.time_if_asked(message)
 
 
 class HalfMessages:
     """Which half messages were ended; `start` and `stop` mirror each other."""
 
-    def __init__(self, broker: "Broker", call_later: CallLater | None = None) -> None:
-        self._broker = broker
-        self._call_later = call_later or asyncio.get_running_loop().call_later
+    def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
+        self._state = state
+        self._delayed = delayed
+        self._open_count = open_count
         self._unwritten: dict[int, dict[int, None]] = {}
         """Queue id -> offsets of ended half messages that no op message names yet, in order."""
         self._unwritten_bytes = 0
@@ -99,16 +99,16 @@ class HalfMessages:
         """Store the message for its consumers; where that fails the half message stays open.
 
         `properties` are those of the record, and are changed. Raises KeyError or ValueError for a record that does
-        not say where it belongs, `BrokerError` for a DELAY that is no number.
+        not say where it belongs, `Refusal` for a DELAY that is no number.
         """
-        broker = self._broker
+        state = self._state
         real_topic = properties.get(names.REAL_TOPIC)
-        message = committed_message(broker, half, properties)
-        result = broker.store.append(message)
+        message = committed_message(self._delayed, half, properties)
+        result = state.store.append(message)
         if result.status is PutStatus.PUT_OK:
             self.ended(half)
-            if broker.config.emulate >= 5:
-                broker.statistics.message_put(message.topic, 1, result.size)
+            if state.config.is_5:
+                state.statistics.message_put(message.topic, 1, result.size)
                 self.count_down(real_topic)
         return result
 
@@ -119,14 +119,14 @@ class HalfMessages:
 
     def count_down(self, real_topic: str | None) -> None:
         """One open transaction less."""
-        if real_topic is not None and self._broker.config.emulate >= 5:
-            self._broker.open_transactions.add(real_topic, -1)
+        if real_topic is not None and self._state.config.is_5:
+            self._open_count.add(real_topic, -1)
 
     def ended(self, half: Record) -> None:
         """Nobody is to be asked about this half message any more."""
         offset = half.queue_offset
-        config = self._broker.config
-        if config.emulate < 5 and not self._unwritten:
+        config = self._state.config
+        if not config.is_5 and not self._unwritten:
             if not self._write_op(half.queue_id, str(offset)):
                 self._collect(half.queue_id, offset, OP_RETRY_SECONDS)
             return
@@ -143,27 +143,27 @@ class HalfMessages:
         self._unwritten.setdefault(queue_id, {})[offset] = None
         self._unwritten_bytes += len(str(offset)) + 1
         if self._timer is None:
-            self._timer = self._call_later(write_in_seconds, self._tick)
+            self._timer = self._state.call_later(write_in_seconds, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         self._write_ops()
         if self._unwritten:
-            self._timer = self._call_later(OP_RETRY_SECONDS, self._tick)
+            self._timer = self._state.call_later(OP_RETRY_SECONDS, self._tick)
 
     def _write_ops(self) -> None:
         """One op message for each queue, or several where one would grow too long; what is refused stays."""
-        limit = max(self._broker.config.transaction_op_msg_max_size, 32)
+        limit = max(self._state.config.transaction_op_msg_max_size, 32)
         for queue_id, offsets in list(self._unwritten.items()):
             while offsets:
                 chosen, size = [], 0
                 for offset in offsets:
                     chosen.append(offset)
                     size += len(str(offset)) + 1
-                    if size >= limit or self._broker.config.emulate < 5:
+                    if size >= limit or not self._state.config.is_5:
                         break
                 text = "".join(f"{offset}," for offset in chosen)
-                if not self._write_op(queue_id, text if self._broker.config.emulate >= 5 else str(chosen[0])):
+                if not self._write_op(queue_id, text if self._state.config.is_5 else str(chosen[0])):
                     return
                 for offset in chosen:
                     del offsets[offset]
@@ -171,21 +171,21 @@ class HalfMessages:
             del self._unwritten[queue_id]
 
     def _write_op(self, queue_id: int, text: str) -> bool:
-        broker = self._broker
+        state = self._state
         message = NewMessage(
             topic=OP_HALF_TOPIC,
             queue_id=queue_id,
             body=text.encode(),
-            properties=stored_properties(_OP_PROPERTIES, broker.config.emulate, first_buckets=16),
+            properties=stored_properties(_OP_PROPERTIES, is_5=state.config.is_5, first_buckets=16),
             property_map=dict(_OP_PROPERTIES),
-            born_timestamp=broker.clock.now_ms(),
-            born_host=broker.store_host,
-            store_host=broker.store_host,
+            born_timestamp=state.clock.now_ms(),
+            born_host=state.identity.store_host,
+            store_host=state.identity.store_host,
         )
-        result = broker.store.append(message)
+        result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
             _log.error("ended transactions are not noted: %s", result.status.name)
             return False
-        if broker.config.emulate >= 5:
-            broker.statistics.message_put(OP_HALF_TOPIC, 1, result.size)
+        if state.config.is_5:
+            state.statistics.message_put(OP_HALF_TOPIC, 1, result.size)
         return True

@@ -19,7 +19,7 @@ copy of it was put back; here the copy is dropped, so it is not committed twice.
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from pocketmq.protocol.message import properties as names
@@ -28,15 +28,14 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record, encode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
+from pocketmq.store import PutStatus
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
-from pocketmq.store.values import PutStatus
 
+from ..membership.producer_groups import ProducerGroups
+from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
-from .half_messages import OP_TAG
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .half_messages import OP_TAG, HalfMessages
 
 _log = logging.getLogger("pocketmq.transaction")
 
@@ -52,8 +51,8 @@ HOUR_MS: Final = 3_600_000
 class _Ops:
     """What the op queue says of the half messages from some offset on, read as far as it is needed."""
 
-    def __init__(self, broker: "Broker", queue_id: int, begin: int, half_begin: int) -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, queue_id: int, begin: int, half_begin: int) -> None:
+        self._state = state
         self._queue_id = queue_id
         self._half_begin = half_begin
         self._next = begin
@@ -79,7 +78,7 @@ class _Ops:
 
     def read_more(self, count: int) -> bool:
         """Read so many op messages; False at the end of their queue."""
-        queue = self._broker.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
+        queue = self._state.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
         if queue is None:
             return False
         self._next = max(self._next, queue.min_offset)
@@ -91,7 +90,7 @@ class _Ops:
         return has_read
 
     def _read(self, queue: ConsumeQueue, op_offset: int) -> None:
-        record = _record_of(self._broker, queue, op_offset)
+        record = _record_of(self._state, queue, op_offset)
         named = 0
         if record is not None and decode_properties(record.properties).get(names.TAGS) == OP_TAG:
             for text in bytes(record.body).split(b","):
@@ -120,14 +119,16 @@ class _Ops:
 class TransactionCheck:
     """The rounds. `start` and `stop` mirror each other; a slave asks nobody."""
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(self, state: BrokerState, half_messages: HalfMessages, producers: ProducerGroups) -> None:
+        self._state = state
+        self._half_messages = half_messages
+        self._producers = producers
         self._task: asyncio.Task[None] | None = None
         self._ended_behind: dict[tuple[int, int], None] = {}
         """(queue id, offset) of half messages that ended after a copy of them was put further back."""
 
     def start(self) -> None:
-        if self._task is None and self._broker.config.store.broker_role != "SLAVE":
+        if self._task is None and not self._state.config.is_slave:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="transaction check")
 
     async def stop(self) -> None:
@@ -138,7 +139,7 @@ class TransactionCheck:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._broker.config.transaction_check_interval / 1000)
+            await asyncio.sleep(self._state.config.transaction_check_interval / 1000)
             try:
                 await self.check()
             except Exception:
@@ -146,24 +147,22 @@ class TransactionCheck:
 
     async def check(self) -> None:
         """One round over all half queues. In the 4.9 line the half topic is made here, if it is not there yet."""
-        self._broker.topics.create_for_send_back(HALF_TOPIC, 1)
-        for queue in self._broker.store.queues_of(HALF_TOPIC):
+        self._state.topics.create_for_send_back(HALF_TOPIC, 1)
+        for queue in self._state.store.queues_of(HALF_TOPIC):
             await self._check_queue(queue)
 
     async def _check_queue(self, queue: ConsumeQueue) -> None:
-        broker, queue_id = self._broker, queue.queue_id
-        start_ms = broker.clock.now_ms()
+        state, queue_id = self._state, queue.queue_id
+        start_ms = state.clock.now_ms()
         half_begin = self._position(HALF_TOPIC, queue_id, queue)
-        op_begin = self._position(
-            OP_HALF_TOPIC, queue_id, broker.store.consume_queue(OP_HALF_TOPIC, queue_id)
-        )
-        ops = _Ops(broker, queue_id, op_begin, half_begin)
+        op_begin = self._position(OP_HALF_TOPIC, queue_id, state.store.consume_queue(OP_HALF_TOPIC, queue_id))
+        ops = _Ops(state, queue_id, op_begin, half_begin)
         offset, steps = half_begin, 0
-        while offset < queue.max_offset and broker.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
+        while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
             steps += 1
             if steps % STEPS_IN_A_TURN == 0:
                 await asyncio.sleep(0)
-            if ops.take(offset) or broker.half_messages.is_ended(queue_id, offset):
+            if ops.take(offset) or self._half_messages.is_ended(queue_id, offset):
                 offset += 1
             elif ops.read_more(32):
                 continue
@@ -173,14 +172,14 @@ class TransactionCheck:
                 break
         self._remember(queue_id, ops)
         if offset != half_begin:
-            broker.offsets.commit(HALF_TOPIC, CHECK_GROUP, queue_id, offset)
+            state.offsets.commit(HALF_TOPIC, CHECK_GROUP, queue_id, offset)
         if ops.passed != op_begin:
-            broker.offsets.commit(OP_HALF_TOPIC, CHECK_GROUP, queue_id, ops.passed)
+            state.offsets.commit(OP_HALF_TOPIC, CHECK_GROUP, queue_id, ops.passed)
 
     def _position(self, topic: str, queue_id: int, queue: ConsumeQueue | None) -> int:
         """Where the group stands; at the first there is where it stands nowhere, or where nothing is any more."""
         first = 0 if queue is None else queue.min_offset
-        return max(self._broker.offsets.query(topic, CHECK_GROUP, queue_id), first)
+        return max(self._state.offsets.query(topic, CHECK_GROUP, queue_id), first)
 
     def _remember(self, queue_id: int, ops: _Ops) -> None:
         for offset in ops.behind:
@@ -190,13 +189,13 @@ class TransactionCheck:
 
     def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: _Ops) -> bool:
         """Deal with the half message at the front; False where the round ends in front of it."""
-        broker, config = self._broker, self._broker.config
-        record = _record_of(broker, queue, offset)
+        state, config = self._state, self._state.config
+        record = _record_of(state, queue, offset)
         if record is None:
             return True
         properties = decode_properties(record.properties)
         checks = _whole_number(properties.get(names.TRANSACTION_CHECK_TIMES))
-        now_ms = broker.clock.now_ms()
+        now_ms = state.clock.now_ms()
         age_ms = now_ms - record.born_timestamp
         if (checks is not None and checks >= config.transaction_check_max) or (
             age_ms > config.store.file_reserved_time * HOUR_MS
@@ -219,7 +218,7 @@ class TransactionCheck:
         return self._ask(record, properties)
 
     def _is_older(self, age_ms: int, limit_ms: int) -> bool:
-        return age_ms > limit_ms or (age_ms == limit_ms and self._broker.config.emulate < 5)
+        return age_ms > limit_ms or (age_ms == limit_ms and not self._state.config.is_5)
 
     def _has_ended_original(self, queue_id: int, properties: dict[str, str], ops: _Ops) -> bool:
         """Whether the message this one is a copy of was ended since the copy was made."""
@@ -230,7 +229,7 @@ class TransactionCheck:
             ops.take(original)
             or original in ops.behind
             or (queue_id, original) in self._ended_behind
-            or self._broker.half_messages.is_ended(queue_id, original)
+            or self._half_messages.is_ended(queue_id, original)
         )
 
     def _put_back_immune(self, record: Record, properties: dict[str, str]) -> bool:
@@ -248,28 +247,28 @@ class TransactionCheck:
     def _put_back(self, record: Record, properties: dict[str, str]) -> Record | None:
         """Store the message once more at the end; the user's flag and the tries are lost, as officially. None where the
         store does not take it."""
-        broker = self._broker
-        text = stored_properties(properties, broker.config.emulate)
+        state = self._state
+        text = stored_properties(properties, is_5=state.config.is_5)
         message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
         message.flag = message.reconsume_times = 0
-        result = broker.store.append(message)
+        result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
             _log.error("half message at %d is not put back: %s", record.queue_offset, result.status.name)
             return None
-        if broker.config.emulate >= 5:
-            broker.statistics.message_put(HALF_TOPIC, 1, result.size)
+        if state.config.is_5:
+            state.statistics.message_put(HALF_TOPIC, 1, result.size)
         return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 
     def _send_question(self, half: Record, properties: dict[str, str]) -> None:
         """39 to one producer of the group; the message goes along as it will be once it is committed."""
-        broker = self._broker
+        state = self._state
         group = properties.get(names.PGROUP, "")
-        connection = broker.producers.available_connection(group)
+        connection = self._producers.available_connection(group)
         if connection is None:
             _log.warning("no producer of %s is there to be asked about a transaction", group)
             return
         unique_id = properties.get(names.UNIQ_KEY)
-        is_5 = broker.config.emulate >= 5
+        is_5 = state.config.is_5
         question = CheckTransactionState(
             tran_state_table_offset=half.queue_offset,
             commit_log_offset=half.position,
@@ -277,37 +276,37 @@ class TransactionCheck:
             transaction_id=unique_id,
             offset_msg_id=encode_message_id(half.store_host, half.position),
             topic=HALF_TOPIC if is_5 else None,
-            broker_name=broker.config.broker_name if is_5 else None,
+            broker_name=state.config.broker_name if is_5 else None,
         )
         try:
             topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
         except (KeyError, ValueError):
             _log.error("half message at %d does not say where it belongs", half.queue_offset)
             return
-        text = stored_properties(properties, broker.config.emulate)
+        text = stored_properties(properties, is_5=state.config.is_5)
         message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
         connection.notify(question, encode_record(message))
 
     def _give_up(self, record: Record, properties: dict[str, str]) -> bool:
         """Out of the half queue, to where administrators find it (323 brings it back)."""
-        broker = self._broker
-        topic = broker.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
-        text = stored_properties(properties, broker.config.emulate)
-        result = broker.store.append(copy_of(record, topic, 0, properties, text))
+        state = self._state
+        topic = state.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
+        text = stored_properties(properties, is_5=state.config.is_5)
+        result = state.store.append(copy_of(record, topic, 0, properties, text))
         if result.status is not PutStatus.PUT_OK:
             _log.error("half message at %d is not given up: %s", record.queue_offset, result.status.name)
             return False
         _log.warning(
             "half message at %d of group %s is given up", record.queue_offset, properties.get(names.PGROUP)
         )
-        broker.half_messages.count_down(properties.get(names.REAL_TOPIC))
+        self._half_messages.count_down(properties.get(names.REAL_TOPIC))
         return True
 
 
-def _record_of(broker: "Broker", queue: ConsumeQueue, offset: int) -> Record | None:
+def _record_of(state: BrokerState, queue: ConsumeQueue, offset: int) -> Record | None:
     """The message at an offset; None where the log has it no more."""
     unit = queue.unit(offset)
-    data = None if unit is None else broker.store.read_record(unit[0], unit[1])
+    data = None if unit is None else state.store.read_record(unit[0], unit[1])
     try:
         return None if data is None else decode_record(data)
     except RecordError as error:

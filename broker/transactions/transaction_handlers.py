@@ -16,51 +16,50 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC
 from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.values import PutStatus
+from pocketmq.store import PutStatus
 
-from ..admin.topic_handlers import UNSET_REMARK
-from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..sending.send_checks import refusal_of
+from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
+from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transaction")
 
 
 @handles(EndTransaction)
-def end_transaction(broker: Broker, request: EndTransaction, call: Call) -> Answer | Held:
+def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
     """Commit or roll back. "Not known yet" is never answered, as officially: the broker asks again later."""
-    if broker.config.store.broker_role == "SLAVE":
+    if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
     if verdict == TRANSACTION_NONE:
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
-    half = _half_record(broker, request.commit_log_offset)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
+    half = _half_record(transactions, request.commit_log_offset)
     properties = decode_properties(half.properties)
-    if broker.config.emulate >= 5 and _is_too_late(broker, request, half, properties):
+    if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_place(request, half, properties)
     if verdict == TRANSACTION_ROLLBACK:
-        broker.half_messages.roll_back(half, properties)
+        transactions.half_messages.roll_back(half, properties)
         return Answer(remark=UNSET_REMARK)
     try:
-        result = broker.half_messages.commit(half, properties)
+        result = transactions.half_messages.commit(half, properties)
     except (KeyError, ValueError) as error:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the half message does not say where it belongs: {error!r}"
         ) from error
     if result.status is not PutStatus.PUT_OK:
-        raise _refusal(broker, result.status)
+        raise _refusal(transactions, result.status)
     return Answer()
 
 
-def _refusal(broker: Broker, status: PutStatus) -> BrokerError:
+def _refusal(transactions: Transactions, status: PutStatus) -> Refusal:
     """As for a send, but for the words."""
-    refusal = refusal_of(broker, status)
+    refusal = refusal_of(transactions.config, status)
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             refusal.remark = refusal.remark.replace("the message", "The message", 1)
@@ -74,23 +73,25 @@ def _refusal(broker: Broker, status: PutStatus) -> BrokerError:
     return refusal
 
 
-def _half_record(broker: Broker, position: int) -> Record:
-    data = broker.store.read_record(position) if position >= 0 else None
+def _half_record(transactions: Transactions, position: int) -> Record:
+    data = transactions.store.read_record(position) if position >= 0 else None
     try:
         if data is not None:
             return decode_record(data)
     except RecordError:
         pass
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+    raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
-def _is_too_late(broker: Broker, request: EndTransaction, half: Record, properties: dict[str, str]) -> bool:
+def _is_too_late(
+    transactions: Transactions, request: EndTransaction, half: Record, properties: dict[str, str]
+) -> bool:
     """With a time of its own until the first check, a message is ended within that time or by the answer to a check."""
     text = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
     if request.from_transaction_check or text is None:
         return False
-    immunity_ms = max(_seconds_ms(text), broker.config.transaction_time_out)
-    return broker.clock.now_ms() - half.born_timestamp > immunity_ms
+    immunity_ms = max(_seconds_ms(text), transactions.config.transaction_time_out)
+    return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
 
 
 def _seconds_ms(text: str) -> int:
@@ -99,33 +100,33 @@ def _seconds_ms(text: str) -> int:
 
 def _check_place(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:
     if properties.get(names.PGROUP) != request.producer_group:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != request.tran_state_table_offset:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
     if half.position != request.commit_log_offset:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
     if half.topic != HALF_TOPIC:
         # Officially the end of a committed message is stored once more, under whatever its properties say.
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
 @handles(ResumeCheckHalfMessage)
-def resume_check_half_message(broker: Broker, request: ResumeCheckHalfMessage) -> None:
+def resume_check_half_message(transactions: Transactions, request: ResumeCheckHalfMessage) -> None:
     """Put a message that was given up back among the half messages, its checks counted from zero."""
     try:
         place = decode_message_id(request.msg_id or "")
-        data = broker.store.read_record(place.position)
+        data = transactions.store.read_record(place.position)
         if data is None:
             raise RecordError(f"no message at log position {place.position}")
         record = decode_record(data)
     except BodyError as error:
         _log.warning("cannot resume %s: %s", request.msg_id, error)
         remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from error
     properties = decode_properties(record.properties)
     properties[names.TRANSACTION_CHECK_TIMES] = "0"
-    text = stored_properties(properties, broker.config.emulate)
-    result = broker.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
+    text = stored_properties(properties, is_5=transactions.config.is_5)
+    result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
     if result.status is not PutStatus.PUT_OK:
         remark = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)

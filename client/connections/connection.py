@@ -13,11 +13,20 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
-from pocketmq.protocol.errors import FieldError
+from pocketmq.protocol.errors import FieldError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
+from pocketmq.protocol.wire.schema import (
+    Reply,
+    ReplyT,
+    Request,
+    RequestBody,
+    encode_request_body,
+    from_fields,
+    read_reply,
+    to_fields,
+)
 
 from ..errors import CallTimeout, NotReachable, RequestRefused, UnreadableReply
 from ..hooks.rpc_hooks import RPCHook
@@ -32,7 +41,7 @@ MAX_BINARY_CODE: Final = 32767
 SHORT_WAIT_SECONDS: Final = 0.1
 """A call that had no longer to wait than this says nothing about the connection when it times out."""
 
-ReplyT = TypeVar("ReplyT", bound=Reply)
+HeaderT = TypeVar("HeaderT", bound=Reply)
 Push = Callable[["Connection", Command], None]
 """Receives what a broker asks of the client."""
 
@@ -134,12 +143,19 @@ class Connection(asyncio.Protocol):
     async def call(
         self,
         request: Request[ReplyT],
-        body: Body | None = None,
+        body: RequestBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> ReplyT:
-        """The reply's header. `RequestRefused` for any code but 0, `NotReachable` where none came in time."""
-        return self.read_reply(request, await self.exchange(request, body, timeout_seconds=timeout_seconds))
+        """What the request declares of its reply: the header fields, or the body.
+
+        `RequestRefused` for any code but 0, `NotReachable` if no reply came in time, `UnreadableReply` if it has
+        another form. `body` is a value of the declared form, or its bytes.
+        """
+        return self.read_reply(
+            request,
+            await self.exchange(request, encode_request_body(request, body), timeout_seconds=timeout_seconds),
+        )
 
     async def call_for_body(
         self,
@@ -241,21 +257,23 @@ class Connection(asyncio.Protocol):
         if has_unsent:
             self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
-    @classmethod
-    def read_reply(cls, request: Request[ReplyT], command: Command) -> ReplyT:
-        """The typed header of a reply, or `RequestRefused`."""
+    @staticmethod
+    def read_reply(request: Request[ReplyT], command: Command) -> ReplyT:
+        """What the request returns, header fields or a body; `RequestRefused`, `UnreadableReply`."""
         if command.code != 0:
             raise RequestRefused(command.code, command.remark or "", request.name)
-        return cls.read_fields(request, command)
+        try:
+            return read_reply(request, command.fields, command.body)
+        except ProtocolError as error:
+            raise UnreadableReply(f"the reply to {request.name} cannot be read: {error}") from error
 
     @staticmethod
-    def read_fields(request: Request[ReplyT], command: Command) -> ReplyT:
-        """The typed header of a reply, whatever its code; `UnreadableReply` where it is none."""
+    def read_fields(reply_type: type[HeaderT], command: Command, request_name: str) -> HeaderT:
+        """The header fields of a reply, whatever its code; `UnreadableReply`."""
         try:
-            reply: ReplyT = from_fields(request.reply_type, command.fields)  # type: ignore[assignment]
+            return from_fields(reply_type, command.fields)
         except FieldError as error:
-            raise UnreadableReply(f"the reply to {request.name}: {error}") from error
-        return reply
+            raise UnreadableReply(f"the reply to {request_name} cannot be read: {error}") from error
 
     def _frame(
         self,

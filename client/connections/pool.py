@@ -7,11 +7,11 @@ Mirrors the channel table of `NettyRemotingClient`.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pocketmq.protocol.wire.command import JSON, Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody, encode_request_body
 
 from ..errors import NotReachable, RequestRefused
 from ..hooks.rpc_hooks import RPCHook
@@ -21,8 +21,6 @@ from .connection import (
     Connection,
     Push,
 )
-
-ReplyT = TypeVar("ReplyT", bound=Reply)
 
 
 class ConnectionPool:
@@ -72,12 +70,14 @@ class ConnectionPool:
         self,
         address: str,
         request: Request[ReplyT],
-        body: Body | None = None,
+        body: RequestBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> ReplyT:
-        """The reply's header. `RequestRefused` for any code but 0, `NotReachable` where none came in time."""
-        command = await self.exchange(address, request, body, timeout_seconds=timeout_seconds)
+        """What the request declares of its reply; errors as `Connection.call`."""
+        command = await self.exchange(
+            address, request, encode_request_body(request, body), timeout_seconds=timeout_seconds
+        )
         return Connection.read_reply(request, command)
 
     async def call_for_body(

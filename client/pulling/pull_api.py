@@ -94,7 +94,7 @@ class PullApi:
             if is_lite and command.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 self._without_lite.add(address)  # a 4.9 broker: it takes the ordinary pull with the lite bit
             raise RequestRefused(command.code, command.remark or "", request.name)
-        reply: PullMessageReply = Connection.read_fields(request, command)
+        reply = Connection.read_fields(PullMessageReply, command, request.name)
         self._suggested[queue] = reply.suggest_which_broker_id
         messages: list[MessageExt] = []
         if status is PullStatus.FOUND:

@@ -11,14 +11,13 @@ members, and members get nothing less because of it. Mirrors `DefaultMQPullConsu
 from collections.abc import Iterable
 from typing import Final, Unpack
 
-import msgspec
 from pocketmq.protocol.bodies.client import ExpressionError, build_subscription
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict, decode_verdicts
+from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict
 
 from ..clock import steady_ms
-from ..errors import ClientError, NotReachable, RouteNotFound, UnreadableReply
+from ..errors import ClientError, NotReachable, RouteNotFound
 from ..hooks.hooks import Hook
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
@@ -165,11 +164,7 @@ class PullConsumer(Client):
         instance, topic = self._usable, self.namespace.wrap(topic)
         address = await instance.routes.find_any_broker(topic, main_port=True)
         request = ExplainFirstPosition(consumer_group=self._group, topic=topic)
-        body = await instance.connections.call_for_body(address, request)
-        try:
-            return decode_verdicts(body)
-        except msgspec.MsgspecError as error:
-            raise UnreadableReply(f"{address} explained itself with: {error}") from error
+        return await instance.connections.call(address, request)
 
     @property
     def _api_now(self) -> PullApi:

@@ -96,7 +96,7 @@ class PopApi:
                 instance.connections.leave(connection)
                 raise NotReachable(f"{connection.address} is about to stop")
             raise RequestRefused(command.code, command.remark or "", request.name)
-        reply: PopMessageReply = Connection.read_fields(request, command)
+        reply = Connection.read_fields(PopMessageReply, command, request.name)
         messages = decode_messages(
             command.body or b"",
             queue.broker_name,
@@ -198,9 +198,7 @@ class PopApi:
         instance = self._instance
         try:
             address = await instance.routes.find_master(queue, main_port=True)
-            await instance.connections.call_for_body(
-                address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS
-            )
+            await instance.connections.call(address, request, body, timeout_seconds=ACK_TIMEOUT_SECONDS)
         except RequestRefused as refusal:
             _log.warning("%s of %s: %s", request.name, queue, refusal)
             if refused is not None:

@@ -329,8 +329,8 @@ class PushConsumer(Client):
             address = await routes.find_any_broker(topic, main_port=True)
             body = CheckClientRequestBody(
                 client_id=instance.client_id, group=self._group, subscription_data=subscription
-            ).encode()
-            await instance.connections.call_for_body(
+            )
+            await instance.connections.call(
                 address, CheckClientConfig(), body, timeout_seconds=instance.api_timeout_seconds
             )
 

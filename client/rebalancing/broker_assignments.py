@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from pocketmq.protocol.bodies.client import (
     MessageModel,
     QueryAssignmentRequestBody,
-    QueryAssignmentResponseBody,
 )
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -53,10 +52,10 @@ class BrokerAssignments:
         )
         try:
             address = await self._instance.routes.find_any_broker(topic)
-            answer = await self._instance.connections.call_for_body(
-                address, QueryAssignment(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+            reply = await self._instance.connections.call(
+                address, QueryAssignment(), body, timeout_seconds=TIMEOUT_SECONDS
             )
-            assigned = QueryAssignmentResponseBody.decode(answer).message_queue_assignments
+            assigned = reply.message_queue_assignments
         except (ClientError, ProtocolError) as error:
             # The retry topic is not there before the group's first heartbeat: it is asked for again in a second.
             level = logging.DEBUG if is_retry_topic(topic) else logging.WARNING

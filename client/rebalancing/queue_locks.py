@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.bodies.client import (
     LockBatchRequestBody,
-    LockBatchResponseBody,
     UnlockBatchRequestBody,
 )
 from pocketmq.protocol.errors import ProtocolError
@@ -113,7 +112,7 @@ class QueueLocks:
             if address is None:
                 continue
             try:
-                await self._instance.connections.call_for_body(
+                await self._instance.connections.call(
                     address,
                     UnlockBatchMq(),
                     self._unlock_body(queues),
@@ -146,13 +145,13 @@ class QueueLocks:
         answered = asyncio.get_running_loop().create_future()
         self._under_way.add(answered)
         try:
-            answer = await self._instance.connections.call_for_body(
-                address, LockBatchMq(), body.encode(), timeout_seconds=TIMEOUT_SECONDS
+            reply = await self._instance.connections.call(
+                address, LockBatchMq(), body, timeout_seconds=TIMEOUT_SECONDS
             )
         finally:
             self._under_way.discard(answered)
             answered.set_result(None)
-        held = set(LockBatchResponseBody.decode(answer).lock_ok_mq_set)
+        held = set(reply.lock_ok_mq_set)
         self._asked.difference_update(set(queues) - held)
         return held
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from pocketmq.protocol.bodies.client import GetConsumerListByGroupResponseBody, MessageModel
+from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import GetConsumerListByGroup
@@ -205,12 +205,12 @@ class Rebalancer:
         """The client ids of the group, from any broker of the topic; empty where nobody could be asked."""
         try:
             address = await self._instance.routes.find_any_broker(topic)
-            body = await self._instance.connections.call_for_body(
+            reply = await self._instance.connections.call(
                 address,
                 GetConsumerListByGroup(consumer_group=self._group),
                 timeout_seconds=self._instance.api_timeout_seconds,
             )
-            return GetConsumerListByGroupResponseBody.decode(body).consumer_id_list
+            return reply.consumer_id_list
         except (ClientError, ProtocolError) as error:
             _log.warning("members of %s: %s", self._group, error)
             return []

@@ -83,7 +83,7 @@ class BatchSender:
 
         Raises the error of an earlier one.
         """
-        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, where they win.
+        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, and there they win.
         properties = encode_properties_text({WAIT: "true"})
         request = self._request(SendBatchMessage, topic, properties)
         self._start(request, body, rows, queue)
@@ -189,7 +189,7 @@ class BatchSender:
                 raise RequestRefused(command.code, command.remark or "", sent.name)
             self.unconfirmed_requests += command.code != ResponseCode.SUCCESS
             if isinstance(request, SendMessageV2) and not request.batch and request.sys_flag:
-                self._remember(request, target, Connection.read_fields(sent, command))
+                self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 
         try:
             await self._wire.with_retries(

@@ -19,7 +19,6 @@ from pocketmq.client.connections.route import MASTER_ID, Route
 from pocketmq.client.errors import ClientError, NotReachable, RequestRefused, RouteNotFound
 from pocketmq.protocol.bodies.client import CheckClientRequestBody, build_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
-from pocketmq.protocol.bodies.routes import TopicList
 from pocketmq.protocol.requests.group import UpdateAndCreateSubscriptionGroup
 from pocketmq.protocol.requests.membership import CheckClientConfig
 from pocketmq.protocol.requests.name_server import GetAllTopicListFromNameServer
@@ -173,7 +172,7 @@ class Wire:
         async def ask(fresh: bool) -> list[str]:
             if self._routes is None:
                 self._routes = NameServers(self._open(), self.namesrv_addr)
-            return TopicList.decode(await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
+            return (await self._routes.ask(GetAllTopicListFromNameServer())).topic_list
 
         return self.run(self.with_retries("list of topics", ask, retry_timeout_ms))
 
@@ -184,9 +183,7 @@ class Wire:
             try:
                 route = await self.route(topic, fresh=True)
             except RouteNotFound as error:
-                if (
-                    fresh
-                ):  # asked twice, because a broker that is just starting has not registered its topics yet
+                if fresh:  # the second request: a starting broker may not have registered its topics yet
                     raise OptionError(f"topic {topic} does not exist on any broker") from error
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())

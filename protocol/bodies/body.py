@@ -12,6 +12,7 @@ import msgspec
 
 from ..errors import BodyError
 from ..text import fastjson
+from ..text.java_properties import decode_text
 
 
 class Body(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,16 +42,20 @@ class MessageBatch(bytes):
     """Several messages of one send (`message/batch.py`)."""
 
 
-class PropertiesText(str):
-    """Java properties, one `key=value` a line (`text/java_properties.py`)."""
-
-
 class Text(str):
     """Any text in UTF-8."""
 
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview) -> Self:
+        return cls(str(data, "utf-8", "replace"))
 
-class OtherBytes(bytes):
-    """Bytes with a layout of their own, which the request describes."""
+
+class PropertiesText(Text):
+    """Java properties, one `key=value` a line (`text/java_properties.py`)."""
+
+    @classmethod
+    def decode(cls, data: bytes | bytearray | memoryview) -> Self:
+        return cls(decode_text(data))
 
 
 def form_name(form: Any) -> str:
@@ -67,8 +72,8 @@ def decode_body(form: Any, data: bytes | bytearray | memoryview | None) -> Any:
             return form.decode(data)
         if issubclass(form, bytes):
             return form(data or b"")
-        if issubclass(form, str):
-            return form(bytes(data or b"").decode("utf-8", "replace"))
+        if issubclass(form, Text):
+            return form.decode(data or b"")
     if not data:
         raise BodyError(f"{form_name(form)}: the body is missing")
     return fastjson.decode(data, form)

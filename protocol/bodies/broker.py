@@ -42,6 +42,10 @@ class TransactionMetricsSerializeWrapper(Body, frozen=True):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
+class TimerCheckpointBytes(bytes):
+    """The file timercheck: 56 bytes, drawn in `store/FORMAT.md`."""
+
+
 class CheckRocksdbCqWriteResult(Body, frozen=True):
     """Answer to 354: 0 fine, 1 not, 2 under way, 3 failed."""
 

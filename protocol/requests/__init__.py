@@ -11,6 +11,5 @@ to_client.py    what a broker asks its clients
 name_server.py  routes, broker registration, key-value settings
 admin.py        configuration and figures of a broker
 security.py     users and rights
-replication.py  what slaves ask their master
-controller.py   the process that elects masters
+replication.py  what slaves ask their master; the controller that elects masters
 """

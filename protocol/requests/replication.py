@@ -1,14 +1,21 @@
-"""What a slave asks its master beside the log itself, and what tools ask about replication.
+"""Replication: what slaves ask their master, what tools ask about it, and the controller that elects masters.
 
-Not here: the log's own protocol on the HA port; the topic and group tables (21, 201), which slaves fetch with the
-tools' requests.
+The log itself has a protocol of its own on the HA port (`wire/ha_stream.py`). Slaves fetch topics and groups with the
+requests of tools (21, 201). The controller is a separate official process: name servers and brokers here answer its
+requests with REQUEST_CODE_NOT_SUPPORTED. They are declared so that a recorded exchange can be named and read.
 """
 
-from ..bodies.body import OtherBytes, Text
-from ..bodies.broker import TimerMetricsSerializeWrapper
+from ..bodies.body import PropertiesText, Text
+from ..bodies.broker import TimerCheckpointBytes, TimerMetricsSerializeWrapper
 from ..bodies.offsets import ConsumerOffsetSerializeWrapper
-from ..bodies.replication import HARuntimeInfo
-from ..wire.schema import Long, NoReply, Reply, Request, request
+from ..bodies.replication import (
+    BrokerReplicasInfo,
+    ElectMasterResponseBody,
+    EpochEntryCache,
+    HARuntimeInfo,
+    SyncStateSet,
+)
+from ..wire.schema import Int, Long, NoReply, Reply, Request, request
 
 
 @request(43)
@@ -22,7 +29,7 @@ class GetAllDelayOffset(Request[Text], frozen=True, kw_only=True):
 
 
 @request(60, only_in=5)
-class GetTimerCheckPoint(Request[OtherBytes], frozen=True, kw_only=True):
+class GetTimerCheckPoint(Request[TimerCheckpointBytes], frozen=True, kw_only=True):
     """Where the timer stands; the reply's body is the 56 bytes of TimerCheckpoint."""
 
 
@@ -58,3 +65,224 @@ class ResetMasterFlushOffset(Request[NoReply], frozen=True, kw_only=True):
     """Tool to slave: take this as the master's flushed offset. `ResetMasterFlushOffsetHeader`."""
 
     master_flush_offset: Long
+
+
+class ControllerAlterSyncStateSetReply(Reply, frozen=True, kw_only=True):
+    """Epoch of the set as it is now. `AlterSyncStateSetResponseHeader`; the body is SyncStateSet."""
+
+    new_sync_state_set_epoch: Int = 0
+
+
+@request(1001, only_in=5, body=SyncStateSet, reply_body=SyncStateSet)
+class ControllerAlterSyncStateSet(Request[ControllerAlterSyncStateSetReply], frozen=True, kw_only=True):
+    """A master reports which slaves are in step. `AlterSyncStateSetRequestHeader`; body SyncStateSet.
+
+    `invoke_time` in ms; the official class puts the present one.
+    """
+
+    broker_name: str | None = None
+    master_broker_id: Long | None = None
+    master_epoch: Int | None = None
+    invoke_time: Long = 0
+
+
+class ControllerElectMasterReply(Reply, frozen=True, kw_only=True):
+    """The master chosen. `ElectMasterResponseHeader`; the body is ElectMasterResponseBody."""
+
+    master_broker_id: Long | None = None
+    master_address: str | None = None
+    master_epoch: Int | None = None
+    sync_state_set_epoch: Int | None = None
+
+
+@request(1002, only_in=5, reply_body=ElectMasterResponseBody)
+class ControllerElectMaster(Request[ControllerElectMasterReply], frozen=True, kw_only=True):
+    """Choose a master, the named broker if `designate_elect`. `ElectMasterRequestHeader`."""
+
+    cluster_name: str = ""
+    broker_name: str = ""
+    broker_id: Long = -1
+    designate_elect: bool = False
+    invoke_time: Long | None = None
+
+
+class ControllerRegisterBrokerReply(Reply, frozen=True, kw_only=True):
+    """The group the broker belongs to.
+
+    `RegisterBrokerToControllerResponseHeader`; the body is SyncStateSet.
+    """
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    master_broker_id: Long | None = None
+    master_address: str | None = None
+    master_epoch: Int | None = None
+    sync_state_set_epoch: Int | None = None
+
+
+@request(1003, only_in=5, reply_body=SyncStateSet)
+class ControllerRegisterBroker(Request[ControllerRegisterBrokerReply], frozen=True, kw_only=True):
+    """A broker with its id takes part. `RegisterBrokerToControllerRequestHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    broker_id: Long | None = None
+    broker_address: str | None = None
+    invoke_time: Long = 0
+
+
+class ControllerGetReplicaInfoReply(Reply, frozen=True, kw_only=True):
+    """Who is master. `GetReplicaInfoResponseHeader`; the body is SyncStateSet."""
+
+    master_broker_id: Long | None = None
+    master_address: str | None = None
+    master_epoch: Int | None = None
+
+
+@request(1004, only_in=5, reply_body=SyncStateSet)
+class ControllerGetReplicaInfo(Request[ControllerGetReplicaInfoReply], frozen=True, kw_only=True):
+    """Master and slaves of a broker name. `GetReplicaInfoRequestHeader`."""
+
+    broker_name: str | None = None
+
+
+class ControllerGetMetadataInfoReply(Reply, frozen=True, kw_only=True):
+    """The controllers themselves; `peers` joined by `;`. `GetMetaDataResponseHeader`."""
+
+    group: str | None = None
+    controller_leader_id: str | None = None
+    controller_leader_address: str | None = None
+    is_leader: bool = False
+    peers: str | None = None
+
+
+@request(1005, only_in=5)
+class ControllerGetMetadataInfo(Request[ControllerGetMetadataInfoReply], frozen=True, kw_only=True):
+    """Which controller leads."""
+
+
+@request(1006, only_in=5, body=list[str])
+class ControllerGetSyncStateData(Request[BrokerReplicasInfo], frozen=True, kw_only=True):
+    """State of several broker names, a JSON list in the body; the reply's body is BrokerReplicasInfo."""
+
+
+@request(1007, only_in=5)
+class GetBrokerEpochCache(Request[EpochEntryCache], frozen=True, kw_only=True):
+    """To a broker: its list of masterships; the reply's body is EpochEntryCache."""
+
+
+@request(1008, only_in=5, body=SyncStateSet)
+class NotifyBrokerRoleChanged(Request[NoReply], frozen=True, kw_only=True):
+    """Controller to broker, one-way: a master was chosen. `NotifyBrokerRoleChangedRequestHeader`.
+
+    Body SyncStateSet.
+    """
+
+    master_address: str | None = None
+    master_epoch: Int | None = None
+    sync_state_set_epoch: Int | None = None
+    master_broker_id: Long | None = None
+
+
+@request(1009, only_in=5, body=PropertiesText)
+class UpdateControllerConfig(Request[NoReply], frozen=True, kw_only=True):
+    """Change settings. Body: properties text, a `key=value` a line."""
+
+
+@request(1010, only_in=5)
+class GetControllerConfig(Request[PropertiesText], frozen=True, kw_only=True):
+    """The settings; the reply's body is properties text."""
+
+
+@request(1011, only_in=5)
+class CleanBrokerData(Request[NoReply], frozen=True, kw_only=True):
+    """Forget brokers, those with the ids listed (joined by `;`). `CleanControllerBrokerDataRequestHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str
+    broker_controller_ids_to_clean: str | None = None
+    is_clean_living_broker: bool = False
+    invoke_time: Long = 0
+
+
+class ControllerGetNextBrokerIdReply(Reply, frozen=True, kw_only=True):
+    """The next free id. `GetNextBrokerIdResponseHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    next_broker_id: Long | None = None
+
+
+@request(1012, only_in=5)
+class ControllerGetNextBrokerId(Request[ControllerGetNextBrokerIdReply], frozen=True, kw_only=True):
+    """A broker without an id asks for one. `GetNextBrokerIdRequestHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+
+
+class ControllerApplyBrokerIdReply(Reply, frozen=True, kw_only=True):
+    """Where the id was taken. `ApplyBrokerIdResponseHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+
+
+@request(1013, only_in=5)
+class ControllerApplyBrokerId(Request[ControllerApplyBrokerIdReply], frozen=True, kw_only=True):
+    """Take an id for good, proven later by the check code. `ApplyBrokerIdRequestHeader`."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    applied_broker_id: Long | None = None
+    register_check_code: str | None = None
+
+
+@request(1014, only_in=5)
+class BrokerCloseChannelRequest(Request[NoReply], frozen=True, kw_only=True):
+    """Between controllers on JRaft: a broker's connection closed. The official class has the same name."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    broker_id: Long | None = None
+
+
+@request(1015, only_in=5)
+class CheckNotActiveBrokerRequest(Request[NoReply], frozen=True, kw_only=True):
+    """Between controllers on JRaft: who was silent at this time (ms)? Official class has the same name."""
+
+    check_time_millis: Long | None = None
+
+
+@request(1016, only_in=5)
+class GetBrokerLiveInfoRequest(Request[NoReply], frozen=True, kw_only=True):
+    """Between controllers on JRaft: when was a broker last heard? The official class has the same name."""
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    broker_id: Long | None = None
+
+
+@request(1017, only_in=5)
+class GetSyncStateDataRequest(Request[NoReply], frozen=True, kw_only=True):
+    """Between controllers on JRaft: brokers without a live master. The official class has the same name."""
+
+    invoke_time: Long | None = None
+
+
+@request(1018, only_in=5)
+class RaftBrokerHeartBeatEventRequest(Request[NoReply], frozen=True, kw_only=True):
+    """Between controllers on JRaft: a broker's sign of life. The official class has the same name."""
+
+    cluster_name_identity_info: str | None = None
+    broker_name_identity_info: str | None = None
+    broker_id_identity_info: Long | None = None
+    broker_name: str | None = None
+    broker_addr: str | None = None
+    heartbeat_timeout_millis: Long | None = None
+    broker_id: Long | None = None
+    last_update_timestamp: Long | None = None
+    epoch: Int | None = None
+    max_offset: Long | None = None
+    confirm_offset: Long | None = None
+    election_priority: Int | None = None

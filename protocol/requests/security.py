@@ -81,7 +81,7 @@ class AuthGetUser(Request[UserInfo | None], frozen=True, kw_only=True):
 
 
 @request(3005, only_in=5)
-class AuthListUser(Request[list[UserInfo]], frozen=True, kw_only=True):
+class AuthListUser(Request[list[UserInfo] | None], frozen=True, kw_only=True):
     """Users whose name holds the filter. `ListUsersRequestHeader`; the reply's body is a list of UserInfo."""
 
     filter: str | None = None
@@ -118,7 +118,7 @@ class AuthGetAcl(Request[AclInfo | None], frozen=True, kw_only=True):
 
 
 @request(3010, only_in=5)
-class AuthListAcl(Request[list[AclInfo]], frozen=True, kw_only=True):
+class AuthListAcl(Request[list[AclInfo] | None], frozen=True, kw_only=True):
     """Rights by subject and resource. `ListAclsRequestHeader`; the reply's body is a list of AclInfo."""
 
     subject_filter: str | None = None

@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar, c
 import msgspec
 from msgspec import Meta, field
 
-from ..bodies.body import decode_body
+from ..bodies.body import Body, decode_body, encode_body, form_name
 from ..errors import FieldError
 
 __all__ = [
@@ -40,6 +40,8 @@ __all__ = [
     "NoReply",
     "Reply",
     "Request",
+    "RequestBody",
+    "encode_request_body",
     "field",
     "from_fields",
     "read_reply",
@@ -65,6 +67,9 @@ Line = Literal[4, 5]
 """An official line: 4.9 or 5.x."""
 Form = Any
 """A type `decode_body` knows: a `Body`, `list[...]` of bodies, a kind of text or bytes."""
+
+RequestBody = Body | str | bytes | memoryview
+"""What a caller gives as the body of a request: a value of the declared form, or its bytes."""
 
 ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound="Request[Any]")
@@ -137,6 +142,16 @@ def read_reply(
     if not body and request.may_lack_reply_body:
         return cast(ReplyT, None)
     return cast(ReplyT, decode_body(request.reply_body_form, body))
+
+
+def encode_request_body(request: Request[Any], body: Any) -> bytes | memoryview | None:
+    """The bytes of a request's body; bytes stay as they are. Raises TypeError for a form that is not declared."""
+    if body is None or isinstance(body, bytes | memoryview):
+        return body
+    if type(body) not in (request.body_form, *request.body_variants.values()):
+        declared = "no body" if request.body_form is None else form_name(request.body_form)
+        raise TypeError(f"{type(request).__name__} has {declared}, not a {type(body).__name__}")
+    return encode_body(body)
 
 
 def from_fields(cls: type[StructT], fields: dict[str, str] | None) -> StructT:

@@ -17,7 +17,7 @@ import logging
 import time
 
 import msgspec
-from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_MASK
+from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.record import (
     BLANK,
     INVALID,
@@ -31,10 +31,10 @@ from ..files import disk
 from ..files.mapped_file import MappedFile
 from ..log.commit_log import CommitLog
 from ..log.record_scan import LoggedRecord, scan_records
-from ..lookup.bulk_dispatch import BulkDispatch
 from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.dispatch import Dispatcher
 from ..lookup.key_index import KeyIndex
+from ..lookup.log_dispatch import LogDispatch
 from ..lookup.queue_table import QueueTable
 from .checkpoint import Checkpoint
 from .queue_repair import drop_unforced, find_ends
@@ -70,6 +70,7 @@ class Recovery:
         index: KeyIndex,
         checkpoint: Checkpoint,
         dispatcher: Dispatcher,
+        log_dispatch: LogDispatch,
     ) -> None:
         self._config = config
         self._log = log
@@ -77,7 +78,7 @@ class Recovery:
         self._index = index
         self._checkpoint = checkpoint
         self._dispatcher = dispatcher
-        self._bulk = BulkDispatch(config, dispatcher, queues, index)
+        self._log_dispatch = log_dispatch
         self._check_crc = config.check_crc_on_recover
         self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
         self._light_queues = config.enable_lmq and config.enable_multi_dispatch
@@ -104,7 +105,7 @@ class Recovery:
             # Queues without a log would promise messages that cannot be read.
             self._queues.delete_all()
             self._index.truncate(0)
-            self._log.settle()
+            self._log.use_last_file()
             self._log.prepare_first()
             return RecoveryReport(clean, 0, 0, 0, 0, 0)
         rebuild_queues_from = find_ends(self._queues, self._log.start)
@@ -193,7 +194,7 @@ class Recovery:
         """Walk from a record in a file on; returns (end of valid data, start of the last valid record)."""
         files = self._log.files
         last_valid = begin
-        indexed_to, add = self._indexed_to, self._bulk.add
+        indexed_to, add = self._indexed_to, self._log_dispatch.add
         self._queues_by_topic = {topic.encode(): queues for topic, queues in self._queues.topics.items()}
         for file in files.from_position(start.base):
             at = max(begin - file.base, 0)
@@ -213,7 +214,7 @@ class Recovery:
                 if not self._scanned & _RECORDS_BETWEEN_LOOKS:
                     self._tell_progress(begin, last_valid)
             file.read_in_order(begins=False)
-            self._bulk.flush()
+            self._log_dispatch.flush()
             if self._measure(file, at) != BLANK:
                 return file.base + at, last_valid
         # The newest file is closed by its filler: the next record opens a new one.
@@ -240,7 +241,7 @@ class Recovery:
         if self._light_queues:
             return False
         _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
-        if sys_flag & TRANSACTION_MASK not in (0, TRANSACTION_COMMIT):
+        if not is_in_queue(sys_flag):
             return True
         queue = self._queues_by_topic.get(topic, {}).get(queue_id)
         unit = queue.unit(queue_offset) if queue is not None else None
@@ -259,12 +260,12 @@ class Recovery:
         self._checkpoint.flush()
         self._queues.truncate(end)
         files.truncate(end)
-        self._log.settle()
+        self._log.use_last_file()
         rebuild_index_from = self._index.truncate(end)
         if rebuild_index_from is not None and self._index.enabled:
             self._lower_marks(rebuild_index_from, None)
             self._dispatcher.position = max(rebuild_index_from, self._log.start)
-            self._dispatcher.run(end)
+            self._log_dispatch.run(end)
         return lost
 
 

@@ -7,13 +7,8 @@ complete. Official methods: getCommitLogData, appendToCommitLog. Not here: the b
 Owner: the event-loop thread.
 """
 
-from ..admission import Admission
-from ..errors import DiskFailedError, StoreError
-from ..lookup.dispatch import Dispatcher
+from ..errors import StoreError
 from .commit_log import CommitLog
-
-DISPATCH_AT_ONCE = 256
-"""Records made visible before the loop gets its turn again: some milliseconds."""
 
 
 class DivergedError(StoreError):
@@ -23,10 +18,8 @@ class DivergedError(StoreError):
 class ReplicatedLog:
     """Both sides of the copying, over the log of a store that is open."""
 
-    def __init__(self, log: CommitLog, dispatcher: Dispatcher, admission: Admission) -> None:
+    def __init__(self, log: CommitLog) -> None:
         self._log = log
-        self._dispatcher = dispatcher
-        self._admission = admission
 
     # The master's side
 
@@ -60,18 +53,14 @@ class ReplicatedLog:
     def append(self, position: int, data: memoryview) -> None:
         """Take a part that begins at `position`; a part without bytes opens the first file of an empty log.
 
-        Raises DivergedError for a part that does not go on where this log ends, StoreError where the disk refuses, or
-        has refused to keep what it was given before.
+        Raises DivergedError for a part that does not go on where this log ends, StoreError where the disk refuses.
         """
-        if self._admission.disk_failure is not None:
-            raise DiskFailedError(self._admission.disk_failure)
         log = self._log
         files = log.files
         if not files:
             start = position - position % log.file_bytes
             log.files.add_file(start, position - start + len(data)).wrote = position - start
-            self._dispatcher.position = position
-            log.settle()
+            log.use_last_file()
         elif position != log.end:
             raise DivergedError(f"the master sends from {position}, our log ends at {log.end}")
         if not data:
@@ -79,7 +68,7 @@ class ReplicatedLog:
         file = files[-1]
         if file.wrote == file.size:
             file = log.files.add_file(file.base + file.size, len(data))
-            log.settle()
+            log.use_last_file()
         if len(data) > file.size - file.wrote:
             raise DivergedError(
                 f"{len(data)} bytes at {position} reach over the end of {file.path.name}: "
@@ -88,14 +77,3 @@ class ReplicatedLog:
         file.reserve(file.wrote + len(data))
         file.memory[file.wrote : file.wrote + len(data)] = data
         file.wrote += len(data)
-
-    def dispatch(self) -> bool:
-        """Make the next complete records visible; True if it has to be called again for more.
-
-        Raises StoreError where a queue or the index cannot be written; calling again goes on there.
-        """
-        dispatcher = self._dispatcher
-        more = dispatcher.run(self._log.end, DISPATCH_AT_ONCE)
-        if dispatcher.newest_timestamp:
-            self._log.newest_store_timestamp = dispatcher.newest_timestamp
-        return more

@@ -68,11 +68,22 @@ class ConsumeQueue:
         self.records_end = end
         return True
 
-    def extend(self, units: bytes) -> None:
-        """Add packed units, the first being number `max_offset`, of records behind `records_end`: as `append` of
-        each. Raises StoreError when there is no room; what had some is added."""
+    def extend(self, units: bytes, records_end: int) -> None:
+        """Add packed units, the first being number `max_offset`, of records behind `records_end`; as `append` of each.
+
+        `records_end` becomes the log position behind the last of them. Raises StoreError when there is no room; the
+        units that had room are added.
+        """
+        file, size = self._file, len(units)
+        if file is not None and file.wrote + size <= file.reserved:
+            at = file.wrote
+            file.memory[at : at + size] = units
+            file.wrote = at + size
+            self.max_offset += size // QUEUE_UNIT_BYTES
+            self.records_end = records_end
+            return
         done = 0
-        while done < len(units):
+        while done < size:
             file = self._file
             if file is None or file.wrote >= file.reserved:
                 file = self._file_for(self.max_offset)
@@ -83,8 +94,8 @@ class ConsumeQueue:
             file.wrote = at + len(part)
             self.max_offset += len(part) // QUEUE_UNIT_BYTES
             done += len(part)
-            position, size, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
-            self.records_end = position + size
+            position, record_bytes, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
+            self.records_end = position + record_bytes
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to when it is not simply the current one; None for a unit that is there already."""

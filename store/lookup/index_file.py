@@ -23,7 +23,8 @@ _PACK_HEADER, _PACK_UNIT, _PACK_INT = HEADER.pack_into, INDEX_UNIT.pack_into, _I
 _READ_INT = _INT.unpack_from
 _MAX_INT = 0x7FFFFFFF
 _STEP_BYTES = 1 << 20
-assert (HEADER.size, INDEX_UNIT.size) == (40, 20)
+SLOTS_AT = HEADER.size
+assert (SLOTS_AT, INDEX_UNIT.size) == (40, 20)
 
 IndexEntry = tuple[list[int], int, int]
 """What one message brings: (key hashes, position, store timestamp ms)."""
@@ -54,9 +55,11 @@ class IndexFile:
     count: int
 
     def __init__(self, path: Path, slots: int, units: int) -> None:
-        self.file = MappedFile(path.parent, path.name, 0, 40 + 4 * slots + 20 * units, _STEP_BYTES)
+        self.file = MappedFile(
+            path.parent, path.name, 0, SLOTS_AT + 4 * slots + INDEX_UNIT.size * units, _STEP_BYTES
+        )
         self._slots = slots
-        self._units_at = 40 + 4 * slots
+        self._units_at = SLOTS_AT + 4 * slots
         self.capacity = units
         self.room = 0
         """Units, counted from the first, that have their place on disk, with header and slots; 0 is not known."""
@@ -87,63 +90,32 @@ class IndexFile:
         self.begin_timestamp = self.end_timestamp = previous.end_timestamp
         self.begin_position = self.end_position = previous.end_position
 
-    def add(self, key_hashes: list[int], position: int, store_timestamp: int) -> int:
-        """Add a unit for each hash (none negative) and write the header; returns how many found room.
+    def add(self, entries: Sequence[IndexEntry]) -> Sequence[IndexEntry]:
+        """Add a unit for each hash of each entry, in log order; returns what found no room, for the next file.
 
-        The seconds of a unit are reckoned before its file's first unit moves the beginning, as officially. Raises
-        StoreError when the disk has no room, and then nothing was added.
+        Entries that the file has already are skipped. The header is written once, behind everything. The seconds of a
+        unit count from the file's beginning, which its first unit moves only after its own seconds are reckoned
+        (official behaviour). Raises StoreError when the disk has no room; the entries before are then added.
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         first = count = self.count
-        if count + len(key_hashes) > self.room:
-            self.make_room(count + len(key_hashes))
-        begin_timestamp = self.begin_timestamp
-        seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
-        if not 0 <= seconds <= _MAX_INT:
-            seconds = 0 if seconds < 0 else _MAX_INT
-        for key_hash in key_hashes:
-            if count >= capacity:
-                break
-            slot_at = 40 + 4 * (key_hash % slots)
-            (previous,) = _READ_INT(memory, slot_at)
-            if not 0 < previous <= count:
-                previous = 0
-                self.slots_used += 1
-            _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
-            _PACK_INT(memory, slot_at, count)
-            if count == 1:
-                self.begin_position = position
-                self.begin_timestamp = store_timestamp
-                seconds = 0
-            count += 1
-        if count > first:
-            self.count = count
-            self.end_position = position
-            self.end_timestamp = store_timestamp
-            self.write_header()
-        return count - first
-
-    def add_all(self, entries: Sequence[IndexEntry]) -> int:
-        """Add entries in log order as `add` would one after the other, but write the header once.
-
-        Stops before an entry that does not fit whole; the first of a file, which decides on its beginning, and one
-        that is here already are left to `add`, too. Returns how many it took. Raises StoreError as `add` does.
-        """
-        memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
-        count, begin_timestamp = self.count, self.begin_timestamp
-        if count <= 1 or not entries or entries[0][1] <= self.end_position:
-            return 0
-        self.make_room(count + sum([len(key_hashes) for key_hashes, _, _ in entries]))
         taken = 0
         for key_hashes, position, store_timestamp in entries:
-            if count + len(key_hashes) > capacity:
-                break
             taken += 1
-            if not key_hashes:
+            if position <= self.end_position and (position < self.end_position or count > 1):
                 continue
+            wanted = count + len(key_hashes)
+            if wanted > self.room:
+                if count > first:
+                    self._write_count(count)
+                self.make_room(wanted)
+            begin_timestamp = self.begin_timestamp
             seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
             if not 0 <= seconds <= _MAX_INT:
                 seconds = 0 if seconds < 0 else _MAX_INT
+            left: list[int] | None = None
+            if wanted > capacity:
+                key_hashes, left = key_hashes[: capacity - count], key_hashes[capacity - count :]
             for key_hash in key_hashes:
                 slot_at = 40 + 4 * (key_hash % slots)
                 (previous,) = _READ_INT(memory, slot_at)
@@ -153,11 +125,23 @@ class IndexFile:
                 # The unit before the slot, so that `drop_uncounted` can take both back.
                 _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
                 _PACK_INT(memory, slot_at, count)
+                if count == 1:
+                    self.begin_position, self.begin_timestamp = position, store_timestamp
+                    seconds = 0
                 count += 1
-            self.end_position, self.end_timestamp = position, store_timestamp
+            if key_hashes:
+                self.end_position, self.end_timestamp = position, store_timestamp
+            if left:
+                if count > first:
+                    self._write_count(count)
+                return [(left, position, store_timestamp), *entries[taken:]]
+        if count > first:
+            self._write_count(count)
+        return ()
+
+    def _write_count(self, count: int) -> None:
         self.count = count
         self.write_header()
-        return taken
 
     def drop_uncounted(self) -> None:
         """Take back the units of a message whose process died before the header was written."""
@@ -169,7 +153,7 @@ class IndexFile:
             )
             if not any(unit):
                 break
-            uncounted.append((number, 40 + 4 * (key_hash % self._slots), previous))
+            uncounted.append((number, SLOTS_AT + 4 * (key_hash % self._slots), previous))
             number += 1
         for number, slot_at, previous in reversed(uncounted):
             if _READ_INT(self.file.view, slot_at) == (number,):
@@ -197,7 +181,7 @@ class IndexFile:
         Walks at most as many units as the file holds; a damaged chain ends at the first impossible link.
         """
         memory = self.file.view
-        (number,) = _INT.unpack_from(memory, 40 + 4 * (key_hash % self._slots))
+        (number,) = _INT.unpack_from(memory, SLOTS_AT + 4 * (key_hash % self._slots))
         while 0 < number < self.count and len(found) < limit:
             unit_hash, position, seconds, previous = INDEX_UNIT.unpack_from(
                 memory, self._units_at + 20 * number

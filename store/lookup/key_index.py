@@ -80,22 +80,6 @@ class KeyIndex:
             file.file.delete()
         return rebuild_from
 
-    def put(
-        self,
-        topic: str,
-        properties: Mapping[str, str],
-        position: int,
-        store_timestamp: int,
-        sys_flag: int,
-    ) -> None:
-        """Index one message: UNIQ_KEY, each blank-separated word of KEYS, and in 5.x the tags.
-
-        A message the newest file has already is skipped. Raises StoreError when no file can be made.
-        """
-        wanted = self.hashes_of(topic, properties, sys_flag)
-        if wanted is not None:
-            self._put(wanted, position, store_timestamp)
-
     def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int] | None:
         """What a message is indexed by; None if by nothing."""
         unique_key, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
@@ -112,23 +96,14 @@ class KeyIndex:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
 
-    def put_all(self, entries: Sequence[IndexEntry]) -> None:
-        """Index many messages in log order, to the same bytes as `put` of each. Raises StoreError as that does."""
-        done = self.files[-1].add_all(entries) if self.files else 0
-        while done < len(entries):
-            self._put(*entries[done])
-            done += 1
-            done += self.files[-1].add_all(entries[done:])
+    def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Index messages in log order; those the newest file has already are skipped.
 
-    def _put(self, wanted: list[int], position: int, store_timestamp: int) -> None:
-        file = self.files[-1] if self.files else self._add_file()
-        end = file.end_position
-        if position < end or (position == end and file.count > 1):
-            return
-        added = file.add(wanted, position, store_timestamp)
-        while added < len(wanted):
-            wanted = wanted[added:]
-            added = self._add_file().add(wanted, position, store_timestamp)
+        Raises StoreError when no file can be made; the entries before are then in the index.
+        """
+        left = self.files[-1].add(entries) if self.files else entries
+        while left:
+            left = self._add_file().add(left)
 
     def _add_file(self) -> IndexFile:
         previous = self.files[-1] if self.files else None

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.properties import (
 )
 from pocketmq.protocol.message.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
-from ..values import NewMessage
+from ..put_values import NewMessage
 from .queue_table import QueueTable, can_name_queues, has_place
 
 _NOT_DISPATCHED = (RETRY_PREFIX, DLQ_PREFIX, "rmq_sys_")

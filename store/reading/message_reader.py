@@ -17,7 +17,7 @@ from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.key_index import KeyIndex
 from ..lookup.queue_table import QueueTable
 from ..lookup.queue_unit import UNIT
-from ..values import GetResult, GetStatus, QueryResult
+from .get_values import GetResult, GetStatus, QueryResult
 from .residency import MemoryBudget
 
 MAX_PULL_BYTES = 128 << 20
@@ -248,7 +248,7 @@ class _Found:
                     if file is None or record_end > file.end:
                         if not count:
                             self.status = GetStatus.MESSAGE_WAS_REMOVING
-                        skip_before = log.next_file_offset(position)
+                        skip_before = log.next_file_start(position)
                         continue
                     view, file_base, file_end = file.view, file.base, file.end
             if matches_record is not None:

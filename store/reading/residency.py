@@ -18,7 +18,7 @@ from typing import Protocol
 
 from ..config import StoreConfig
 from ..log.commit_log import CommitLog
-from ..values import Hotness
+from .get_values import Hotness
 
 _UNKNOWN_MEMORY_BYTES = 24 << 30
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

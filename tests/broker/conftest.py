@@ -8,7 +8,7 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.store.clock import VirtualClock
 
-from broker_fakes import MakeBroker, close_broker, make_broker
+from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 
 
 @pytest.fixture
@@ -17,12 +17,18 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def broker_maker(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[MakeBroker]:
+def loop(clock: VirtualClock) -> FakeLoop:
+    """The timers of every fake broker of a test."""
+    return FakeLoop(clock)
+
+
+@pytest.fixture
+async def broker_maker(tmp_path: Path, clock: VirtualClock, loop: FakeLoop) -> AsyncIterator[MakeBroker]:
     """`broker_maker(emulate=4, some_setting=...)`: as many brokers as a test wants, closed at its end."""
     brokers: list[Broker] = []
 
     def make(**settings: Any) -> Broker:
-        broker = make_broker(tmp_path / f"store-{len(brokers)}", clock, **settings)
+        broker = make_broker(tmp_path / f"store-{len(brokers)}", clock, loop=loop, **settings)
         brokers.append(broker)
         return broker
 

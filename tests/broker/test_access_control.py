@@ -25,7 +25,7 @@ from pocketmq.broker.access.user_table import AclTable, UserTable
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.loading import load_broker
 from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.errors import BrokerError, StartError
+from pocketmq.broker.errors import Refusal, StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
@@ -59,13 +59,13 @@ def acl(*entries: tuple[str, str, str], kind: str = "Custom", ips: list[str] | N
 def test_old_clients_leave_one_field_unsigned(emulate: int, version: int, counts: bool) -> None:
     fields = {"_UNIQUE_KEY_QUERY": "true", "topic": "T"}
     fields["Signature"] = signature_of(b"trueT" if counts else b"T", "secret")
-    assert is_signed_with("secret", Command(12, 1, fields=fields, version=version), emulate=emulate)
+    assert is_signed_with("secret", Command(12, 1, fields=fields, version=version), is_5=emulate == 5)
 
 
 def test_no_signature_is_a_wrong_one() -> None:
-    assert not is_signed_with("secret", Command(10, 1, fields={"AccessKey": "u"}), emulate=5)
-    assert not is_signed_with("secret", Command(10, 1, fields={"Signature": "\udcff"}), emulate=5)
-    assert is_signed_with("secret", signed(10, "u", "secret", topic="T"), emulate=5)
+    assert not is_signed_with("secret", Command(10, 1, fields={"AccessKey": "u"}), is_5=True)
+    assert not is_signed_with("secret", Command(10, 1, fields={"Signature": "\udcff"}), is_5=True)
+    assert is_signed_with("secret", signed(10, "u", "secret", topic="T"), is_5=True)
 
 
 # -- rights
@@ -166,7 +166,7 @@ def guard_of(tables: tuple[UserTable, AclTable], **settings: Any) -> AccessContr
 def test_a_white_listed_request_needs_nothing(tables: tuple[UserTable, AclTable]) -> None:
     guard = guard_of(tables, authentication_whitelist="28, 26", authorization_whitelist="28")
     guard(Command(28, 1), PEER)
-    with pytest.raises(BrokerError, match="username cannot be null"):
+    with pytest.raises(Refusal, match="username cannot be null"):
         guard(Command(105, 1, fields={"topic": "T"}), PEER)
 
 
@@ -176,14 +176,14 @@ def test_a_forged_body_is_refused(tables: tuple[UserTable, AclTable]) -> None:
     command = signed(310, "root", "rootpassword", b"one", a="p", b="Orders")
     guard(command, PEER)
     command.body = b"two"
-    with pytest.raises(BrokerError, match="check signature failed") as refused:
+    with pytest.raises(Refusal, match="check signature failed") as refused:
         guard(command, PEER)
     assert refused.value.code == 16
 
 
 def test_an_unreadable_heartbeat_is_refused(tables: tuple[UserTable, AclTable]) -> None:
     tables[0].create(UserInfo(username="u", password="password"))
-    with pytest.raises(BrokerError, match="parse authorization context error"):
+    with pytest.raises(Refusal, match="parse authorization context error"):
         guard_of(tables)(signed(34, "u", "password", b"{nonsense", x="y"), PEER)
 
 
@@ -298,7 +298,7 @@ async def test_our_own_questions_are_signed_with_the_inner_credentials(tmp_path:
     await asked.start()
     await asking.start()
     try:
-        connection = await asking.broker.server.connect(asked.broker_address)
+        connection = await asking.server.connect(asked.broker_address)
         command, _ = await connection.call(GetBrokerRuntimeInfo(), timeout_seconds=30)
         assert b"bootTimestamp" in bytes(command.body or b"")
     finally:

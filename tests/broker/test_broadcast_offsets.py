@@ -57,7 +57,7 @@ async def test_a_new_one_begins_as_any_consumer_would_and_then_where_it_was(fill
 
 async def test_who_leaves_the_proxy_is_told_where_it_was(filled: Broker) -> None:
     connection = connect(filled)
-    filled.consumers.register(
+    filled.membership.consumers.register(
         "G",
         Client(connection, "one", "JAVA", 0, filled.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",
@@ -73,10 +73,10 @@ async def test_who_leaves_the_proxy_is_told_where_it_was(filled: Broker) -> None
 async def test_the_forgotten_leave_their_lowest_offset_behind(filled: Broker, clock: VirtualClock) -> None:
     await pull(filled, 4, "fast")
     await pull(filled, 2, "slow")
-    filled.broadcasts.expire(clock.now_ms())
+    filled.first_position.broadcasts.expire(clock.now_ms())
     assert filled.offsets.query("Orders", "G@broadcast", 0) == 2
     clock.advance(121_000)
-    filled.broadcasts.expire(clock.now_ms())
+    filled.first_position.broadcasts.expire(clock.now_ms())
     assert goes_on_at(await pull(filled, -1, "new")) == (MOVED, 2)
     assert filled.offsets.topics_of("G@broadcast") == set(), "no group an administrator would see"
 

@@ -58,10 +58,10 @@ async def test_a_heartbeat_registers_consumers_and_producers(broker: Broker) -> 
     answer = await beat(broker, one, consumer("g", "t", "%RETRY%g"))
     assert answer.code == 0
     assert answer.fields == {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
-    group = broker.consumers.get("g")
+    group = broker.membership.consumers.get("g")
     assert group is not None
     assert set(group.subscriptions) == {"t", "%RETRY%g"}
-    assert broker.producers.find_connection("c") is one
+    assert broker.membership.producers.find_connection("c") is one
     assert one.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
 
 
@@ -99,22 +99,22 @@ async def test_a_group_that_may_not_be_made_is_left_out_in_silence(broker_maker:
     for one in (strict, strict4):
         assert (await beat(one, connect(one), consumer("g", "t"))).code == 0
         assert "%RETRY%g" not in one.topics
-    assert strict.consumers.get("g") is None
-    assert strict4.consumers.get("g") is not None  # 4.9 registers it all the same
+    assert strict.membership.consumers.get("g") is None
+    assert strict4.membership.consumers.get("g") is not None  # 4.9 registers it all the same
 
 
 async def test_an_illegal_group_name_is_registered_by_4_9_only(broker: Broker, broker4: Broker) -> None:
     for one in (broker, broker4):
         assert (await beat(one, connect(one), consumer("a b", "t"))).code == 0
-    assert broker.consumers.get("a b") is None
-    assert broker4.consumers.get("a b") is not None
+    assert broker.membership.consumers.get("a b") is None
+    assert broker4.membership.consumers.get("a b") is not None
 
 
 async def test_pull_consumers_can_be_turned_away(broker: Broker) -> None:
     broker.config.reject_pull_consumer_enable = True
     await beat(broker, connect(broker), consumer("pull", "t", kind="CONSUME_ACTIVELY"), consumer("push", "t"))
-    assert broker.consumers.get("pull") is None
-    assert broker.consumers.get("push") is not None
+    assert broker.membership.consumers.get("pull") is None
+    assert broker.membership.consumers.get("push") is not None
 
 
 async def test_the_switch_of_the_group_silences_its_notices(broker: Broker) -> None:
@@ -139,7 +139,7 @@ async def test_a_heartbeat_nobody_can_read_is_an_error_and_registers_nothing(
 ) -> None:
     answer = await ask(broker, HeartBeat(), body)
     assert answer.code == 1
-    assert broker.consumers.get("g") is None
+    assert broker.membership.consumers.get("g") is None
 
 
 # -- 34, second form
@@ -150,7 +150,7 @@ async def test_heartbeats_v2_without_subscriptions_keep_them(broker: Broker) -> 
     await beat(broker, one, consumer("g", "t"), heartbeatFingerprint=7)
     answer = await beat(broker, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
     assert answer.fields["IS_SUB_CHANGE"] == "false"
-    group = broker.consumers.get("g")
+    group = broker.membership.consumers.get("g")
     assert group is not None
     assert set(group.subscriptions) == {"t"}
 
@@ -174,7 +174,7 @@ async def test_the_4_9_line_takes_a_heartbeat_v2_as_it_reads(broker4: Broker) ->
     one = connect(broker4)
     await beat(broker4, one, consumer("g", "t"), heartbeatFingerprint=7)
     await beat(broker4, one, consumer("g"), heartbeatFingerprint=7, withoutSub=True)
-    group = broker4.consumers.get("g")
+    group = broker4.membership.consumers.get("g")
     assert group is not None
     assert group.subscriptions == {}
 
@@ -191,7 +191,7 @@ async def test_unregistering_leaves_both_groups_and_tells_the_others(broker: Bro
     assert (await ask(broker, request, connection=one)).code == 0
     assert two.take_notices() == [NotifyConsumerIdsChanged(consumer_group="g")]
     assert one.take_notices() == []
-    assert broker.producers.find_connection("c1") is None
+    assert broker.membership.producers.find_connection("c1") is None
     assert (await ask(broker, UnregisterClient(client_id="c1", consumer_group="nope"))).code == 0
 
 
@@ -223,7 +223,7 @@ async def test_locks_are_given_renewed_and_given_back(broker: Broker) -> None:
     assert (await ask(broker, UnlockBatchMq(), locked("b", 0))).code == 0
     assert (await ask(broker, UnlockBatchMq(), locked("a", 0))).code == 0
     await ask(broker, LockBatchMq(), locked("b", 0))
-    assert broker.locks.owner("g", MessageQueue("t", "broker-a", 0), broker.clock.now_ms()) == "b"
+    assert broker.membership.locks.owner("g", MessageQueue("t", "broker-a", 0), broker.clock.now_ms()) == "b"
     assert (await ask(broker, LockBatchMq())).code == 1
 
 

@@ -7,7 +7,6 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
 from pocketmq.store.clock import VirtualClock
@@ -37,7 +36,7 @@ async def test_answer_holds_the_official_keys(broker_maker: MakeBroker, line: st
 
 
 async def test_version_is_official_json(broker: Broker, broker4: Broker) -> None:
-    started = broker.boot_time_ms
+    started = broker.identity.boot_time_ms
     five = (await ask(broker, GetBrokerConfig())).fields["version"]
     four = (await ask(broker4, GetBrokerConfig())).fields["version"]
     assert five == f'{{"counter":0,"stateVersion":0,"timestamp":{started}}}'
@@ -67,7 +66,7 @@ async def test_change_is_in_force_at_once_and_counted(broker: Broker, clock: Vir
 
 async def test_empty_body_changes_nothing(broker: Broker) -> None:
     assert (await update(broker, "")).code == 0
-    assert broker.config.version == DataVersion()
+    assert broker.state.settings_version.counter == 0
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ async def test_what_cannot_be_taken_is_passed_over_and_answered_success(broker: 
     answer = await update(broker, text)
     assert (answer.code, answer.remark) == (0, None)
     assert await settings(broker) == before
-    assert broker.config.version.counter == 1
+    assert broker.state.settings_version.counter == 1
 
 
 async def test_unparsable_body_is_a_system_error(broker: Broker) -> None:

@@ -196,7 +196,7 @@ async def test_broadcasting_members_are_not_told() -> None:
 
 async def test_the_4_9_line_tells_broadcasting_members_too() -> None:
     told = Told()
-    groups = ConsumerGroups(told, emulate=4)
+    groups = ConsumerGroups(told, is_5=False)
     one, two = FakeConnection(1), FakeConnection(2)
     join(groups, one, "t", model="BROADCASTING")
     join(groups, two, "t", model="BROADCASTING")

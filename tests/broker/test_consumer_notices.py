@@ -10,31 +10,31 @@ NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
 
 async def test_a_change_is_told_at_once_to_every_member(broker: Broker) -> None:
     one, two = FakeConnection(1), FakeConnection(2)
-    broker.notices.changed("g", [one, two])
+    broker.membership.notices.changed("g", [one, two])
     assert one.take_notices() == two.take_notices() == [NOTICE]
 
 
 async def test_the_switch_of_the_broker_silences_every_group(broker: Broker) -> None:
     broker.config.notify_consumer_ids_changed_enable = False
     one = FakeConnection(1)
-    broker.notices.changed("g", [one])
+    broker.membership.notices.changed("g", [one])
     assert one.take_notices() == []
 
 
 async def test_without_real_time_changes_are_collected_into_one_notice(broker: Broker) -> None:
     broker.config.real_time_notify_consumer_change = False
     one, two = FakeConnection(1), FakeConnection(2)
-    broker.notices.changed("g", [one])
-    broker.notices.changed("g", [one, two])
+    broker.membership.notices.changed("g", [one])
+    broker.membership.notices.changed("g", [one, two])
     assert one.take_notices() == []
-    broker.notices.flush()
+    broker.membership.notices.flush()
     assert one.take_notices() == two.take_notices() == [NOTICE]
-    broker.notices.flush()
+    broker.membership.notices.flush()
     assert one.take_notices() == []
 
 
 async def test_the_4_9_line_knows_no_collecting(broker4: Broker) -> None:
     broker4.config.real_time_notify_consumer_change = False
     one = FakeConnection(1)
-    broker4.notices.changed("g", [one])
+    broker4.membership.notices.changed("g", [one])
     assert one.take_notices() == [NOTICE]

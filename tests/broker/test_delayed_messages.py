@@ -9,16 +9,15 @@ from pocketmq.broker.delayed.delayed_messages import (
     FAILURE_PAUSE_MS,
     MAX_DELIVERIES,
     DelayedMessages,
-    delay_if_asked,
 )
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import NewMessage, PutStatus
 
 from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 
@@ -27,15 +26,9 @@ STORE_HOST = pack_host("10.0.0.8", 10_911)
 
 
 @pytest.fixture
-def loop(clock: VirtualClock) -> FakeLoop:
-    return FakeLoop(clock)
-
-
-@pytest.fixture
-async def delayed(broker: Broker, loop: FakeLoop) -> DelayedMessages:
-    broker.delayed = DelayedMessages(broker, loop.call_later)
-    broker.delayed.start()
-    return broker.delayed
+async def delayed(broker: Broker) -> DelayedMessages:
+    broker.delayed.levels.start()
+    return broker.delayed.levels
 
 
 def new_message(property_map: dict[str, str], /, **fields: object) -> NewMessage:
@@ -55,14 +48,9 @@ def new_message(property_map: dict[str, str], /, **fields: object) -> NewMessage
 
 
 def send(broker: Broker, properties: dict[str, str], **fields: object) -> None:
-    """Store a message as the send path does, and announce it as the broker's node does."""
-    message = delay_if_asked(broker, new_message(properties, **fields))
-    result = broker.store.append(message)
-    assert result.status is PutStatus.PUT_OK
-    entry = broker.store.queue_unit(message.topic, message.queue_id, result.queue_offset)
-    assert entry is not None
-    if message.topic == SCHEDULE_TOPIC:
-        broker.delayed.arrived(message.queue_id, entry[2])
+    """Store a message as the send path does."""
+    message = broker.delayed.delay_if_asked(new_message(properties, **fields))
+    assert broker.store.append(message).status is PutStatus.PUT_OK
 
 
 def record_at(broker: Broker, topic: str, queue_id: int, offset: int) -> Record:
@@ -81,48 +69,48 @@ class TestDetour:
     async def test_a_message_without_delay_is_left_alone(self, broker: Broker) -> None:
         for properties in ({}, {"DELAY": "0"}, {"DELAY": "-1"}):
             message = new_message(dict(properties))
-            assert delay_if_asked(broker, message) is message
+            assert broker.delayed.delay_if_asked(message) is message
             assert (message.topic, message.queue_id, message.properties) == ("T1", 3, b"")
             assert message.property_map == properties
 
     async def test_the_real_place_is_remembered(self, broker: Broker) -> None:
-        message = delay_if_asked(broker, new_message({"KEYS": "k", "DELAY": "3"}))
+        message = broker.delayed.delay_if_asked(new_message({"KEYS": "k", "DELAY": "3"}))
         assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, 2)
         expected = {"KEYS": "k", "DELAY": "3", "REAL_TOPIC": "T1", "REAL_QID": "3"}
         assert decode_properties(message.properties) == message.property_map == expected
 
     async def test_a_level_above_the_highest_is_the_highest(self, broker: Broker) -> None:
-        message = delay_if_asked(broker, new_message({"DELAY": "99"}))
+        message = broker.delayed.delay_if_asked(new_message({"DELAY": "99"}))
         assert (message.queue_id, message.property_map["DELAY"]) == (17, "18")
         assert b"DELAY\x0118\x02" in message.properties
 
     async def test_a_level_wins_over_timer_properties(self, broker: Broker, broker4: Broker) -> None:
         properties = {"DELAY": "1", "TIMER_DELAY_SEC": "77", "TIMER_DELIVER_MS": "5", "TIMER_DELAY_MS": "9"}
-        message = delay_if_asked(broker, new_message(dict(properties)))
+        message = broker.delayed.delay_if_asked(new_message(dict(properties)))
         assert set(message.property_map) == {"DELAY", "REAL_TOPIC", "REAL_QID"}
         # The 4.9 line does not know them: user properties like any others.
-        message = delay_if_asked(broker4, new_message(dict(properties)))
+        message = broker4.delayed.delay_if_asked(new_message(dict(properties)))
         assert set(message.property_map) == {*properties, "REAL_TOPIC", "REAL_QID"}
 
     async def test_the_stored_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
         names = {"KEYS": "kd", "DELAY": "1", "WAIT": "false", "TIMER_DELAY_SEC": "77"}
         properties = {**names, "CLUSTER": "DefaultCluster"}
-        message = delay_if_asked(broker4, new_message(properties, queue_id=0))
+        message = broker4.delayed.delay_if_asked(new_message(properties, queue_id=0))
         assert message.properties == (
             b"REAL_TOPIC\x01T1\x02TIMER_DELAY_SEC\x0177\x02KEYS\x01kd\x02CLUSTER\x01DefaultCluster\x02"
             b"DELAY\x011\x02WAIT\x01false\x02REAL_QID\x010"
         )
 
     async def test_half_messages_do_not_wait_and_committed_ones_do(self, broker: Broker) -> None:
-        half = delay_if_asked(broker, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
+        half = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
         assert half.topic == "T1"
-        committed = delay_if_asked(broker, new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
+        committed = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
         assert committed.topic == SCHEDULE_TOPIC
 
     @pytest.mark.parametrize("text", ["x1", "1.5", "--1"])
     async def test_a_delay_that_is_no_number_is_refused(self, broker: Broker, text: str) -> None:
-        with pytest.raises(BrokerError) as refusal:
-            delay_if_asked(broker, new_message({"DELAY": text}))
+        with pytest.raises(Refusal) as refusal:
+            broker.delayed.delay_if_asked(new_message({"DELAY": text}))
         assert refusal.value.code == 1
 
 
@@ -288,7 +276,7 @@ class TestDelivery:
     ) -> None:
         heard: list[tuple[str, int, int]] = []
         monkeypatch.setattr(
-            broker.waiters,
+            broker.pulling.waiters,
             "arrived",
             lambda topic, queue_id, offset, *_: heard.append((topic, queue_id, offset)),
         )
@@ -365,21 +353,18 @@ class TestRestart:
         self, broker_maker: MakeBroker, clock: VirtualClock, loop: FakeLoop
     ) -> None:
         broker = broker_maker(store={"broker_role": "SLAVE"})
-        delayed = DelayedMessages(broker, loop.call_later)
+        delayed = broker.delayed.levels
         delayed.start()
         delayed.arrived(0, clock.now_ms())
         assert loop.waiting == 0
 
 
 def started(folder: Path, clock: VirtualClock, loop: FakeLoop, emulate: int = 5) -> Broker:
-    broker = make_broker(folder, clock, emulate=emulate)
-    broker.delays.load()
-    broker.delayed = DelayedMessages(broker, loop.call_later)
-    broker.delayed.start()
+    broker = make_broker(folder, clock, loop=loop, emulate=emulate)
+    broker.delayed.levels.start()
     return broker
 
 
 def stopped(broker: Broker) -> None:
-    broker.delayed.stop()
-    broker.delays.persist()
+    broker.delayed.levels.stop()
     close_broker(broker)

@@ -59,5 +59,5 @@ async def test_new_group_begins_at_the_end_once_history_was_deleted(
     answer = await first_position(broker)
     assert answer.code == ResponseCode.QUERY_NOT_FOUND
 
-    decision = decide(QueueFacts(min_offset=minimum), emulate=emulate)
+    decision = decide(QueueFacts(min_offset=minimum), is_5=emulate == 5)
     assert client_start(decision, FROM_LAST, is_retry_topic=False, max_offset=count) == count

@@ -94,8 +94,8 @@ ROWS: dict[str, tuple[QueueFacts, tuple[Rule, int | None], tuple[Rule, int | Non
 def test_answer_of_the_broker(
     facts: QueueFacts, in_4: tuple[Rule, int | None], in_5: tuple[Rule, int | None]
 ) -> None:
-    assert decide(facts, 4) == Decision(*in_4)
-    assert decide(facts, 5) == Decision(*in_5)
+    assert decide(facts, is_5=False) == Decision(*in_4)
+    assert decide(facts, is_5=True) == Decision(*in_5)
 
 
 # decision | LAST, FIRST, TIMESTAMP on a normal topic | on a %RETRY% topic
@@ -147,7 +147,7 @@ any_facts = st.builds(
 
 @given(any_facts)
 def test_a_default_is_only_ever_zero_and_only_for_a_queue_from_its_start(facts: QueueFacts) -> None:
-    for emulate in (4, 5):
-        decision = decide(facts, emulate)
+    for is_5 in (False, True):
+        decision = decide(facts, is_5=is_5)
         if decision.rule not in (Rule.RESET_PENDING, Rule.STORED_OFFSET) and decision.offset is not None:
             assert decision.offset == facts.min_offset == 0

@@ -6,7 +6,6 @@ import pocketmq.broker.sending.send_handlers
 import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.transactions.half_messages import HalfMessages
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
@@ -67,7 +66,7 @@ async def test_rolled_back_message_is_never_seen(broker: Broker) -> None:
     answer = await ask(broker, ending(half, ROLLBACK))
     assert (answer.code, answer.remark) == (0, "not set any response code")
     assert broker.store.queues_of("T") == []
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     assert [bytes(op.body) for op in records(broker, OP_HALF_TOPIC)] == [b"0,"]
 
 
@@ -121,10 +120,8 @@ async def test_with_an_immunity_time_the_end_must_come_within_it(broker: Broker,
 
 
 async def test_ended_transactions_are_noted_together_after_an_interval(
-    broker: Broker, clock: VirtualClock
+    broker: Broker, loop: FakeLoop
 ) -> None:
-    loop = FakeLoop(clock)
-    broker.half_messages = HalfMessages(broker, loop.call_later)
     halves = [await send_half(broker) for _ in range(3)]
     for half in (halves[2], halves[0]):
         await ask(broker, ending(half, COMMIT))
@@ -162,12 +159,12 @@ async def test_commit_with_a_delay_level_waits_first(broker: Broker) -> None:
 
 async def test_counts_of_open_transactions_follow_and_are_kept(broker: Broker) -> None:
     first, second, _ = [await send_half(broker) for _ in range(3)]
-    assert broker.open_transactions.count("T") == 3
+    assert broker.transactions.open_count.count("T") == 3
     await ask(broker, ending(first, COMMIT))
     await ask(broker, ending(second, ROLLBACK))
-    assert broker.open_transactions.count("T") == 1
-    broker.open_transactions.persist()
-    text = broker.open_transactions.file.path.read_text()
+    assert broker.transactions.open_count.count("T") == 1
+    broker.transactions.open_count.persist()
+    text = broker.transactions.open_count.file.path.read_text()
     assert text.startswith('{"dataVersion":{"counter":5,"stateVersion":0,"timestamp":')
     assert '"transactionCount":{"T":{"count":1,"timeStamp":' in text
 
@@ -192,7 +189,7 @@ async def test_slave_ends_no_transactions(broker: Broker) -> None:
 async def test_ends_that_were_collected_are_noted_at_the_stop(tmp_path: Path, clock: VirtualClock) -> None:
     broker = make_broker(tmp_path, clock)
     await ask(broker, ending(await send_half(broker), COMMIT))
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     close_broker(broker)
     again = make_broker(tmp_path, clock)
     assert [bytes(op.body) for op in records(again, OP_HALF_TOPIC)] == [b"0,"]

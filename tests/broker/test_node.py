@@ -87,7 +87,7 @@ async def test_a_batch_wakes_the_pull_that_waits_for_its_queue(tmp_path: Path) -
             queue = MessageQueue("BenchmarkTest", node.broker.config.broker_name, 3)
             await producer.send(Message(queue.topic, b"first"), queue=queue)
             pull = asyncio.create_task(puller.pull(queue, 1, wait_ms=15_000))
-            while not len(node.broker.waiters):  # noqa: ASYNC110 - the client's request is on its way
+            while not len(node.broker.pulling.waiters):  # noqa: ASYNC110 - the client's request is on its way
                 await asyncio.sleep(0.001)
             await producer.send_batch([Message(queue.topic, b"1"), Message(queue.topic, b"2")], queue=queue)
             async with asyncio.timeout(2):  # the regular look at those that wait comes every five seconds

@@ -54,7 +54,7 @@ async def test_a_failure_while_leaving_still_closes_sockets_and_store(
     async def fail() -> None:
         raise RuntimeError("name server")
 
-    monkeypatch.setattr(node.broker.registration, "stop", fail)
+    monkeypatch.setattr(node.broker.cluster.registration, "stop", fail)
     with pytest.raises(RuntimeError, match="name server"):
         await node.stop()
     assert not (tmp_path / "abort").exists()

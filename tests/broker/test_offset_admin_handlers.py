@@ -20,7 +20,7 @@ def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None
 
 
 def bring_online(broker: Broker, group: str, topic: str) -> None:
-    broker.consumers.register(
+    broker.membership.consumers.register(
         group,
         Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",

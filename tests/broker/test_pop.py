@@ -6,7 +6,6 @@ What official brokers answer is tested in conformance/waiting/test_pop.py; here 
 import asyncio
 import json
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 import pytest
@@ -20,10 +19,8 @@ from pocketmq.broker.pop.revive import Revive
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
 from pocketmq.protocol.bodies.revive import REVIVE_GROUP
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records
-from pocketmq.protocol.message.topics import TIMER_TOPIC, revive_topic
+from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.requests.pop import (
     AckMessage,
     BatchAckMessage,
@@ -33,9 +30,8 @@ from pocketmq.protocol.requests.pop import (
     PopMessage,
 )
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import NewMessage
 
-from broker_fakes import Asked, FakeConnection, as_asked, ask, connect, send, store_message
+from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
 
 SERVED = (assignment_handlers, pop_ack_handlers, pop_handlers, pop_look_handlers)
 REVIVE_TOPIC = revive_topic("DefaultCluster")
@@ -43,7 +39,8 @@ REVIVE_TOPIC = revive_topic("DefaultCluster")
 
 @pytest.fixture
 def filled(broker: Broker) -> Broker:
-    """Four messages m0 to m3 in queue 0 of a topic with one queue."""
+    """Four messages m0 to m3 in queue 0 of a topic with one queue; the timer is started."""
+    broker.delayed.timer.start()
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
     for number in range(4):
         store_message(broker, "orders", 0, f"m{number}".encode(), {"TAGS": "AB"[number % 2]})
@@ -74,62 +71,33 @@ def an_ack(answer: Asked, offset: int, start: int = 0) -> AckMessage:
     return AckMessage(consumer_group="g", topic="orders", queue_id=0, extra_info=text, offset=offset)
 
 
-def deliver_timed(broker: Broker, now_ms: int) -> None:
-    """What the timer does: everything that waits in its topic and is due goes where it belongs."""
-    queue = broker.store.consume_queue(TIMER_TOPIC, 0)
-    done = delivered.setdefault(broker, set())
-    for offset in range(0 if queue is None else queue.max_offset):
-        entry = broker.store.queue_unit(TIMER_TOPIC, 0, offset)
-        assert entry is not None
-        record = broker.store.read_record(entry[0], entry[1])
-        assert record is not None
-        [message] = decode_records(record)
-        properties = decode_properties(message.properties)
-        if offset in done or int(properties[names.TIMER_OUT_MS]) + 1000 > now_ms:
-            continue
-        done.add(offset)
-        broker.store.append(
-            NewMessage(
-                topic=properties[names.REAL_TOPIC],
-                queue_id=int(properties[names.REAL_QID]),
-                body=bytes(message.body),
-                properties=bytes(message.properties),
-                property_map=properties,
-            )
-        )
-
-
-delivered: WeakKeyDictionary[Broker, set[int]] = WeakKeyDictionary()
-
-
-def pass_time(broker: Broker, clock: VirtualClock, seconds: int) -> None:
-    """Second by second: the timer delivers, the revive loop runs."""
+def pass_time(broker: Broker, loop: FakeLoop, seconds: int) -> None:
+    """Second by second: the timer delivers, and messages are given out again."""
     for _ in range(seconds):
-        clock.advance(1000)
-        deliver_timed(broker, clock.now_ms())
-        while broker.revive.run(clock.now_ms()):
+        loop.run_for(1000)
+        while broker.popping.revive.run(broker.clock.now_ms()):
             pass
 
 
-async def test_what_is_not_acknowledged_comes_again_once(filled: Broker, clock: VirtualClock) -> None:
+async def test_what_is_not_acknowledged_comes_again_once(filled: Broker, loop: FakeLoop) -> None:
     answer, found = await popped(filled)
     assert found == ["m0", "m1", "m2", "m3"]
     assert (await ask(filled, an_ack(answer, 0))).code == 0
-    pass_time(filled, clock, 10)
+    pass_time(filled, loop, 10)
     assert (await popped(filled))[1] == []
-    pass_time(filled, clock, 6)
+    pass_time(filled, loop, 6)
     again, found = await popped(filled)
     assert found == ["m1", "m2", "m3"]
     assert again.fields["msgOffsetInfo"] == "1 0 0,1,2"
     assert {record.topic for record in decode_records(again.body)} == {"orders"}
     assert {record.reconsume_times for record in decode_records(again.body)} == {1}
-    pass_time(filled, clock, 30)
+    pass_time(filled, loop, 30)
     third, found = await popped(filled)
     assert found == ["m1", "m2", "m3"]
     assert {record.reconsume_times for record in decode_records(third.body)} == {2}
 
 
-async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, clock: VirtualClock) -> None:
+async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, loop: FakeLoop) -> None:
     answer, _ = await popped(filled)
     batch = BatchAck(
         consumer_group="g",
@@ -143,11 +111,11 @@ async def test_a_batch_acknowledges_what_its_bits_say(filled: Broker, clock: Vir
     )
     body = BatchAckMessageRequestBody(broker_name="broker-a", acks=[batch]).encode()
     assert (await ask(filled, BatchAckMessage(), body=body)).code == 0
-    pass_time(filled, clock, 20)
+    pass_time(filled, loop, 20)
     assert (await popped(filled))[1] == ["m2"]
 
 
-async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock) -> None:
+async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualClock, loop: FakeLoop) -> None:
     answer, _ = await popped(filled, max_msg_nums=1)
     change = ChangeMessageInvisibleTime(
         consumer_group="g",
@@ -161,34 +129,39 @@ async def test_more_time_is_given_to_one_message(filled: Broker, clock: VirtualC
     changed = await ask(filled, change)
     assert changed.fields["popTime"] == str(clock.now_ms())
     await popped(filled, consumer_group="g", max_msg_nums=3, invisible_time=200_000)
-    pass_time(filled, clock, 50)
+    pass_time(filled, loop, 50)
     assert (await popped(filled))[1] == []
-    pass_time(filled, clock, 20)
+    pass_time(filled, loop, 20)
     assert (await popped(filled))[1] == ["m0"]
 
 
-async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, clock: VirtualClock) -> None:
+def restarted(broker: Broker) -> Revive:
+    """The same work by a new process."""
+    return Revive(broker.state, broker.delayed.timer, broker.popping.revive_log)
+
+
+async def test_the_place_of_the_revive_group_outlives_a_restart(filled: Broker, loop: FakeLoop) -> None:
     await popped(filled, max_msg_nums=1)
-    pass_time(filled, clock, 9)
-    filled.revive = Revive(filled)  # all it had in memory is gone
-    pass_time(filled, clock, 10)
+    pass_time(filled, loop, 9)
+    filled.popping.revive = restarted(filled)  # all it had in memory is gone
+    pass_time(filled, loop, 10)
     assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
-    filled.revive = Revive(filled)
-    pass_time(filled, clock, 5)
+    filled.popping.revive = restarted(filled)
+    pass_time(filled, loop, 5)
     retry = filled.store.max_offset("%RETRY%g_orders", 0)
     assert retry == 1  # and not a second time
 
 
 async def test_a_full_disk_puts_the_checkpoint_back(
-    filled: Broker, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    filled: Broker, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await popped(filled)
     revive_message = Revive._revive_message
     monkeypatch.setattr(Revive, "_revive_message", lambda *_: False)
-    pass_time(filled, clock, 16)
+    pass_time(filled, loop, 16)
     assert (await popped(filled))[1] == []
     monkeypatch.setattr(Revive, "_revive_message", revive_message)
-    pass_time(filled, clock, 20)
+    pass_time(filled, loop, 20)
     assert sorted((await popped(filled))[1]) == ["m0", "m1", "m2", "m3"]
 
 
@@ -207,19 +180,19 @@ async def test_a_full_disk_puts_the_checkpoint_back(
     ],
 )
 async def test_nonsense_in_a_revive_queue_is_passed_over(
-    filled: Broker, clock: VirtualClock, tag: str, body: bytes
+    filled: Broker, loop: FakeLoop, tag: str, body: bytes
 ) -> None:
     store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
     answer, _ = await popped(filled)
     assert answer.fields["reviveQid"] == "0"
-    pass_time(filled, clock, 20)
+    pass_time(filled, loop, 20)
     assert len((await popped(filled))[1]) == 4
 
 
-async def test_a_deleted_topic_stops_nothing(filled: Broker, clock: VirtualClock) -> None:
+async def test_a_deleted_topic_stops_nothing(filled: Broker, loop: FakeLoop) -> None:
     await popped(filled)
     filled.topics.delete("orders")
-    pass_time(filled, clock, 20)
+    pass_time(filled, loop, 20)
     assert filled.offsets.query(REVIVE_TOPIC, REVIVE_GROUP, 0) == 0
     assert filled.store.max_offset("%RETRY%g_orders", 0) == 0
 
@@ -274,11 +247,11 @@ async def test_a_waiter_is_answered_shortly_before_its_time_is_over(
 ) -> None:
     await popped(filled)
     connection = await wait_for(filled)
-    filled.pop_waiters.scan(clock.now_ms() + 19_900)
+    filled.popping.waiters.scan(clock.now_ms() + 19_900)
     await turns()
     assert answered(connection) == []
     clock.advance(19_960)
-    filled.pop_waiters.scan(clock.now_ms())
+    filled.popping.waiters.scan(clock.now_ms())
     await turns()
     [answer] = answered(connection)
     assert (answer.code, answer.remark) == (210, "NO_MESSAGE_IN_QUEUE")
@@ -298,10 +271,10 @@ async def test_waiting_has_limits(filled: Broker) -> None:
 async def test_nobody_waits_at_a_broker_that_stops(filled: Broker) -> None:
     await popped(filled)
     connection = await wait_for(filled)
-    filled.pop_waiters.stop()
+    filled.popping.waiters.stop()
     await turns()
     assert [one.code for one in answered(connection)] == [210]
-    assert len(filled.pop_waiters) == 0
+    assert len(filled.popping.waiters) == 0
 
 
 async def test_a_closed_connection_is_forgotten(filled: Broker) -> None:
@@ -357,8 +330,8 @@ async def test_an_ack_of_what_is_not_out_is_refused(filled: Broker) -> None:
 async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> None:
     answer, _ = await popped(filled, order=True, attempt_id="a", max_msg_nums=3)
     assert (await ask(filled, an_ack(answer, 0))).code == 0
-    filled.ordered_pops.persist()
-    text = json.loads(filled.ordered_pops.file.path.read_bytes())
+    filled.popping.ordered_pops.persist()
+    text = json.loads(filled.popping.ordered_pops.file.path.read_bytes())
     assert text["table"] == {
         "orders@g": {
             "0": {
@@ -371,7 +344,7 @@ async def test_order_is_kept_in_a_file(filled: Broker, clock: VirtualClock) -> N
             }
         }
     }
-    other = OrderedPops(filled.ordered_pops.file.path.parent, clock.now_ms, lambda *_: None)
+    other = OrderedPops(filled.popping.ordered_pops.file.path.parent, clock.now_ms, lambda *_: None)
     assert other.load()
     assert other.is_blocked("b", "orders", "g", 0, 1000)
     clock.advance(86_400_001)
@@ -409,8 +382,9 @@ async def test_the_highest_queue_comes_first_where_messages_have_priorities(brok
 
 @pytest.mark.parametrize("separate", [False, True])
 async def test_what_comes_again_stays_in_its_queue_where_retry_queues_are_separate(
-    broker: Broker, clock: VirtualClock, separate: bool
+    broker: Broker, loop: FakeLoop, separate: bool
 ) -> None:
+    broker.delayed.timer.start()
     broker.config.use_separate_retry_queue = separate
     broker.config.pop_from_retry_probability = 0  # and full with one: what came again stays where it is
     for queues in (2, 3):  # the topic grows, and its retry topic behind it
@@ -420,7 +394,7 @@ async def test_what_comes_again_stays_in_its_queue_where_retry_queues_are_separa
         last = queues - 1
         store_message(broker, "orders", last, f"m{last}".encode())
         await popped(broker, queue_id=last, max_msg_nums=1)
-        pass_time(broker, clock, 16)
+        pass_time(broker, loop, 16)
     retry = broker.topics.find("%RETRY%g_orders")
     assert retry is not None
     assert retry.read_queue_nums == retry.write_queue_nums == (3 if separate else 1)
@@ -431,12 +405,13 @@ async def test_what_comes_again_stays_in_its_queue_where_retry_queues_are_separa
 
 
 @pytest.mark.parametrize("v2", [False, True])
-async def test_retry_topics_of_both_forms_are_popped(broker: Broker, clock: VirtualClock, v2: bool) -> None:
+async def test_retry_topics_of_both_forms_are_popped(broker: Broker, loop: FakeLoop, v2: bool) -> None:
+    broker.delayed.timer.start()
     broker.config.enable_retry_topic_v2 = v2
     broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=1, write_queue_nums=1))
     store_message(broker, "orders", 0, b"m0")
     await popped(broker)
-    pass_time(broker, clock, 16)
+    pass_time(broker, loop, 16)
     name = "%RETRY%g+orders" if v2 else "%RETRY%g_orders"
     assert broker.store.max_offset(name, 0) == 1
     found: list[str] = []

@@ -49,7 +49,7 @@ async def test_a_group_is_gone_with_its_last_producer() -> None:
 async def test_the_4_9_line_remembers_a_group_whose_connection_was_cut_but_not_one_that_unregistered() -> (
     None
 ):
-    producers = ProducerGroups(emulate=4)
+    producers = ProducerGroups(is_5=False)
     one = FakeConnection(1)
     producers.register("g", client(one))
     producers.connection_closed(one)

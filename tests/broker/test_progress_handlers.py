@@ -69,7 +69,7 @@ async def test_consume_stats_of_ordered_topics_alone(broker: Broker) -> None:
 
 
 async def test_subscription_of_a_group_online(broker: Broker) -> None:
-    broker.consumers.register(
+    broker.membership.consumers.register(
         "G",
         Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
         consume_type="CONSUME_PASSIVELY",

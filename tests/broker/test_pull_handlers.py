@@ -141,7 +141,7 @@ class TestSubscriptionOfTheHeartbeat:
 
     @pytest.fixture
     async def registered(self, filled: Broker) -> Broker:
-        filled.consumers.register(
+        filled.membership.consumers.register(
             "g",
             Client(connect(filled), "c1", "JAVA", 0, filled.clock.now_ms()),
             consume_type="CONSUME_PASSIVELY",
@@ -220,7 +220,7 @@ class TestWaiting:
         await _turns()
         (answer,) = waiting.late_answers
         assert bodies(as_asked(cast(Any, answer)).body) == [b"new"]
-        assert len(filled.waiters) == 0
+        assert len(filled.pulling.waiters) == 0
 
     async def test_another_tag_and_another_queue_wake_nobody(
         self, filled: Broker, waiting: FakeConnection
@@ -243,11 +243,11 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         clock.advance(14_999)
-        filled.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
         await _turns()
         assert waiting.late_answers == []
         clock.advance(1)
-        filled.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
         await _turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
@@ -257,7 +257,7 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
-        filled.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
         await _turns()
         (answer,) = waiting.late_answers
         asked = as_asked(cast(Any, answer))
@@ -267,8 +267,8 @@ class TestWaiting:
         self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
     ) -> None:
         waiting.close()
-        filled.waiters.scan(clock.now_ms(), filled.store.max_offset)
-        assert len(filled.waiters) == 0
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        assert len(filled.pulling.waiters) == 0
 
     async def test_only_the_end_of_the_queue_is_worth_waiting_for(self, filled: Broker) -> None:
         for offset in (0, 9):
@@ -289,7 +289,7 @@ class TestWaiting:
             is HELD
         )
         clock.advance(1000)
-        broker.waiters.scan(clock.now_ms(), broker.store.max_offset)
+        broker.pulling.waiters.scan(clock.now_ms(), broker.store.max_offset)
         await _turns()
         assert len(connection.late_answers) == 1
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD, Call
 from pocketmq.broker.pulling import pull_handlers
@@ -87,7 +88,7 @@ async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
     command = Command(11, 1, 0, None, to_fields(a_pull()), bytes(1_000_000))
     call = Call(FakeConnection(), command)
     request = from_fields(PullMessage, command.fields)
-    assert pull_handlers.pull_message(broker, request, call) is HELD
+    assert pull_handlers.pull_message(broker.pulling, request, call) is HELD
     assert command.body is None
 
 
@@ -104,18 +105,17 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     queue.files.delete(1, 2)
     connection = FakeConnection()
     assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
-    broker.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
+    broker.pulling.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
     await turns(1)
     answer = as_asked(cast(Any, connection.late_answers[0]))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "20")
 
 
-async def test_slave_stores_no_offset_that_a_pull_carries(broker: Broker) -> None:
+@pytest.mark.parametrize(("role", "offset"), [("SLAVE", -1), ("ASYNC_MASTER", 7)])
+async def test_slave_stores_no_offset_that_a_pull_carries(
+    broker_maker: MakeBroker, role: str, offset: int
+) -> None:
+    broker = broker_maker(store={"broker_role": role})
     broker.topics.update(TopicConfig(topic_name="orders"))
-    request = a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7)
-    broker.config.store.broker_role = "SLAVE"
-    await send(broker, request)
-    assert broker.offsets.query("orders", "g", 0) == -1
-    broker.config.store.broker_role = "ASYNC_MASTER"
-    await send(broker, request)
-    assert broker.offsets.query("orders", "g", 0) == 7
+    await send(broker, a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=7))
+    assert broker.offsets.query("orders", "g", 0) == offset

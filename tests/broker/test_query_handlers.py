@@ -144,7 +144,7 @@ class TestConsumeQueue:
 
 def subscribe(broker: Broker, group: str, topic: str, clock: VirtualClock) -> None:
     client = Client(connect(broker), "c1", "JAVA", 0, clock.now_ms())
-    broker.consumers.register(
+    broker.membership.consumers.register(
         group,
         client,
         consume_type="CONSUME_PASSIVELY",

@@ -9,10 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pocketmq.broker.broker import Broker
 from pocketmq.broker.cluster import name_server_link, registration
-from pocketmq.broker.cluster.registration import Registration
-from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Call
@@ -22,9 +19,9 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.requests.name_server import RegisterBroker
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.tables.built_in_topics import TopicSettings
-from pocketmq.store.tables.topic_table import TopicTable
 
+from broker_fakes import close_broker
+from broker_fakes import make_broker as make_fake_broker
 from name_server_fakes import RunningNameServer
 
 
@@ -36,24 +33,20 @@ async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
 
 
 class RunningBroker:
-    """As much of a broker as registers: settings, topics, a server for its connections."""
+    """A broker that registers, with a server for its connections; it is not open for clients."""
 
     def __init__(self, folder: Path, *name_servers: RunningNameServer, **settings: Any) -> None:
-        self.broker = broker = Broker()
         addresses = ";".join(one.address for one in name_servers)
-        broker.config = BrokerConfig(**{"namesrv_addr": addresses, "listen_port": 10911, **settings})
-        broker.clock = VirtualClock()
-        broker.address = f"127.0.0.1:{broker.config.listen_port}"
-        version = V5_5_0 if broker.config.emulate == 5 else V4_9_7
-        broker.server = Server("broker", version=version)
-        broker.topics = TopicTable(
-            folder, broker.clock.now_ms, TopicSettings(emulate=broker.config.emulate), self._changed
+        emulate = settings.pop("emulate", 5)
+        self.server = Server("broker", version=V5_5_0 if emulate == 5 else V4_9_7)
+        self.broker = make_fake_broker(
+            folder,
+            VirtualClock(),
+            emulate=emulate,
+            connect=self.server.connect,
+            **{"namesrv_addr": addresses, **settings},
         )
-        broker.registration = self.registration = Registration(broker)
-
-    def _changed(self) -> None:
-        if hasattr(self.broker, "registration"):
-            self.broker.registration.topics_changed()
+        self.registration = self.broker.cluster.registration
 
     def create(self, name: str, queues: int = 4) -> None:
         self.broker.topics.update(
@@ -62,7 +55,8 @@ class RunningBroker:
 
     async def stop(self) -> None:
         await self.registration.stop()
-        await self.broker.server.close()
+        await self.server.close()
+        close_broker(self.broker)
 
 
 @pytest.fixture
@@ -215,7 +209,7 @@ async def test_dropped_broker_tells_everything_when_its_change_is_refused(
     server = name_servers[0]
     running = make_broker(server)
     await running.registration.start()
-    server.state.routes.unregister("DefaultCluster", running.broker.address, "broker-a", 0)
+    server.state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
     running.create("alone")
     await running.registration.settled()
     assert queue_at(server, "alone") is not None
@@ -230,7 +224,7 @@ async def test_unforced_registration_asks_first_and_keeps_quiet_where_nothing_ch
     seen = count_registrations(name_servers[0], monkeypatch)
     await running.registration.register_all(force=False)
     assert seen == []
-    name_servers[1].state.routes.unregister("DefaultCluster", running.broker.address, "broker-a", 0)
+    name_servers[1].state.routes.unregister("DefaultCluster", running.broker.identity.address, "broker-a", 0)
     await running.registration.register_all(force=False)
     assert len(seen) == 1
     assert queue_at(name_servers[1], "TBW102") is not None

@@ -31,7 +31,7 @@ UNSET = "not set any response code"
 
 def online(broker: Broker, client_id: str = "c", port: int = 4001, version: int = 513) -> FakeConnection:
     connection = connect(broker, port)
-    broker.consumers.register(
+    broker.membership.consumers.register(
         "g",
         Client(connection, client_id, "JAVA", version, 0),
         consume_type="CONSUME_PASSIVELY",

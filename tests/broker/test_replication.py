@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.cluster import metadata_sync, replication_slave
+from pocketmq.broker.cluster.replication_master import bind_ha_port
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.server import close_all, port_of
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
@@ -144,17 +146,17 @@ async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(t
         await send_some(master, "popped", 1)
         mode = {"topic": "popped", "consumerGroup": "readers", "mode": "POP", "popShareQueueNum": 2}
         assert (await ask(master, 401, body=json.dumps(mode).encode())).code == 0
-        master.broker.timed.metrics.add("popped", 3)
+        master.broker.delayed.timer.metrics.add("popped", 3)
         async with running(slave_of(master, tmp_path / "s")) as slave:
-            modes, counts = slave.broker.request_modes, slave.broker.timed.metrics
+            modes, counts = slave.broker.membership.request_modes, slave.broker.delayed.timer.metrics
             await until(lambda: modes.find("popped", "readers") is not None)
             await until(lambda: counts.count("popped") == 3)
-            assert modes.to_json() == master.broker.request_modes.to_json()
-            assert counts.to_json() == master.broker.timed.metrics.to_json()
+            assert modes.to_json() == master.broker.membership.request_modes.to_json()
+            assert counts.to_json() == master.broker.delayed.timer.metrics.to_json()
             assert (await ask(master, 401, body=json.dumps({**mode, "mode": "PULL"}).encode())).code == 0
-            master.broker.timed.metrics.add("popped", -1)
+            master.broker.delayed.timer.metrics.add("popped", -1)
             await until(lambda: counts.count("popped") == 2)
-            await until(lambda: modes.to_json() == master.broker.request_modes.to_json())
+            await until(lambda: modes.to_json() == master.broker.membership.request_modes.to_json())
     config = tmp_path / "s" / "config"
     assert json.loads((config / "timermetrics").read_text())["timingCount"]["popped"]["count"] == 2
     kept = json.loads((config / "messageRequestMode.json").read_text())
@@ -207,7 +209,7 @@ async def test_sync_master_of_49_does_not_wait_where_no_slave_is(tmp_path: Path)
     ):
         assert (await producer.send("orders", b"alone")).status.name == "SLAVE_NOT_AVAILABLE"
         async with running(slave_of(master, tmp_path / "s", emulate=4)):
-            await until(lambda: master.broker.replication.refusal() is None)
+            await until(lambda: master.broker.cluster.replication.refusal() is None)
             assert (await producer.send("orders", b"x")).status.name == "SEND_OK"
 
 
@@ -227,7 +229,7 @@ async def test_stop_answers_the_sends_that_wait_for_slaves(tmp_path: Path) -> No
     await master.start()
     async with Producer("pg", namesrv_addr=master.namesrv_address, send_msg_timeout=20_000) as producer:
         sending = asyncio.ensure_future(producer.send("orders", b"x"))
-        await until(lambda: master.broker.replication.waiting_sends)
+        await until(lambda: master.broker.cluster.replication.waiting_sends)
         await master.stop()
         try:
             assert (await sending).status.name == "FLUSH_SLAVE_TIMEOUT"
@@ -244,7 +246,7 @@ async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
         await send_some(master, "others", 1)
         async with running(slave_of(master, tmp_path / "s")) as slave:
             end = slave.broker.store.log_end
-            await until(lambda: master.broker.replication.slaves)
+            await until(lambda: master.broker.cluster.replication.slaves)
             await send_some(master, "others", 1)
             await asyncio.sleep(0.05)
             assert slave.broker.store.log_end == end
@@ -263,7 +265,7 @@ async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_p
     async with running(make_node(tmp_path / "m", store=store)) as master:
         await send_some(master, "orders", 1)
         end = master.broker.store.log_end
-        port = master.broker.config.store.ha_listen_port
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(struct.pack(">q", end))
         async with asyncio.timeout(WAIT_SECONDS):
@@ -271,12 +273,12 @@ async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_p
             rest = await reader.read()  # to the end of the connection
         assert len(rest) % 12 == 0
         writer.close()
-        await until(lambda: not master.broker.replication.slaves)
+        await until(lambda: not master.broker.cluster.replication.slaves)
 
 
 async def test_garbage_on_the_ha_port_disturbs_nobody(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "m")) as master:
-        port = master.broker.config.store.ha_listen_port
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, struct.pack(">q", 1 << 62)):
             with socket.create_connection(("127.0.0.1", port)) as peer:
                 peer.sendall(garbage)
@@ -308,12 +310,9 @@ async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
 async def test_a_taken_port_behind_the_brokers_does_not_keep_slaves_away(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        async with running(make_node(tmp_path / "m")) as master:
-            config = master.broker.config
-            await master.broker.replication.stop()
-            config.listen_port, config.store.ha_listen_port = port - 1, DEFAULT_HA_PORT
-            await master.broker.replication.start("127.0.0.1")
-            assert config.store.ha_listen_port not in (port, DEFAULT_HA_PORT)
+        sockets = await bind_ha_port(BrokerConfig(), "127.0.0.1", port - 1)
+        assert port_of(sockets) not in (port, DEFAULT_HA_PORT)
+        close_all(sockets)
 
 
 async def test_a_taken_port_that_was_asked_for_is_an_error(tmp_path: Path) -> None:

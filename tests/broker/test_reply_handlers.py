@@ -30,7 +30,9 @@ SENT_TEXT = (
 
 def asker(broker: Broker, answer: Command | PeerError | None = None) -> FakeConnection:
     connection = connect(broker)
-    broker.producers.register("askers", Client(connection, ASKER, "JAVA", V5_5_0, broker.clock.now_ms()))
+    broker.membership.producers.register(
+        "askers", Client(connection, ASKER, "JAVA", V5_5_0, broker.clock.now_ms())
+    )
     if answer is not None:
         connection.answers_by_code[326] = answer
     return connection

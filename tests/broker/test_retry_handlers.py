@@ -17,8 +17,8 @@ from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
 from pocketmq.protocol.wire.command import Command
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import NewMessage
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
 
@@ -44,8 +44,8 @@ def put_retried(broker: Broker, reconsume_times: int) -> int:
         body=b"x",
         properties=b"RETRY_TOPIC\x01T2\x02ORIGIN_MESSAGE_ID\x01ABC\x02",
         property_map=names,
-        born_host=broker.store_host,
-        store_host=broker.store_host,
+        born_host=broker.identity.store_host,
+        store_host=broker.identity.store_host,
         reconsume_times=reconsume_times,
     )
     return broker.store.append(message).position
@@ -106,7 +106,11 @@ class TestNextTry:
             "REAL_TOPIC": "%RETRY%GG",
             "REAL_QID": "0",
         }
-        assert (bytes(copy.body), copy.reconsume_times, copy.store_host) == (b"hello", 1, broker.store_host)
+        assert (bytes(copy.body), copy.reconsume_times, copy.store_host) == (
+            b"hello",
+            1,
+            broker.identity.store_host,
+        )
 
     async def test_body_birth_and_flags_are_those_of_the_message(
         self, broker: Broker, clock: VirtualClock
@@ -223,7 +227,7 @@ class TestDeadLetters:
 
     async def test_the_4_line_keeps_the_host_that_stored_the_message(self, broker4: Broker) -> None:
         offset, _ = put(broker4)
-        origin_host, broker4.store_host = broker4.store_host, bytes(8)
+        origin_host, broker4.sending.store_host = broker4.sending.store_host, bytes(8)
         await send_back(broker4, offset)
         assert newest(broker4, SCHEDULE_TOPIC, 2).store_host == origin_host
 
@@ -301,7 +305,7 @@ class TestDirectSend:
     async def test_a_group_that_consumes_in_order_has_no_retries(
         self, broker: Broker, clock: VirtualClock
     ) -> None:
-        broker.locks.lock("GG", [MessageQueue("T2", "broker-a", 0)], "c1", clock.now_ms())
+        broker.membership.locks.lock("GG", [MessageQueue("T2", "broker-a", 0)], "c1", clock.now_ms())
         await send_direct(broker, reconsume_times=1, max_reconsume_times=16)
         assert (count(broker, "%RETRY%GG"), count(broker, "%DLQ%GG")) == (0, 1)
         clock.advance(60_001)
@@ -321,7 +325,7 @@ class TestDirectSend:
             reconsume_times=17,
         )
         call = Call(FakeConnection(), Command(10, version=513))
-        assert redirect_if_exhausted(broker, request, call, {}, 5) == ("%DLQ%GG", 0)
+        assert redirect_if_exhausted(broker.sending, request, call, {}, 5) == ("%DLQ%GG", 0)
         assert "GG" in broker.groups
 
     async def test_an_unknown_group_is_refused(self, broker_maker: MakeBroker) -> None:

@@ -274,11 +274,11 @@ class TestSyncFlush:
             assert await send(broker, a_send(), b"x", connection=connection) is HELD
         refused = await ask(broker, a_send(), b"x")
         assert (refused.code, refused.remark) == (2, "[OVERLOAD]system busy, start flow control for a while")
-        assert broker.waiting_sends == 2
+        assert broker.sending.waiting_sends == 2
         broker.store.flush_pass()
         await _turns()
         assert len(connection.late_answers) == 2
-        assert broker.waiting_sends == 0
+        assert broker.sending.waiting_sends == 0
         assert await send(broker, a_send(), b"x", connection=connection) is HELD
 
 

@@ -7,8 +7,8 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage
+from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import AppendResult, PutStatus
 
 from broker_fakes import FakeLoop, MakeBroker, ask
 from timed_sends import bodies, send, text, with_timer
@@ -22,14 +22,9 @@ ILLEGAL = (
 
 
 @pytest.fixture
-def loop(clock: VirtualClock) -> FakeLoop:
-    return FakeLoop(clock)
-
-
-@pytest.fixture
-async def timed(broker: Broker, loop: FakeLoop) -> Broker:
+async def timed(broker: Broker) -> Broker:
     """The broker, with a timer that runs on the virtual clock."""
-    return with_timer(broker, loop)
+    return with_timer(broker)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,7 @@ async def test_time_that_is_none_is_refused(timed: Broker, properties: dict[str,
 
 
 async def test_4_9_does_not_know_these_properties(broker4: Broker, loop: FakeLoop) -> None:
-    with_timer(broker4, loop)
+    with_timer(broker4)
     assert (await send(broker4, TIMER_DELAY_SEC="100")).code == 0
     assert bodies(broker4) == [b"x"]
     assert not (broker4.config.store.root / "timerwheel").exists()
@@ -169,7 +164,7 @@ async def test_recalled_message_never_comes(timed: Broker, loop: FakeLoop) -> No
     loop.run_for(10_000)
     assert bodies(timed) == [b"kept"]
     assert kept.code == 0
-    assert timed.timed.metrics.count("T") == 0
+    assert timed.delayed.timer.metrics.count("T") == 0
 
 
 @pytest.mark.parametrize(
@@ -206,7 +201,7 @@ async def test_recall_is_forbidden_by_default(timed: Broker) -> None:
 
 async def test_far_messages_are_stored_again_on_the_way(broker_maker: MakeBroker, loop: FakeLoop) -> None:
     """Beyond the window: after half of it for a little more, after the whole of it for much more."""
-    timed = with_timer(broker_maker(store={"timer_roll_window_slot": 120}), loop)
+    timed = with_timer(broker_maker(store={"timer_roll_window_slot": 120}))
     await send(timed, b"far", TIMER_DELAY_SEC="130")
     await send(timed, b"farther", TIMER_DELAY_SEC="200")
     loop.run_for(61_000)
@@ -265,7 +260,7 @@ async def test_enqueue_and_dequeue_can_be_stopped(timed: Broker, loop: FakeLoop)
     config.timer_stop_enqueue = True
     await send(timed, b"a", TIMER_DELAY_SEC="2")
     loop.run_for(10_000)
-    assert timed.timed.messages_behind == 1
+    assert timed.delayed.timer.messages_behind == 1
     config.timer_stop_enqueue = False
     config.timer_stop_dequeue = True
     await send(timed, b"b", TIMER_DELAY_SEC="2")
@@ -297,11 +292,15 @@ async def test_slave_and_tools_are_told_how_the_timer_stands(timed: Broker) -> N
     assert int.from_bytes(body[16:24], "big") == 1
     table = (await ask(timed, GetTimerMetrics())).json
     assert table["timingCount"]["T"]["count"] == 1
-    assert (timed.timed.waiting, timed.timed.messages_behind, timed.timed.behind_ms) == (1, 0, 0)
+    assert (
+        timed.delayed.timer.waiting,
+        timed.delayed.timer.messages_behind,
+        timed.delayed.timer.behind_ms,
+    ) == (1, 0, 0)
 
 
 async def test_nothing_is_opened_where_nothing_is_timed(broker_maker: MakeBroker, loop: FakeLoop) -> None:
-    broker = with_timer(broker_maker(), loop)
+    broker = with_timer(broker_maker())
     await send(broker)
     assert not (broker.config.store.root / "timerwheel").exists()
     assert loop.waiting == 0

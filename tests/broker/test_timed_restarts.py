@@ -4,32 +4,26 @@ from pathlib import Path
 
 import pocketmq.broker.delayed.timer_handlers  # noqa: F401
 import pytest
-from pocketmq.broker.delayed.timer_messages import TimedMessages
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 from pocketmq.store.timer.timer_wheel import Slot, TimerWheel
 
-from broker_fakes import FakeLoop, ask, close_broker, make_broker
+from broker_fakes import FakeLoop, ask, make_broker
 from timed_sends import bodies, send, stop, with_timer
-
-
-@pytest.fixture
-def loop(clock: VirtualClock) -> FakeLoop:
-    return FakeLoop(clock)
 
 
 async def test_what_waited_comes_after_a_restart_and_late_ones_at_once(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for seconds in (2, 30, 60):
         await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
     loop.run_for(5000)
     stop(broker)
     clock.advance(40_000)
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(100)
     assert bodies(again) == [b"2", b"30"]
     loop.run_for(15_000)
@@ -41,13 +35,13 @@ async def test_nothing_comes_twice_when_the_process_is_killed(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
     """The checkpoint is then older than the log and the wheel."""
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for seconds in (10, 20, 20):
         await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
-    close_broker(broker)  # the timer saves nothing
-    broker.timed = TimedMessages(broker, loop.call_later)
+    broker.state.close()  # the timer saves nothing
+    loop.forget()
     clock.advance(1000)
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(30_000)
     assert bodies(again) == [b"10", b"20", b"20"]
     stop(again)
@@ -57,7 +51,7 @@ async def test_nothing_comes_twice_when_the_process_is_killed(
 async def test_lost_files_are_made_anew(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop, lost: str
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for seconds in (2, 30, 60):
         await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
     loop.run_for(5000)
@@ -67,7 +61,7 @@ async def test_lost_files_are_made_anew(
     if lost in ("timerlog", "both"):
         for file in (tmp_path / "timerlog").iterdir():
             file.unlink()
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(60_000)
     assert bodies(again) == [b"2", b"30", b"60"]
     stop(again)
@@ -77,7 +71,7 @@ async def test_slave_that_becomes_a_master_delivers_what_is_left(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
     """It has the log of its master, and of the timer only what 60 told."""
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for seconds in (2, 30, 60):
         await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
     loop.run_for(5000)
@@ -89,11 +83,11 @@ async def test_slave_that_becomes_a_master_delivers_what_is_left(
         tmp_path / "config" / "timercheck",
     ):
         file.unlink()
-    slave = make_broker(tmp_path, clock, store={"broker_role": "SLAVE"})
-    slave.timed.start()
-    slave.timed.follow(decode_timer_checkpoint(told))
+    slave = make_broker(tmp_path, clock, loop=loop, store={"broker_role": "SLAVE"})
+    slave.delayed.timer.start()
+    slave.delayed.timer.follow(decode_timer_checkpoint(told))
     stop(slave)
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(60_000)
     assert bodies(again) == [b"2", b"30", b"60"]
     stop(again)
@@ -102,14 +96,14 @@ async def test_slave_that_becomes_a_master_delivers_what_is_left(
 async def test_stop_finishes_the_moment_that_is_being_delivered(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for number in range(700):
         await send(broker, str(number).encode(), TIMER_DELAY_SEC="2")
     loop.run_for(1999)
     loop.run_for(1, most=2)
     assert 0 < len(bodies(broker)) < 700
     stop(broker)
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(5000)
     assert bodies(again) == [str(number).encode() for number in range(700)]
     stop(again)
@@ -118,7 +112,7 @@ async def test_stop_finishes_the_moment_that_is_being_delivered(
 async def test_message_that_the_full_disk_could_not_note_comes_once(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = with_timer(make_broker(tmp_path, clock), loop)
+    broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     await send(broker, b"first", TIMER_DELAY_SEC="5")
     with monkeypatch.context() as patch:
 
@@ -128,11 +122,11 @@ async def test_message_that_the_full_disk_could_not_note_comes_once(
         patch.setattr(TimerWheel, "put", full)
         assert (await send(broker, b"second", TIMER_DELAY_SEC="5")).code == 0
         loop.run_for(1500)
-        assert broker.timed.messages_behind == 1
+        assert broker.delayed.timer.messages_behind == 1
     loop.run_for(1000)
     stop(broker)
     (tmp_path / "timerwheel").unlink()
-    again = with_timer(make_broker(tmp_path, clock), loop)
+    again = with_timer(make_broker(tmp_path, clock, loop=loop))
     loop.run_for(10_000)
     assert bodies(again) == [b"first", b"second"]
     stop(again)

@@ -12,8 +12,8 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
+from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.clock import VirtualClock
-from pocketmq.store.values import AppendResult, PutStatus
 
 from broker_fakes import FakeConnection, MakeBroker, ask, close_broker, connect, make_broker
 from transaction_sends import COMMIT, KEY, ROLLBACK, ending, records, send_half
@@ -24,7 +24,7 @@ HOUR_MS = 3_600_000
 def join(broker: Broker, group: str = "pg", port: int = 50_000) -> FakeConnection:
     """A producer of that group."""
     connection = connect(broker, port)
-    broker.producers.register(
+    broker.membership.producers.register(
         group, Client(connection, f"producer@{port}", "JAVA", V5_5_0, broker.clock.now_ms())
     )
     return connection
@@ -32,7 +32,7 @@ def join(broker: Broker, group: str = "pg", port: int = 50_000) -> FakeConnectio
 
 async def check_later(broker: Broker, clock: VirtualClock, ms: int) -> None:
     clock.advance(ms)
-    await broker.transaction_check.check()
+    await broker.transactions.check.check()
 
 
 def asked(connection: FakeConnection) -> list[CheckTransactionState]:
@@ -51,7 +51,7 @@ async def test_producer_is_asked_once_its_message_is_older_than_the_timeout(
     await check_later(broker, clock, 6000)
     assert asked(producer) == [], "in 5.5 exactly at the timeout is too young"
     clock.advance(1)
-    await broker.transaction_check.check()
+    await broker.transactions.check.check()
     ((question, body),) = producer.notices
     first, copy = records(broker, HALF_TOPIC)
     assert question == CheckTransactionState(
@@ -97,7 +97,7 @@ async def test_ended_transactions_are_not_asked_about(
             await ask(broker, ending(half, how))
     await check_later(broker, clock, 10_000)
     assert [question.tran_state_table_offset for question in asked(producer)] == [4]
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     await check_later(broker, clock, 10_000)
     assert [question.tran_state_table_offset for question in asked(producer)] == [5]
     offsets = broker.offsets.offsets(OP_HALF_TOPIC, CHECK_GROUP)
@@ -143,7 +143,7 @@ async def test_message_is_given_up_after_so_many_checks(broker: Broker, clock: V
     ((given_up),) = texts(broker, CHECK_MAX_TIME_TOPIC)
     assert given_up["TRANSACTION_CHECK_TIMES"] == "3"
     assert given_up["REAL_TOPIC"] == "T"
-    assert broker.open_transactions.count("T") == 0
+    assert broker.transactions.open_count.count("T") == 0
 
 
 async def test_message_older_than_the_log_is_kept_is_given_up_unasked(
@@ -180,7 +180,7 @@ async def test_copy_of_an_immune_message_goes_when_the_original_ends(
     half = await send_half(broker, CHECK_IMMUNITY_TIME_IN_SECONDS="60")
     await check_later(broker, clock, 10_000)
     assert (await ask(broker, ending(half, COMMIT))).code == 0
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     for _ in range(4):
         await check_later(broker, clock, 30_000)
     assert asked(producer) == []
@@ -192,7 +192,7 @@ async def test_check_goes_on_after_a_restart_where_it_stood(tmp_path: Path, cloc
     await ask(broker, ending(await send_half(broker), COMMIT))
     await send_half(broker)
     await check_later(broker, clock, 10_000)
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     broker.offsets.persist()
     close_broker(broker)
     again = make_broker(tmp_path, clock)
@@ -237,7 +237,7 @@ async def test_half_message_that_names_no_place_disturbs_no_other(
 async def test_many_transactions_are_checked_in_turns(broker: Broker, clock: VirtualClock) -> None:
     for _ in range(450):
         await ask(broker, ending(await send_half(broker), COMMIT))
-    broker.half_messages.stop()
+    broker.transactions.half_messages.stop()
     await check_later(broker, clock, 10_000)
     assert broker.offsets.offsets(HALF_TOPIC, CHECK_GROUP) == {0: 450}
     assert broker.offsets.offsets(OP_HALF_TOPIC, CHECK_GROUP) == {0: 1}

@@ -140,7 +140,7 @@ async def _cancelled(work: Coroutine[Any, Any, None], step: int) -> bool:
 
 def _locked(node: Node) -> list[object]:
     """Queues somebody holds the broker's lock of."""
-    return [queue for locks in node.broker.locks._groups.values() for queue in locks]
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- several loops, the wrong time

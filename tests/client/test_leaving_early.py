@@ -50,7 +50,7 @@ async def between(node: Node) -> AsyncIterator[tuple[Between, Between]]:
 
 def locked(node: Node) -> list[object]:
     """Queues somebody holds the broker's lock of."""
-    return [queue for locks in node.broker.locks._groups.values() for queue in locks]
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- locks
@@ -143,7 +143,7 @@ async def test_a_group_is_unregistered_after_the_last_heartbeat_that_names_it(
     await leaving
     assert await beat
     assert order == ["HEART_BEAT", "UNREGISTER_CLIENT"]
-    assert node.broker.consumers.find("g", instance.client_id) is None
+    assert node.broker.membership.consumers.find("g", instance.client_id) is None
 
 
 # -- starts

@@ -81,7 +81,7 @@ async def test_what_is_not_there_and_what_is_over_say_so(node: Node, namesrv_add
             await reader.max_offset(MessageQueue("T", "no-such-broker", 0))
     with pytest.raises(ClientClosed):
         await reader.queues("T")
-    assert node.broker.consumers.find("g", "anybody") is None
+    assert node.broker.membership.consumers.find("g", "anybody") is None
 
 
 async def test_two_of_one_instance_name_do_not_end_each_other(namesrv_addr: str) -> None:

@@ -80,7 +80,7 @@ async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
     await send(namesrv_addr, "T", 1)
     async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
         await until(lambda: seen.messages)
-        member = node.broker.consumers.find("g", consumer.client_id)
+        member = node.broker.membership.consumers.find("g", consumer.client_id)
         assert member is not None
         question = ConsumeMessageDirectly(
             consumer_group="g", client_id=consumer.client_id, msg_id=seen.messages[0].offset_message_id

@@ -167,4 +167,4 @@ async def test_whoever_waits_for_queues_is_told_of_the_shutdown(node: Node) -> N
     await consumer.shutdown()
     with pytest.raises(ClientClosed):
         await waiting
-    await until(lambda: node.broker.consumers.find("g", consumer.client_id) is None)
+    await until(lambda: node.broker.membership.consumers.find("g", consumer.client_id) is None)

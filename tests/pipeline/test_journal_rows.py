@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
 
 def test_requests_have_their_official_names_in_a_process_that_imports_nothing_else() -> None:
     program = "from pocketmq.pipeline.files.journal_rows import request_name as n; print(n(34), n(11), n(310), n(9999))"

@@ -1,4 +1,4 @@
-"""A Python that has PocketMQ as a wheel, or not at all, beside everything the running one has installed.
+"""A Python with the packages of the running one, and PocketMQ as a wheel or not at all.
 
 The wheel is made of a copy of the source, so that nothing is left in it. Where its build tools cannot be had (no
 network) `WheelUnavailable` says so.
@@ -17,7 +17,7 @@ BUILD_SECONDS = 180
 
 
 class WheelUnavailable(RuntimeError):
-    """The text is fit for a skip line."""
+    """The text is the reason for a skip."""
 
 
 def make_wheel(folder: Path) -> Path:
@@ -26,7 +26,7 @@ def make_wheel(folder: Path) -> Path:
     names = [one.parent.name for one in ROOT.glob("*/py.typed")]
     for name in names:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     argv = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(source)]
     try:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from pocketmq.protocol.message.record import decode_records
+from pocketmq.store import GetStatus, NewMessage, PutStatus
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.files.disk_usage import SystemDisk
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.retention import HOUR_MS, Retention
-from pocketmq.store.values import GetStatus, NewMessage, PutStatus
 
 FILE_BYTES = 4096
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.protocol.bodies.client import (
@@ -162,18 +162,18 @@ async def test_pull_that_waits_on_a_forgotten_topic_is_answered(server: Embedded
     server.reset()
     async with asyncio.timeout(3):
         assert await answered != 0
-    assert server.call(len, server.broker.waiters) == 0
+    assert server.call(len, server.broker.pulling.waiters) == 0
 
 
 def _until_pulls_wait(server: EmbeddedServer) -> None:
-    while server.call(len, server.broker.waiters) == 0:
+    while server.call(len, server.broker.pulling.waiters) == 0:
         time.sleep(0.001)
 
 
 def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:
     try:
         server.request(pull)
-    except BrokerError as refusal:
+    except Refusal as refusal:
         return refusal.code
     return 0
 
@@ -185,11 +185,11 @@ def test_members_and_locks_of_a_forgotten_group_are_gone(server: EmbeddedServer,
     body = LockBatchRequestBody(consumer_group=group, client_id="c1", mq_set=[queue]).encode()
     server.request(LockBatchMq(), body)
     broker = server.broker
-    assert server.call(broker.consumers.get, group) is not None
-    assert server.call(broker.locks.owner, group, queue, broker.clock.now_ms()) == "c1"
+    assert server.call(broker.membership.consumers.get, group) is not None
+    assert server.call(broker.membership.locks.owner, group, queue, broker.clock.now_ms()) == "c1"
     server.reset()
-    assert server.call(broker.consumers.get, group) is None
-    assert server.call(broker.locks.owner, group, queue, broker.clock.now_ms()) is None
+    assert server.call(broker.membership.consumers.get, group) is None
+    assert server.call(broker.membership.locks.owner, group, queue, broker.clock.now_ms()) is None
 
 
 def test_log_of_a_long_session_does_not_grow() -> None:

@@ -48,7 +48,7 @@ def plain(cell: str) -> str:
 
 def judged(expression: str, properties: dict[str, str], emulate: int) -> str:
     try:
-        operand = read_expression(expression, emulate)
+        operand = read_expression(expression, is_5=emulate == 5)
         return ANSWERS[operand.evaluate("\x02" + encode_properties_text(properties))]
     except SqlError:
         return "X"
@@ -92,7 +92,7 @@ def test_any_text_is_compiled_or_refused(text: str) -> None:
 )
 def test_what_is_too_deep_or_too_long_is_refused(expression: str) -> None:
     with pytest.raises(ExpressionRefused, match="Invalid SQL92 expression"):
-        compile_expression(expression, "SQL92", 5)
+        compile_expression(expression, "SQL92", is_5=True)
 
 
 def test_a_long_chain_is_not_deep() -> None:
@@ -242,10 +242,10 @@ async def test_filters_outlive_a_restart_and_die_with_their_group(
     broker_maker: MakeBroker, clock: VirtualClock
 ) -> None:
     broker = broker_maker()
-    broker.filters.register("g", [sql("n > 1", version=7)])
-    broker.filters.persist()
+    broker.membership.filters.register("g", [sql("n > 1", version=7)])
+    broker.membership.filters.persist()
     born_ms = clock.now_ms()
-    text = json.loads(broker.filters.file.path.read_bytes())
+    text = json.loads(broker.membership.filters.file.path.read_bytes())
     assert text["filterDataByTopic"]["orders"]["groupFilterData"]["g"] == {
         "bloomFilterData": {"bitNum": 112, "bitPos": [19, 14, 16]},
         "bornTime": born_ms,
@@ -259,17 +259,17 @@ async def test_filters_outlive_a_restart_and_die_with_their_group(
     }
 
     clock.advance(60_000)
-    broker.filters.unregister("g")
-    broker.filters.persist()
-    assert broker.filters.load()
-    known = broker.filters.find("orders", "g")
+    broker.membership.filters.unregister("g")
+    broker.membership.filters.persist()
+    assert broker.membership.filters.load()
+    known = broker.membership.filters.find("orders", "g")
     assert known is not None
     assert (known[0].is_dead, known[0].dead_time) == (True, born_ms + 60_000)
-    broker.filters.register("g", [sql("n > 1", version=8)])
-    known = broker.filters.find("orders", "g")
+    broker.membership.filters.register("g", [sql("n > 1", version=8)])
+    known = broker.membership.filters.find("orders", "g")
     assert known is not None
     assert not known[0].is_dead
-    broker.filters.unregister("g")
+    broker.membership.filters.unregister("g")
     clock.advance(86_400_000)
-    broker.filters.clean()
-    assert broker.filters.find("orders", "g") is None
+    broker.membership.filters.clean()
+    assert broker.membership.filters.find("orders", "g") is None

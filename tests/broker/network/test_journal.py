@@ -90,7 +90,7 @@ class BlockedJournal(Journal):
 
 
 def test_what_the_writer_cannot_follow_is_dropped_and_counted(tmp_path: Path) -> None:
-    journal = BlockedJournal(tmp_path, {"brokerName": "broker-a"}, queue_entries=10)
+    journal = BlockedJournal(tmp_path, {"brokerName": "broker-a"}, frame_entries=10)
     journal.start()
     for number in range(25):
         journal.add((2, number, number))
@@ -170,7 +170,7 @@ def test_a_disk_that_was_full_costs_what_came_meanwhile_and_nothing_else(
     assert journal.dropped_in_all == 3
     said = [record.getMessage() for record in caplog.records]
     assert len([text for text in said if "cannot be written" in text]) == 1
-    assert "3 entries dropped, 3 so far" in said[-1]
+    assert "dropped 3 entries, 3 since the start" in said[-1]
 
 
 WHOLE = encode_head({"brokerName": "b"}) + encode_frame([[2, 1, 1]]) + encode_frame([[2, 2, 2], [99, "new"]])

@@ -5,7 +5,7 @@ import contextlib
 import socket
 
 import pytest
-from pocketmq.broker.cluster.registration import socket_address
+from pocketmq.broker.config.addresses import socket_address
 from pocketmq.broker.errors import PeerError
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import Answer, Handlers

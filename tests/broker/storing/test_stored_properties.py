@@ -54,9 +54,9 @@ def names_at(broker: Broker, topic: str) -> list[str]:
 
 
 def test_only_the_5_line_ends_with_a_separator() -> None:
-    assert stored_properties({"KEYS": "k"}, 4) == b"KEYS\x01k"
-    assert stored_properties({"KEYS": "k"}, 5) == b"KEYS\x01k\x02"
-    assert stored_properties({}, 4) == stored_properties({}, 5) == b""
+    assert stored_properties({"KEYS": "k"}, is_5=False) == b"KEYS\x01k"
+    assert stored_properties({"KEYS": "k"}, is_5=True) == b"KEYS\x01k\x02"
+    assert stored_properties({}, is_5=False) == stored_properties({}, is_5=True) == b""
 
 
 @given(
@@ -64,7 +64,7 @@ def test_only_the_5_line_ends_with_a_separator() -> None:
     st.sampled_from([4, 5]),
 )
 def test_nothing_is_lost_and_storing_again_changes_nothing(properties: dict[str, str], emulate: int) -> None:
-    stored = stored_properties(properties, emulate)
+    stored = stored_properties(properties, is_5=emulate == 5)
     again = decode_properties(stored)
     assert again == properties
-    assert stored_properties(again, emulate) == stored
+    assert stored_properties(again, is_5=emulate == 5) == stored

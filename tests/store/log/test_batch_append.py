@@ -1,6 +1,6 @@
 """A batch is written and dispatched at once: the same files as one message at a time, and none of it where half was."""
 
-import mmap
+import itertools
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.store import MessageStore, StoreConfig, VirtualClock
 from pocketmq.store.errors import DiskFullError
+from pocketmq.store.log import record_packing
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -75,32 +76,25 @@ def test_files_are_those_of_one_message_at_a_time(
     assert files["together"] == files["single"]
 
 
-class DiesAtWrite:
-    """A file's memory whose process ends at the write of that number."""
-
-    def __init__(self, memory: mmap.mmap, number: int) -> None:
-        self._memory = memory
-        self._left = number
-
-    def __setitem__(self, place: slice, data: bytes) -> None:
-        self._left -= 1
-        if self._left <= 0:
-            raise KeyboardInterrupt
-        self._memory[place] = data
-
-
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("head", [1, 2, 3, 4, 5])
 def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
-    open_store, put, new_message, crash, number
+    open_store, put, new_message, crash, monkeypatch, head
 ) -> None:
+    """It dies before the head of that number is packed; the bytes behind a head are there before it."""
     store = open_store()
     first = put(store)
-    file = store.log.files[-1]
-    memory = file.memory
-    file.memory = DiesAtWrite(memory, number)
-    with pytest.raises(KeyboardInterrupt):
-        store.append_batch([new_message(body=b"%d" % count) for count in range(5)])
-    file.memory = memory
+    heads = itertools.count(1)
+    pack_head = record_packing._HEAD_V4
+
+    def die(*arguments: object) -> None:
+        if next(heads) == head:
+            raise KeyboardInterrupt
+        pack_head(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record_packing, "_HEAD_V4", die)
+        with pytest.raises(KeyboardInterrupt):
+            store.append_batch([new_message(body=b"%d" % count) for count in range(5)])
     crash(store)
     store = open_store()
     assert store.log_end == first.size
@@ -110,8 +104,9 @@ def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
 def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, put, new_message, monkeypatch):
     store = open_store()
     put(store, KEYS="first")
-    monkeypatch.setattr(store._index, "put_all", _no_room)
-    results = store.append_batch([new_message(KEYS=f"k{number}") for number in range(3)])
+    with monkeypatch.context() as patch:
+        patch.setattr(store._index, "put", _no_room)
+        results = store.append_batch([new_message(KEYS=f"k{number}") for number in range(3)])
     assert [result.queue_offset for result in results] == [1, 2, 3]
     assert not store.query("orders", "k1", 9, 0, 1 << 62).views
     store.dispatch_flushed()
@@ -119,19 +114,19 @@ def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, pu
     assert store.max_offset("orders", 0) == 4
 
 
-def test_one_question_decides_whether_arrivals_of_a_batch_are_told(open_store, put, new_message):
-    asked, told = [], []
+def test_one_question_decides_whether_arrivals_of_a_batch_are_announced(open_store, put, new_message):
+    asked, announced = [], []
 
     def is_awaited(topic, queue_id):
         asked.append((topic, queue_id))
         return len(asked) > 1
 
-    store = open_store(is_awaited=is_awaited, on_arrival=lambda *arrival: told.append(arrival[2]))
+    store = open_store(is_awaited=is_awaited, on_arrival=lambda *arrival: announced.append(arrival[2]))
     put(store)
     for _ in range(2):
         store.append_batch([new_message() for _ in range(3)])
     assert asked == [("orders", 0)] * 2
-    assert told == [0, 4, 5, 6]
+    assert announced == [0, 4, 5, 6]
     position, size = store.newest_dispatched
     assert position + size == store.log_end
 

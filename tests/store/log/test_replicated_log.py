@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.store import MessageStore
 from pocketmq.store.errors import DiskFailedError
-from pocketmq.store.log.replicated_log import DISPATCH_AT_ONCE, DivergedError
+from pocketmq.store.log.replicated_log import DivergedError
+from pocketmq.store.message_store import DISPATCH_AT_ONCE
 
 from ..conftest import OpenStore, new_message
 
@@ -19,9 +20,9 @@ def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> No
     """All there is, in parts of at most so many bytes."""
     position = slave.replication.end or master.replication.first_position(0)
     while (part := master.replication.read(position, part_bytes)) is not None:
-        slave.replication.append(position, part)
+        slave.append_copied(position, part)
         position += len(part)
-    while slave.replication.dispatch():
+    while slave.dispatch_copied():
         pass
 
 
@@ -74,11 +75,11 @@ def test_part_of_a_record_waits_for_its_rest(master: MessageStore, slave: Messag
     end = master.replication.end
     part = master.replication.read(0, end)
     assert part is not None
-    slave.replication.append(0, part[:50])
-    slave.replication.dispatch()
+    slave.append_copied(0, part[:50])
+    slave.dispatch_copied()
     assert slave.max_offset("orders", 0) == 0
-    slave.replication.append(50, part[50:])
-    slave.replication.dispatch()
+    slave.append_copied(50, part[50:])
+    slave.dispatch_copied()
     assert slave.max_offset("orders", 0) == 1
 
 
@@ -90,8 +91,8 @@ def test_a_slave_stopped_within_a_record_goes_on_at_its_start(
     part = master.replication.read(0, 10_000)
     assert part is not None
     slave = open_store(tmp_path / "slave", broker_role="SLAVE")
-    slave.replication.append(0, part[: len(part) - 10])
-    slave.replication.dispatch()
+    slave.append_copied(0, part[: len(part) - 10])
+    slave.dispatch_copied()
     slave.close()
     reopened = open_store(tmp_path / "slave", broker_role="SLAVE")
     assert reopened.replication.end == len(part) // 3 * 2
@@ -113,7 +114,7 @@ def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: M
 
 
 def test_a_sign_of_life_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
-    slave.replication.append(3 * LOG_FILE_BYTES + 100, memoryview(b""))
+    slave.append_copied(3 * LOG_FILE_BYTES + 100, memoryview(b""))
     assert slave.replication.end == 3 * LOG_FILE_BYTES + 100
     assert slave.log.files[0].base == 3 * LOG_FILE_BYTES
 
@@ -124,13 +125,13 @@ def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: Messa
     before = log_bytes(slave)
     for position in (0, slave.replication.end + 1):
         with pytest.raises(DivergedError):
-            slave.replication.append(position, memoryview(b"other"))
+            slave.append_copied(position, memoryview(b"other"))
     assert log_bytes(slave) == before
 
 
 def test_part_over_the_end_of_a_file_names_the_file_size(slave: MessageStore) -> None:
     with pytest.raises(DivergedError, match="mappedFileSizeCommitLog=4096"):
-        slave.replication.append(LOG_FILE_BYTES - 4, memoryview(b"12345"))
+        slave.append_copied(LOG_FILE_BYTES - 4, memoryview(b"12345"))
 
 
 def test_much_at_once_becomes_visible_in_slices(open_store: OpenStore, tmp_path: Path) -> None:
@@ -140,10 +141,10 @@ def test_much_at_once_becomes_visible_in_slices(open_store: OpenStore, tmp_path:
         big.append(new_message(body=b""))
     part = big.replication.read(0, 1 << 20)
     assert part is not None
-    slave.replication.append(0, part)
-    assert slave.replication.dispatch()
+    slave.append_copied(0, part)
+    assert slave.dispatch_copied()
     assert slave.max_offset("orders", 0) == DISPATCH_AT_ONCE
-    assert not slave.replication.dispatch()
+    assert not slave.dispatch_copied()
     assert slave.max_offset("orders", 0) == DISPATCH_AT_ONCE + 1
 
 
@@ -165,5 +166,5 @@ def test_a_disk_that_failed_takes_nothing_more_from_the_master(
     assert part is not None
     slave.admission.disk_failed(DiskFailedError("EIO"))
     with pytest.raises(DiskFailedError):
-        slave.replication.append(0, part)
+        slave.append_copied(0, part)
     assert slave.replication.end == 0

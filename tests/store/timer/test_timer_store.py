@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
 from pocketmq.store.message_store import MessageStore
@@ -18,7 +19,6 @@ from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
 from pocketmq.store.timer.timer_log import NO_POSITION, UNIT_BYTES
 from pocketmq.store.timer.timer_store import TimerStore
 from pocketmq.store.timer.timer_wheel import SLOT_BYTES, WHEEL_BYTES, Slot, TimerWheel
-from pocketmq.store.values import NewMessage
 
 NOW_MS = 1_700_000_000_000
 OFFICIAL_UNITS = (

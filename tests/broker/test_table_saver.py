@@ -1,4 +1,4 @@
-"""Saving of tables: together, in the background, and with word to those who wait for it."""
+"""Saving of tables: together, in the background, and with a notice to those that wait for it."""
 
 import asyncio
 import json
@@ -6,23 +6,23 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.state.table_saver import Rhythm
+from pocketmq.broker.state.table_saver import TableSaver
 from pocketmq.store.tables.group_table import GroupSettings, GroupTable
 
 WAIT_SECONDS = 5
 
 
 @pytest.fixture
-async def rhythm() -> AsyncIterator[Rhythm]:
-    rhythm = Rhythm()
-    yield rhythm
-    rhythm.stop()
+async def tables() -> AsyncIterator[TableSaver]:
+    tables = TableSaver()
+    yield tables
+    tables.stop()
 
 
 @pytest.fixture
-async def groups(rhythm: Rhythm, tmp_path: Path) -> GroupTable:
+async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
     """Announces each change, as in a broker; GroupTable(...) itself comes with the built-in groups."""
-    table = GroupTable(tmp_path / "config", lambda: 1, GroupSettings(), lambda: rhythm.save_soon(table))
+    table = GroupTable(tmp_path / "config", lambda: 1, GroupSettings(), lambda: tables.save_soon(table))
     return table
 
 
@@ -32,69 +32,69 @@ def saved_groups(groups: GroupTable) -> set[str]:
     return set(json.loads(groups.file.path.read_text(encoding="utf-8"))["subscriptionGroupTable"])
 
 
-async def test_change_is_on_disk_when_the_wait_ends(rhythm: Rhythm, groups: GroupTable) -> None:
+async def test_change_is_on_disk_when_the_wait_ends(tables: TableSaver, groups: GroupTable) -> None:
     groups.find_or_create("g1")
-    assert groups in rhythm.unsaved
+    assert groups in tables.unsaved
     async with asyncio.timeout(WAIT_SECONDS):
-        await rhythm.saved(groups)
+        await tables.saved(groups)
     assert "g1" in saved_groups(groups)
-    assert groups not in rhythm.unsaved
+    assert groups not in tables.unsaved
 
 
-async def test_nobody_waits_where_nothing_changed(rhythm: Rhythm, groups: GroupTable) -> None:
+async def test_nobody_waits_where_nothing_changed(tables: TableSaver, groups: GroupTable) -> None:
     heard: list[str] = []
-    rhythm.when_saved(groups, lambda: heard.append("at once"))
+    tables.when_saved(groups, lambda: heard.append("at once"))
     assert heard == ["at once"]
-    await rhythm.saved(groups)
+    await tables.saved(groups)
     assert not groups.file.path.exists()
 
 
 async def test_changes_that_follow_at_once_are_written_together(
-    rhythm: Rhythm, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
+    tables: TableSaver, groups: GroupTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writes: list[bytes] = []
     monkeypatch.setattr(groups.file, "save", writes.append)
     for number in range(100):
         groups.find_or_create(f"g{number}")
     async with asyncio.timeout(WAIT_SECONDS):
-        await rhythm.saved(groups)
+        await tables.saved(groups)
     assert len(writes) == 1
     assert b'"g99"' in writes[0]
 
 
-async def test_change_made_during_a_write_waits_for_the_next(rhythm: Rhythm, groups: GroupTable) -> None:
+async def test_change_made_during_a_write_waits_for_the_next(tables: TableSaver, groups: GroupTable) -> None:
     groups.find_or_create("g1")
     heard: list[set[str]] = []
 
     def first_is_saved() -> None:
         heard.append(saved_groups(groups))
 
-    rhythm.when_saved(groups, first_is_saved)
+    tables.when_saved(groups, first_is_saved)
     async with asyncio.timeout(WAIT_SECONDS):
         while not heard:
             groups.find_or_create(f"later{len(groups)}")
             last = f"later{len(groups) - 1}"
             await asyncio.sleep(0)
-        await rhythm.saved(groups)
+        await tables.saved(groups)
     assert "g1" in heard[0]
     assert last in saved_groups(groups)
 
 
 async def test_disk_that_refuses_keeps_nobody_waiting(
-    rhythm: Rhythm, groups: GroupTable, caplog: pytest.LogCaptureFixture
+    tables: TableSaver, groups: GroupTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     groups.file.path.parent.write_bytes(b"a file where the folder should be")
     groups.find_or_create("g1")
     async with asyncio.timeout(WAIT_SECONDS):
-        await rhythm.saved(groups)
+        await tables.saved(groups)
     assert "cannot write" in caplog.text
     assert groups.dirty
 
 
 async def test_stop_keeps_nobody_waiting(groups: GroupTable) -> None:
-    rhythm = Rhythm()
-    rhythm.save_soon(groups)
+    tables = TableSaver()
+    tables.save_soon(groups)
     heard: list[str] = []
-    rhythm.when_saved(groups, lambda: heard.append("stopped"))
-    rhythm.stop()
+    tables.when_saved(groups, lambda: heard.append("stopped"))
+    tables.stop()
     assert heard == ["stopped"]

@@ -1,4 +1,4 @@
-"""Options: what is wrong is one line that names the option and what is allowed."""
+"""Options of the source: an error is one line that names the option and what is allowed."""
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
@@ -7,7 +7,7 @@ from pocketmq.protocol.message.topics import SYSTEM_TOPICS
 
 pytest.importorskip("numpy", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.sink.sink_options import check_columns, read_sink_options
+from pocketmq.pipeline.sink.sink_options import read_sink_options
 
 GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
 
@@ -57,7 +57,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "groupId is required"),
     ],
 )
-def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+def test_an_error_names_the_option_and_what_is_allowed(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         read_source_options(options, is_stream=False)
 
@@ -67,12 +67,12 @@ def test_a_stream_has_no_end() -> None:
         read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
 
 
-def test_options_of_the_engine_itself_are_none_of_the_sink() -> None:
+def test_the_sink_ignores_options_of_spark_itself() -> None:
     own = {"queryName": "q", "checkpointLocation": "/c", "path": "T"}
     assert read_sink_options({"nameServer": "x:1", **own}) == read_sink_options({"nameServer": "x:1"})
 
 
-def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
+def test_option_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
     read = read_source_options(
         {"nameserver": "h:1", "TOPIC": "A, B", "MAXOFFSETSPERTRIGGER": "7"}, is_stream=True
     )
@@ -94,49 +94,3 @@ def test_a_pattern_leaves_out_system_retry_and_dead_letter_topics() -> None:
     topics = ["Orders", "%RETRY%g", "%DLQ%g", "rmq_sys_REVIVE_LOG_x", *SYSTEM_TOPICS]
     assert matching_topics(".*", topics) == ["Orders"]
     assert read_source_options({**GOOD, "subscribe": "%DLQ%g"}, is_stream=False).topics == ("%DLQ%g",)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"nameServer": "x"}, "namesrv.addr must be host:port"),
-        ({"topic": "a/b"}, "topic: .*illegal characters"),
-        ({"producerGroup": "a b"}, "producerGroup: .*illegal characters"),
-        ({"sendRetries": "-1"}, "sendRetries must be a whole number, 0 or more"),
-        ({"batchBytes": "5000000"}, "batchBytes must be a whole number, from 1 to 4194304"),
-        ({"inFlight": "65"}, "inFlight must be a whole number, from 1 to 64"),
-        ({"maxRowsPerSecond": "0"}, "maxRowsPerSecond must be a whole number, 1 or more"),
-        ({"guarantee": "exactly-once"}, "guarantee must be one of at-least-once, idempotent, transactional"),
-        ({"subscribe": "T"}, "unknown option subscribe;"),
-        ({"batchrow": "5"}, "unknown option batchrow;"),
-    ],
-)
-def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
-    with pytest.raises(OptionError, match=named):
-        read_sink_options({"nameServer": "x:1", **options})
-
-
-@pytest.mark.parametrize(
-    ("fields", "options", "named"),
-    [
-        ([("topic", "string")], {}, "body is required"),
-        ([("body", "int")], {"topic": "T"}, "body must be binary or string, got int"),
-        ([("body", "string")], {}, "column topic or option topic is required"),
-        ([("body", "string"), ("bodyCRC", "int")], {"topic": "T"}, "unknown column bodyCRC"),
-        (
-            [("body", "string"), ("delayTimeLevel", "int")],
-            {"topic": "T", "guarantee": "transactional"},
-            "delayed",
-        ),
-        (
-            [("body", "string"), ("delayTimeLevel", "int"), ("deliverTimestamp", "timestamp")],
-            {"topic": "T"},
-            "select one of them",
-        ),
-    ],
-)
-def test_a_wrong_sink_column_is_named(
-    fields: list[tuple[str, str]], options: dict[str, str], named: str
-) -> None:
-    with pytest.raises(OptionError, match=named):
-        check_columns(fields, read_sink_options({"nameServer": "x:1", **options}))

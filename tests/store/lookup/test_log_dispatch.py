@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.message.record import Record, decode_record, encode_record, measure_record
-from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
-from pocketmq.store.durability import recovery
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock, message_store
 from pocketmq.store.log.record_scan import scan_records
-from pocketmq.store.lookup import bulk_dispatch
+from pocketmq.store.lookup import log_dispatch
+from pocketmq.store.lookup.log_dispatch import LogDispatch
 
 TOPICS = ("orders", "SCHEDULE_TOPIC_XXXX", "long" * 30, "größe")
 
@@ -33,11 +33,8 @@ messages = st.tuples(
 losses = st.lists(st.sampled_from(["index", "consumequeue", "consumequeue/orders/0", "checkpoint"]))
 
 
-class OneByOne:
-    """What BulkDispatch stands for."""
-
-    def __init__(self, config, dispatcher, queues, index) -> None:
-        self._dispatcher = dispatcher
+class OneByOne(LogDispatch):
+    """What LogDispatch does, record by record."""
 
     def add(self, record, position) -> None:
         self._dispatcher.dispatch_record(record, position)
@@ -107,9 +104,9 @@ def test_files_are_those_of_one_by_one(sent, lost, machine_down, most_gathered, 
         for name in lost:
             path = folder / "original" / name
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-        with mock.patch.object(recovery, "BulkDispatch", OneByOne):
+        with mock.patch.object(message_store, "LogDispatch", OneByOne):
             expected = recovered(folder / "original", folder / "one", machine_down=machine_down)
-        with mock.patch.object(bulk_dispatch, "_MOST_GATHERED", most_gathered):
+        with mock.patch.object(log_dispatch, "_MOST_GATHERED", most_gathered):
             assert recovered(folder / "original", folder / "bulk", machine_down=machine_down) == expected
     finally:
         shutil.rmtree(folder)

@@ -1,0 +1,45 @@
+"""The part of a broker that speaks to other programs: name servers, its slaves, its master."""
+
+from socket import socket
+
+from ..delayed.delayed import Delayed
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from .metadata_sync import MetadataSync
+from .name_server_link import Connect
+from .registration import Registration
+from .replication_master import ReplicationMaster
+from .replication_slave import ReplicationSlave
+
+
+class Cluster:
+    """`start` and `stop` mirror each other."""
+
+    def __init__(
+        self, state: BrokerState, delayed: Delayed, membership: Membership, connect: Connect
+    ) -> None:
+        self.config = state.config
+        self.store = state.store
+        self.identity = state.identity
+        self.registration = Registration(state, connect)
+        self.replication = ReplicationMaster(state)
+        self.replication_slave = ReplicationSlave(state, self.registration)
+        self.metadata_sync = MetadataSync(
+            state, self.registration, delayed.timer, membership.request_modes, connect
+        )
+
+    async def serve_slaves(self, sockets: list[socket]) -> None:
+        """Accept slaves on the HA port."""
+        await self.replication.start(sockets)
+
+    async def start(self) -> None:
+        """Register at the name servers; a slave begins to follow its master."""
+        await self.registration.start()
+        self.replication_slave.start()
+        self.metadata_sync.start()
+
+    async def stop(self) -> None:
+        await self.metadata_sync.stop()
+        await self.replication_slave.stop()
+        await self.registration.stop()
+        await self.replication.stop()

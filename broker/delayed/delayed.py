@@ -1,0 +1,50 @@
+"""The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
+
+from pocketmq.store import NewMessage
+from pocketmq.store.clock import Clock
+
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
+from .delayed_messages import DelayedMessages, delay_if_asked
+from .timer_messages import TimedMessages
+from .timer_sends import time_if_asked
+
+SAMPLE_SECONDS = 1.0
+
+
+class Delayed:
+    """`start` and `stop` mirror each other."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self.state = state
+        self.config = state.config
+        self.clock: Clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.statistics = state.statistics
+        self.identity = state.identity
+        self.levels = DelayedMessages(state)
+        self.timer = TimedMessages(state)
+
+    def start(self) -> None:
+        self.levels.start()
+        self.timer.start()
+
+    def stop(self) -> None:
+        """Deliver nothing more by level. The timer goes on until `close`: it may be within a slot."""
+        self.levels.stop()
+
+    def close(self) -> None:
+        """Save where the timer waits."""
+        self.timer.stop()
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        return (Periodic("timer rates", SAMPLE_SECONDS, lambda: self.timer.sample(self.clock.now_ms())),)
+
+    def delay_if_asked(self, message: NewMessage) -> NewMessage:
+        """Send a message with a delay level on its detour."""
+        return delay_if_asked(self.state, message)
+
+    def time_if_asked(self, message: NewMessage) -> NewMessage:
+        """Send a message with a time on its detour."""
+        return time_if_asked(self.state, message, self.timer.is_crowded)

@@ -1,0 +1,27 @@
+"""The part of a broker that answers where a group goes on reading, or starts."""
+
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
+from .broadcast_offsets import BroadcastOffsets
+
+BROADCAST_SECONDS = 5.0
+
+
+class FirstPosition:
+    """Offsets of queues and groups, and those of broadcasting clients."""
+
+    def __init__(self, state: BrokerState, membership: Membership) -> None:
+        self.state = state
+        self.config = state.config
+        self.clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.groups = state.groups
+        self.offsets = state.offsets
+        self.broadcasts = BroadcastOffsets(state, membership.consumers)
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        return (
+            Periodic("broadcasts", BROADCAST_SECONDS, lambda: self.broadcasts.expire(self.clock.now_ms())),
+        )

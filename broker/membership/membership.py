@@ -1,0 +1,59 @@
+"""The part of a broker that knows its clients: who consumes and produces in which group, and which queues they lock."""
+
+from pocketmq.store.tables.json_table import JsonTable
+
+from ..filters.consumer_filters import ConsumerFilters
+from ..network.dispatch import Peer
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
+from .consumer_groups import ConsumerGroups
+from .consumer_notices import ConsumerNotices
+from .producer_groups import ProducerGroups
+from .queue_locks import QueueLocks
+from .request_modes import RequestModes
+
+EXPIRY_SCAN_SECONDS = 10.0
+NOTICE_SECONDS = 15.0
+FILTER_SAVE_SECONDS = 10.0
+
+
+class Membership:
+    """Nothing of it outlives the process but the SQL92 filters and the request modes."""
+
+    def __init__(self, state: BrokerState) -> None:
+        config, now_ms = state.config, state.clock.now_ms
+        self.state = state
+        self.config = config
+        self.clock = state.clock
+        self.topics = state.topics
+        self.groups = state.groups
+        self.notices = ConsumerNotices(config)
+        self.filters = ConsumerFilters(config, now_ms)
+        self.consumers = ConsumerGroups(
+            self.notices.changed,
+            is_5=config.is_5,
+            expiry_ms=config.channel_expired_timeout,
+            on_gone=self.filters.unregister,
+        )
+        self.producers = ProducerGroups(is_5=config.is_5, expiry_ms=config.channel_expired_timeout)
+        self.locks = QueueLocks()
+        self.request_modes = RequestModes(state.folder, now_ms)
+
+    @property
+    def own_tables(self) -> tuple[JsonTable, ...]:
+        return (self.filters, self.request_modes) if self.config.is_5 else (self.filters,)
+
+    def connection_closed(self, connection: Peer) -> None:
+        """The clients of a connection are gone."""
+        self.consumers.connection_closed(connection)
+        self.producers.connection_closed(connection)
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        now_ms = self.clock.now_ms
+        return (
+            Periodic("notices", NOTICE_SECONDS, self.notices.flush),
+            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(now_ms())),
+            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(now_ms())),
+            Periodic("locks", EXPIRY_SCAN_SECONDS, lambda: self.locks.expire(now_ms())),
+            Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.state.tables.save(self.filters)),
+        )

@@ -1,0 +1,42 @@
+"""The part of a broker that answers pulls."""
+
+import asyncio
+
+from ..first_position.first_position import FirstPosition
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
+from .pull_waiters import PullWaiters
+
+WAITER_SCAN_SECONDS = 5.0
+"""How often suspended pulls are checked with long polling on; shortPollingTimeMills otherwise."""
+
+
+class Pulling:
+    """What a pull uses, kept as attributes of its own: this is a hot path."""
+
+    def __init__(self, state: BrokerState, membership: Membership, first_position: FirstPosition) -> None:
+        self.config = state.config
+        self.is_5 = state.config.is_5
+        self.is_slave = state.config.is_slave
+        self.clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.groups = state.groups
+        self.offsets = state.offsets
+        self.statistics = state.statistics
+        self.identity = state.identity
+        self.consumers = membership.consumers
+        self.filters = membership.filters
+        self.broadcasts = first_position.broadcasts
+        self.waiters = PullWaiters(asyncio.get_running_loop(), state.config.pull_thread_pool_queue_capacity)
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        config = self.config
+        short_poll_seconds = config.short_polling_time_mills / 1000
+        seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
+        return (
+            Periodic(
+                "waiters", seconds, lambda: self.waiters.scan(self.clock.now_ms(), self.store.max_offset)
+            ),
+        )

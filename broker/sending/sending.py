@@ -1,0 +1,38 @@
+"""The part of a broker that stores what producers send."""
+
+from ..cluster.cluster import Cluster
+from ..delayed.delayed import Delayed
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from ..transactions.transactions import Transactions
+
+
+class Sending:
+    """What a send uses, kept as attributes of its own: this is the hottest path."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        delayed: Delayed,
+        transactions: Transactions,
+        cluster: Cluster,
+        membership: Membership,
+    ) -> None:
+        self.config = state.config
+        self.is_5 = state.config.is_5
+        self.is_slave = state.config.is_slave
+        self.clock = state.clock
+        self.store = state.store
+        self.topics = state.topics
+        self.groups = state.groups
+        self.statistics = state.statistics
+        self.tables = state.tables
+        self.store_host = state.identity.store_host
+        self.unique_ids = state.unique_ids
+        self.delayed = delayed
+        self.transactions = transactions
+        self.replication = cluster.replication
+        self.locks = membership.locks
+        self.producers = membership.producers
+        self.waiting_sends = 0
+        """Sends that are stored and not answered yet: the disk, slaves or a topic's file are waited for."""

@@ -1,0 +1,154 @@
+"""What a broker is before it does anything: settings, clock, store, tables, statistics, and the addresses it has.
+
+Complete by its constructor; `open` reads the files, `close` writes them. The rooms above build their parts from it
+(`broker.py`) and keep what they use as attributes of their own. Owned by the event loop's thread.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+import msgspec
+from pocketmq.protocol.bodies.body import DataVersion
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.store.clock import Clock
+from pocketmq.store.errors import StoreError
+from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
+from pocketmq.store.message_store import MessageStore
+from pocketmq.store.retention import Retention
+from pocketmq.store.tables.delay_table import DelayTable
+from pocketmq.store.tables.group_table import GroupTable
+from pocketmq.store.tables.json_table import JsonTable
+from pocketmq.store.tables.light_offset_table import LmqOffsetTable
+from pocketmq.store.tables.offset_table import OffsetTable
+from pocketmq.store.tables.topic_table import TopicTable
+
+from ..config.broker_config import BrokerConfig
+from .call_later import CallLater
+from .periodic import Periodic
+from .statistics import Statistics
+from .store_owner import refuse_other_brokers_store
+from .table_saver import TableSaver
+
+_log = logging.getLogger("pocketmq.state")
+
+SAMPLE_SECONDS = 1.0
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses of a running broker: what was bound, which is not always what the settings ask for."""
+
+    address: str
+    """`host:port` given to clients (brokerIP1 and the listening port)."""
+    store_host: bytes
+    """The same as stored messages carry it: IP and port."""
+    ha_address: str
+    """`host:port` slaves copy from (brokerIP2 and the HA port)."""
+    own_name_server: str = ""
+    """`host:port` of the name server in this process, empty without one."""
+    boot_time_ms: int
+
+
+class BrokerState:
+    """The part of `BrokerController` that the other parts of a broker are built on."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        identity: Identity,
+        *,
+        on_arrival: OnArrival,
+        is_awaited: IsAwaited,
+        on_topics_changed: Callable[[], None],
+        call_later: CallLater | None = None,
+        writes_in_background: bool = True,
+    ) -> None:
+        """`on_arrival` and `is_awaited` are the store's; `on_topics_changed` is called when topics are created, changed
+        or deleted. With `writes_in_background` off nothing is left to threads: for tests.
+        """
+        loop = asyncio.get_running_loop()
+        self.config = config
+        self.clock = clock
+        self.identity = identity
+        self.call_later: CallLater = call_later or loop.call_later
+        self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
+        """Counts the settings changed by request (25)."""
+        self.tables = TableSaver(in_background=writes_in_background)
+        folder = config.store.root / "config"
+        self.folder = folder
+        """Where the JSON tables are."""
+        self._on_topics_changed = on_topics_changed
+        self.topics = TopicTable(folder, clock.now_ms, config.topic_settings(), self._topics_changed)
+        self.groups = GroupTable(folder, clock.now_ms, config.group_settings(), self._groups_changed)
+        self.offsets = (LmqOffsetTable if config.store.enable_lmq else OffsetTable)(folder, clock.now_ms)
+        self.delays = DelayTable(folder, clock.now_ms, config.store.message_delay_level)
+        self.store = MessageStore(
+            config.store,
+            clock,
+            on_arrival=on_arrival,
+            is_awaited=is_awaited,
+            call_soon=loop.call_soon_threadsafe,
+            flush_in_background=writes_in_background,
+        )
+        self.retention = Retention(config.store, self.store, clock)
+        self.statistics = Statistics(config, clock, self.store, self.topics, self.groups)
+        ip = pack_host(config.broker_ip1, 0)[:-4]
+        self.unique_ids = UniqueIdMaker(ip, os.getpid(), id(self), clock.now_ms)
+        """For messages whose sender gave no UNIQ_KEY."""
+        self.is_open = False
+
+    @property
+    def own_tables(self) -> tuple[JsonTable, ...]:
+        return (self.topics, self.groups, self.offsets, self.delays)
+
+    def open(self) -> None:
+        """Open the store and read the tables. `StoreError` where it is damaged, locked, or another broker's."""
+        refuse_other_brokers_store(self.config.store.root, self.config.broker_name)
+        self.store.open()
+        self.is_open = True
+        for table in self.own_tables:
+            table.load()
+
+    def close(self) -> None:
+        """Write the tables and close the store; nothing where it was not opened."""
+        if self.is_open:
+            self.is_open = False
+            persist(self.own_tables)
+            self.store.close()
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        """What is due from time to time."""
+        config, tables = self.config, self.tables
+        return (
+            Periodic("statistics", SAMPLE_SECONDS, lambda: self.statistics.sample(self.clock.now_ms())),
+            Periodic(
+                "offsets",
+                lambda: config.flush_consumer_offset_interval / 1000,
+                lambda: tables.save(self.offsets),
+            ),
+            Periodic(
+                "delays",
+                lambda: config.store.flush_delay_offset_interval / 1000,
+                lambda: tables.save(self.delays),
+            ),
+            Periodic("retention", lambda: config.store.clean_resource_interval / 1000, self.retention.run),
+        )
+
+    def _topics_changed(self) -> None:
+        self._on_topics_changed()
+        self.tables.save_soon(self.topics)
+
+    def _groups_changed(self) -> None:
+        self.tables.save_soon(self.groups)
+
+
+def persist(tables: tuple[JsonTable, ...]) -> None:
+    """Write tables at the end. One that cannot be written (a full disk, say) keeps no other from it."""
+    for table in tables:
+        try:
+            table.persist()
+        except StoreError as error:
+            _log.error("not saved: %s", error)

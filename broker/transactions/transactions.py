@@ -1,0 +1,48 @@
+"""The part of a broker that holds half messages until their transaction ends."""
+
+from pocketmq.store.tables.json_table import JsonTable
+from pocketmq.store.tables.metric_table import MetricTable
+
+from ..delayed.delayed import Delayed
+from ..membership.membership import Membership
+from ..state.broker_state import BrokerState
+from ..state.periodic import Periodic
+from .half_messages import HalfMessages
+from .transaction_check import TransactionCheck
+
+
+class Transactions:
+    """`start` and `stop` mirror each other."""
+
+    def __init__(self, state: BrokerState, delayed: Delayed, membership: Membership) -> None:
+        self.state = state
+        self.config = state.config
+        self.clock = state.clock
+        self.store = state.store
+        self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
+        """Half messages whose transaction has not ended, by the topic they are meant for."""
+        self.half_messages = HalfMessages(state, delayed, self.open_count)
+        self.check = TransactionCheck(state, self.half_messages, membership.producers)
+
+    @property
+    def own_tables(self) -> tuple[JsonTable, ...]:
+        return (self.open_count,) if self.config.is_5 else ()
+
+    def start(self) -> None:
+        self.check.start()
+
+    async def stop(self) -> None:
+        await self.check.stop()
+
+    def close(self) -> None:
+        """Write down which transactions have ended."""
+        self.half_messages.stop()
+
+    def periodic(self) -> tuple[Periodic, ...]:
+        return (
+            Periodic(
+                "open transactions",
+                lambda: self.config.transaction_metric_flush_interval / 1000,
+                lambda: self.state.tables.save(self.open_count),
+            ),
+        )

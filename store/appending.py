@@ -1,0 +1,190 @@
+"""Appending: messages become records in the log and are dispatched, or are refused with the official status.
+
+One message is a batch of one. Under ASYNC_FLUSH dispatch follows at once; under SYNC_FLUSH, as in 5.3 and later, once
+the disk has the records (`catch_up`). When the disk is full, what is in the log stays; it is dispatched, and more is
+taken, once there is room. Official class: the put side of DefaultMessageStore. Owner: the event-loop thread.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from pocketmq.protocol.message.flags import is_in_queue
+
+from .admission import Admission
+from .clock import Clock
+from .config import StoreConfig
+from .errors import StoreError
+from .log.commit_log import CommitLog
+from .lookup.consume_queue import ConsumeQueue
+from .lookup.dispatch import Dispatcher
+from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
+from .lookup.log_dispatch import LogDispatch
+from .lookup.queue_table import QueueTable
+from .put_statistics import PutStatistics
+from .put_values import AppendResult, NewMessage, PutStatus, RefusedError
+
+logger = logging.getLogger(__name__)
+
+_MAX_QUEUE_ID = (1 << 31) - 1
+_SLOW_NS = 1_000_000
+
+
+class Appending:
+    """The write half of the store. Counts what it does, for runtime information."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        clock: Clock,
+        log: CommitLog,
+        queues: QueueTable,
+        dispatcher: Dispatcher,
+        log_dispatch: LogDispatch,
+        admission: Admission,
+    ) -> None:
+        self._config = config
+        self._now_ms = clock.now_ms
+        self._log = log
+        self._queues = queues
+        self._topics = queues.topics
+        self._dispatcher = dispatcher
+        self._log_dispatch = log_dispatch
+        self._admission = admission
+        self._has_light_queues = config.enable_lmq and config.enable_multi_dispatch
+        self._waits_for_disk = (
+            config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
+        )
+        self.dispatches_at_once = not self._waits_for_disk
+        self.statistics = PutStatistics()
+        self.after_append: Callable[[], None] | None = None
+        """Called after each append, if set."""
+
+    def append(self, message: NewMessage) -> AppendResult:
+        """Store one message. Never raises for a message: the status says what was wrong with it."""
+        if not self._admission.accepting and not self._has_room_again((message,)):
+            return self._refused(PutStatus.SERVICE_NOT_AVAILABLE)
+        return self._append(message)
+
+    def _append(self, message: NewMessage) -> AppendResult:
+        started_ns = time.perf_counter_ns()
+        try:
+            queue = self._topics[message.topic][message.queue_id]
+        except KeyError:
+            if (created := self._new_queue(message.topic, message.queue_id)) is None:
+                return self._refused(PutStatus.MESSAGE_ILLEGAL)
+            queue = created
+        light_queues = None
+        if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
+            light_queues = number_light_queues(message, self._queues)
+            if not have_room_for(light_queues, self._topics, self._config.max_lmq_consume_queue_num):
+                return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+        store_timestamp = self._now_ms()
+        # Prepared and rollback records are in no queue and take no number.
+        in_queue = is_in_queue(message.sys_flag)
+        queue_offset = queue.next_offset if in_queue else 0
+        try:
+            position, (size,) = self._log.append((message,), queue_offset, store_timestamp)
+        except RefusedError as error:
+            return self._refused_by_log(error, (message,))[0]
+        if in_queue:
+            queue.next_offset = queue_offset + 1
+            if light_queues:
+                for name in light_queues:
+                    self._queues.get_or_create(name, 0).next_offset += 1
+        if self.dispatches_at_once:
+            try:
+                self._dispatcher.dispatch_one(
+                    queue if in_queue else None, message, size, position, queue_offset, store_timestamp
+                )
+            except (StoreError, OSError) as error:
+                self._pause(error)  # safe in the log, so it counts as stored, but no reader can find it yet
+        if self.after_append is not None:
+            self.after_append()
+        statistics = self.statistics
+        statistics.messages += 1
+        statistics.bytes += size
+        elapsed_ns = time.perf_counter_ns() - started_ns
+        if elapsed_ns >= _SLOW_NS:
+            statistics.record_slow(elapsed_ns // _SLOW_NS)
+        return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
+
+    def append_batch(self, messages: Sequence[NewMessage]) -> list[AppendResult]:
+        """Store a batch back to back, or none of it. Its messages may differ in body, properties and flag only; half
+        messages are not allowed."""
+        if not messages:
+            return []
+        if not self._admission.accepting and not self._has_room_again(messages):
+            return [self._refused(PutStatus.SERVICE_NOT_AVAILABLE) for _ in messages]
+        first = messages[0]
+        queue = self._queues.get(first.topic, first.queue_id) or self._new_queue(first.topic, first.queue_id)
+        if queue is None:
+            return [self._refused(PutStatus.MESSAGE_ILLEGAL) for _ in messages]
+        try:
+            if self._has_light_queues:  # their numbers are written into the properties of each message
+                self._log.make_room(messages)
+                return [self._append(message) for message in messages]
+            store_timestamp, queue_offset = self._now_ms(), queue.next_offset
+            position, sizes = self._log.append(messages, queue_offset, store_timestamp)
+        except RefusedError as error:
+            return self._refused_by_log(error, messages)
+        queue.next_offset += len(sizes)
+        if self.dispatches_at_once:
+            try:
+                self._dispatcher.dispatch(queue, messages, sizes, position, queue_offset, store_timestamp)
+            except (StoreError, OSError) as error:
+                self._pause(error)
+        if self.after_append is not None:
+            self.after_append()
+        results, ok = [], PutStatus.PUT_OK
+        for number, size in enumerate(sizes, queue_offset):
+            results.append(AppendResult(ok, position, size, number, store_timestamp))
+            position += size
+        statistics = self.statistics
+        statistics.messages += len(sizes)
+        statistics.bytes += position - results[0].position
+        return results
+
+    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        try:
+            return self._queues.get_or_create(topic, queue_id) if 0 <= queue_id <= _MAX_QUEUE_ID else None
+        except ValueError:
+            return None
+
+    def _refused(self, status: PutStatus) -> AppendResult:
+        self.statistics.failed += 1
+        return AppendResult(status)
+
+    def _refused_by_log(self, error: RefusedError, messages: Sequence[NewMessage]) -> list[AppendResult]:
+        if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
+            self._pause(error)
+        else:
+            logger.warning("message for %s refused: %s", messages[0].topic, error)
+        return [self._refused(error.status) for _ in messages]
+
+    def catch_up(self) -> bool:
+        """Dispatch what the disk has, or under ASYNC_FLUSH everything; False where the disk refuses it."""
+        files = self._log.files
+        try:
+            self._log_dispatch.run(files.flushed if self._waits_for_disk else self._log.end)
+        except (StoreError, OSError) as error:
+            self._pause(error)
+            return False
+        return True
+
+    def _pause(self, error: Exception) -> None:
+        self._admission.pause(error)
+        self.dispatches_at_once = False
+
+    def _has_room_again(self, messages: Sequence[NewMessage]) -> bool:
+        """For a store that does not accept: is it only the disk, and is there room for these messages by now?"""
+        if not self._admission.may_look_again or not self.catch_up():
+            return False
+        try:
+            self._log.make_room(messages)
+        except RefusedError as error:
+            if error.status is PutStatus.SERVICE_NOT_AVAILABLE:
+                self._pause(error)
+                return False
+        self.dispatches_at_once = not self._waits_for_disk
+        return self._admission.resume()

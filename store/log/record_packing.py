@@ -1,0 +1,177 @@
+"""Messages packed into a log file as records: how many bytes each takes, and the bytes.
+
+One message is a batch of one. The records of a batch lie back to back in one file and are packed from the last to the
+first, each with its head last: where the process dies half-way, the place of the first length still holds a zero, so
+the log ends before the batch. The layout of a record is drawn in `protocol/message/record.py`. Official class:
+MessageExtEncoder.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+from pocketmq.protocol.message.record import (
+    CRC_PROPERTY_BYTES,
+    HEADS,
+    IPV4_HOST_BYTES,
+    IPV6_HOST_BYTES,
+    MAGIC_V1,
+    MAGIC_V2,
+    MAX_PROPERTIES_BYTES,
+    MAX_TOPIC_BYTES_V1,
+    crc_property,
+    head_for,
+    sys_flag_for_hosts,
+)
+from pocketmq.protocol.message.topics import RETRY_PREFIX
+
+from ..files.mapped_file import MappedFile
+from ..put_values import NewMessage, PutStatus, RefusedError
+
+_HEAD_V4 = HEADS[0].pack_into
+_HEAD_V4_BYTES = HEADS[0].size
+_HOSTS_ARE_IPV6 = 0x30
+_MAX_CACHED_TOPICS = 100_000
+_MAX_TOPIC_BYTES = 255
+
+
+class RecordPacking:
+    """The two halves of packing. Remembers the topics it has packed. Owner: the event-loop thread."""
+
+    __slots__ = ("_may_write_v2", "_topic_heads", "has_crc")
+
+    def __init__(self, *, may_write_v2: bool, has_crc: bool) -> None:
+        """`may_write_v2`: autoMessageVersionOnTopicLen; `has_crc`: enabledAppendPropCRC."""
+        self._may_write_v2 = may_write_v2
+        self.has_crc = has_crc
+        self._topic_heads: dict[str, tuple[int, bytes]] = {}
+
+    def sizes(self, messages: Sequence[NewMessage], most_body_bytes: int) -> list[int]:
+        """Bytes of the record of each message. Raises RefusedError for a message that no record can hold.
+
+        All messages of a batch are for one topic; they may differ in body, properties and flag only.
+        """
+        first = messages[0]
+        topic = first.topic
+        _, topic_head = self._topic_heads.get(topic) or self._topic_head(topic)
+        around = _HEAD_V4_BYTES + 2 + len(topic_head)
+        if len(first.born_host) != 8 or len(first.store_host) != 8:
+            for host in (first.born_host, first.store_host):
+                if len(host) not in (IPV4_HOST_BYTES, IPV6_HOST_BYTES):
+                    raise RefusedError(
+                        PutStatus.MESSAGE_ILLEGAL, f"a packed host has 8 or 20 bytes, not {len(host)}"
+                    )
+                around += len(host) - IPV4_HOST_BYTES
+        sizes, has_crc = [], self.has_crc
+        for message in messages:
+            properties_bytes = len(message.properties)
+            if has_crc:
+                properties_bytes = len(_with_room_for_crc(message.properties))
+            body_bytes = len(message.body)
+            if (
+                body_bytes > most_body_bytes
+                or properties_bytes > MAX_PROPERTIES_BYTES
+                or message.topic != topic
+            ):
+                raise self._refusal(message, topic, body_bytes, most_body_bytes, properties_bytes)
+            sizes.append(around + body_bytes + properties_bytes)
+        return sizes
+
+    @staticmethod
+    def _refusal(
+        message: NewMessage, topic: str, body_bytes: int, most_body_bytes: int, properties_bytes: int
+    ) -> RefusedError:
+        if message.topic != topic:
+            return RefusedError(PutStatus.MESSAGE_ILLEGAL, f"a batch for {topic} and {message.topic[:99]!r}")
+        if properties_bytes > MAX_PROPERTIES_BYTES:
+            return RefusedError(
+                PutStatus.PROPERTIES_SIZE_EXCEEDED,
+                f"properties of {properties_bytes} bytes; the limit is {MAX_PROPERTIES_BYTES}",
+            )
+        return RefusedError(
+            PutStatus.MESSAGE_ILLEGAL, f"body of {body_bytes} bytes; the limit is {most_body_bytes}"
+        )
+
+    def pack(
+        self,
+        file: MappedFile,
+        messages: Sequence[NewMessage],
+        sizes: list[int],
+        total: int,
+        queue_offset: int,
+        store_timestamp: int,
+    ) -> None:
+        """Write the records behind what the file holds; `sizes` are those of `sizes()`, `total` their sum.
+
+        `queue_offset` is the number of the first. Moves the file's end.
+        """
+        first = messages[0]
+        magic, topic_head = self._topic_heads[first.topic]
+        born_host, store_host = first.born_host, first.store_host
+        sys_flag = first.sys_flag
+        head_bytes, pack_head = _HEAD_V4_BYTES, _HEAD_V4
+        if len(born_host) != 8 or len(store_host) != 8 or sys_flag & _HOSTS_ARE_IPV6:
+            sys_flag = sys_flag_for_hosts(sys_flag, born_host, store_host)
+            head = head_for(sys_flag)
+            head_bytes, pack_head = head.size, head.pack_into
+        memory, base, has_crc = file.memory, file.base, self.has_crc
+        end = at = file.wrote + total
+        number = len(sizes)
+        while number:
+            number -= 1
+            message, size = messages[number], sizes[number]
+            record_end, at = at, at - size
+            body, properties = message.body, message.properties
+            if has_crc:
+                properties = _with_room_for_crc(properties)
+            memory[at + head_bytes : record_end] = b"".join(
+                (body, topic_head, len(properties).to_bytes(2, "big"), properties)
+            )
+            pack_head(
+                memory,
+                at,
+                size,
+                magic,
+                zlib.crc32(body) & 0x7FFFFFFF,
+                first.queue_id,
+                message.flag,
+                queue_offset + number,
+                base + at,
+                sys_flag,
+                first.born_timestamp,
+                born_host,
+                store_timestamp,
+                store_host,
+                first.reconsume_times,
+                first.prepared_transaction_offset,
+                len(body),
+            )
+            if has_crc:
+                covered = record_end - CRC_PROPERTY_BYTES
+                memory[covered:record_end] = crc_property(file.view[at:covered])
+        file.wrote = end
+
+    def _topic_head(self, topic: str) -> tuple[int, bytes]:
+        """Magic, and length plus bytes of a topic; remembered, because every message needs them."""
+        data = topic.encode()
+        if not data or len(data) > (
+            _MAX_TOPIC_BYTES if topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES_V1
+        ):
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
+        if len(topic) > MAX_TOPIC_BYTES_V1 and self._may_write_v2:
+            head = MAGIC_V2, len(data).to_bytes(2, "big") + data
+        elif len(data) > MAX_TOPIC_BYTES_V1:
+            # Few characters, many bytes: V1 by the official rule, whose signed length byte no reader gets right.
+            raise RefusedError(PutStatus.MESSAGE_ILLEGAL, f"topic of {len(data)} bytes: {topic!r}")
+        else:
+            head = MAGIC_V1, len(data).to_bytes(1, "big") + data
+        if len(self._topic_heads) >= _MAX_CACHED_TOPICS:
+            self._topic_heads.clear()
+        self._topic_heads[topic] = head
+        return head
+
+
+def _with_room_for_crc(properties: bytes) -> bytes:
+    """Properties closed with a separator, and the bytes that the CRC property will take."""
+    if properties and properties[-1] != 2:
+        properties += b"\x02"
+    return properties + bytes(CRC_PROPERTY_BYTES)

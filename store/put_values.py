@@ -1,0 +1,73 @@
+"""What goes into the store, and what an append returns.
+
+Names and numbers follow PutMessageStatus and MessageExtBrokerInner. Not here: which response code a status becomes,
+which is the broker's work.
+"""
+
+from enum import Enum, auto
+
+import msgspec
+
+from .errors import StoreError
+
+_NO_HOST = bytes(8)
+
+
+class PutStatus(Enum):
+    """How an append ended; the first four count as stored."""
+
+    PUT_OK = auto()
+    FLUSH_DISK_TIMEOUT = auto()
+    FLUSH_SLAVE_TIMEOUT = auto()
+    SLAVE_NOT_AVAILABLE = auto()
+    SERVICE_NOT_AVAILABLE = auto()
+    CREATE_MAPPED_FILE_FAILED = auto()
+    MESSAGE_ILLEGAL = auto()
+    PROPERTIES_SIZE_EXCEEDED = auto()
+    OS_PAGE_CACHE_BUSY = auto()
+    UNKNOWN_ERROR = auto()
+    IN_SYNC_REPLICAS_NOT_ENOUGH = auto()
+    PUT_TO_REMOTE_BROKER_FAIL = auto()
+    LMQ_CONSUME_QUEUE_NUM_EXCEEDED = auto()
+    WHEEL_TIMER_FLOW_CONTROL = auto()
+    WHEEL_TIMER_MSG_ILLEGAL = auto()
+    WHEEL_TIMER_NOT_ENABLE = auto()
+
+
+class NewMessage(msgspec.Struct, gc=False):
+    """One message on its way into the log (MessageExtBrokerInner).
+
+    `properties` are the final bytes as stored and `property_map` the same, parsed: the store reads TAGS, KEYS,
+    UNIQ_KEY and DELAY from the map and writes the bytes. Hosts are packed: IP (4 or 16 bytes), then port (int32).
+    """
+
+    topic: str
+    queue_id: int
+    body: bytes | memoryview
+    properties: bytes
+    property_map: dict[str, str]
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = _NO_HOST
+    store_host: bytes = _NO_HOST
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+class AppendResult(msgspec.Struct, gc=False):
+    """Where a message was stored; offsets are -1 when it was not."""
+
+    status: PutStatus
+    position: int = -1
+    size: int = 0
+    queue_offset: int = -1
+    store_timestamp: int = 0
+
+
+class RefusedError(StoreError):
+    """The store does not take this message; `status` says why in the official words."""
+
+    def __init__(self, status: PutStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status

@@ -1,0 +1,113 @@
+"""A document's blocks, and a terminal that runs its commands; for `test_docs.py` and `spark/test_document.py`.
+
+Every line of a `console` or `sh` block is run in a temporary folder that has a `.venv`. Only this is replaced:
+
+    make demo            is `.venv/bin/pocketmq demo`
+    pocketmq serve       gets free ports, and runs until the next `serve` or the end of the document
+    127.0.0.1:9876       is the name server of that server, in commands and in NAMESRV_ADDR
+"""
+
+import doctest
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SERVE = re.compile(r"\.venv/bin/pocketmq serve\b(?!.*--print-config)")
+ADDRESS = "127.0.0.1:9876"
+FREE_PORTS = "--port 0 --namesrv-port 0"
+ANYTHING = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+END_SECONDS = 10
+
+
+def blocks(document: Path, *languages: str) -> list[str]:
+    found = FENCE.findall(document.read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages]
+
+
+def commands(document: Path) -> Iterator[tuple[str, str]]:
+    """(command, what it prints) in order; the lines of `sh` blocks may print anything."""
+    for language, text in FENCE.findall(document.read_text(encoding="utf-8")):
+        if language == "sh":
+            yield from ((line, "...") for line in text.splitlines())
+        elif language == "console":
+            for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                lines = part.splitlines(keepends=True)
+                more = [line for line in lines[1:] if line.startswith(">")]
+                printed = "".join(lines[1 + len(more) :])
+                yield lines[0] + "".join(line[2:] or "\n" for line in more), printed
+
+
+def section(heading: str, document: Path) -> str:
+    """The text below a heading, up to the next one."""
+    text = document.read_text(encoding="utf-8")
+    matched = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert matched is not None, heading
+    return matched[1]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of a table's rows, without its head."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+class Terminal:
+    """Runs a document's commands; the server it started last is there for those that follow."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = ADDRESS
+        self._server: subprocess.Popen[str] | None = None
+        (folder / ".venv").symlink_to(sys.prefix)
+        self._environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+
+    def run(self, command: str) -> str:
+        """What it printed; the exit code must be 0."""
+        if SERVE.match(command):
+            return self._serve(command.strip())
+        command = command.replace("make demo", ".venv/bin/pocketmq demo").replace(ADDRESS, self.address)
+        ran = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env={**self._environment, "NAMESRV_ADDR": self.address},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout.replace(self.address, ADDRESS)
+
+    def _serve(self, command: str) -> str:
+        self.end_server()
+        environment = {name: value for name, value in self._environment.items() if name != "NAMESRV_ADDR"}
+        with (self.folder / "server.log").open("w") as log:
+            self._server = subprocess.Popen(
+                ["bash", "-c", f"exec {command} {FREE_PORTS}"],
+                cwd=self.folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._server.stdout is not None
+        line = self._server.stdout.readline()
+        self.address = line.strip().partition("=")[2]
+        assert self.address, (self.folder / "server.log").read_text()
+        return line.replace(self.address, ADDRESS)
+
+    def end_server(self) -> None:
+        """SIGTERM, and it must end in order."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.communicate(timeout=END_SECONDS)
+        finally:
+            server.kill()
+        assert server.returncode == 0, (self.folder / "server.log").read_text()

@@ -1,0 +1,67 @@
+"""Batches sent to a broker: acknowledged, retried, and no faster than allowed."""
+
+import time
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+import pyarrow as pa
+from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.errors import (
+    SendError,
+)
+from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.brokers.dropping_proxy import Proxied
+
+
+def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
+    topic = rocketmq.topic("sent", queues=2)
+    wire, proxy = proxied(320, 4)
+    sender = BatchSender(wire, group="g", in_flight=3, timeout_ms=10_000, retry_timeout_ms=30_000)
+    for first in range(0, 100, 5):
+        batch = pa.RecordBatch.from_pydict({"body": [f"m{first + n:02}".encode() for n in range(5)]})
+        texts = property_texts(batch, row_ids("w", first, 5))
+        sender.send_batch(topic, b"".join(elements(bodies_of(batch), texts).to_pylist()), 5)
+    sender.finish()
+    messages = rocketmq.messages(topic)
+    assert {one.text for one in messages} == {f"m{number:02}" for number in range(100)}
+    assert len({one.message_id for one in messages}) == 100, "what was sent twice has one id"
+    assert proxy.dropped >= 2
+
+
+def test_a_topic_that_no_broker_has_or_creates_is_named() -> None:
+    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).closing() as wire:
+        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
+        sender.send_one("Unmade", b"x", "", 0)
+        with pytest.raises(
+            SendError, match="no broker has topic Unmade, and none creates topics automatically"
+        ):
+            sender.finish()
+
+
+def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("slow", queues=1)
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
+        begun = time.monotonic()
+        sender = BatchSender(
+            wire, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
+        )
+        for _ in range(20):
+            sender.send_one(topic, b"x", "", 0)
+        sender.finish()
+        assert time.monotonic() - begun >= 0.2
+    assert len(rocketmq.messages(topic)) == 20
+
+
+def test_a_send_is_given_up_after_so_many_retries() -> None:
+    with Wire("127.0.0.1:1").closing() as wire:
+        sender = BatchSender(
+            wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
+        )
+        sender.send_one("T", b"x", "", 0)
+        with pytest.raises(SendError, match=r"cannot connect .*, given up after 1 retries"):
+            sender.finish()

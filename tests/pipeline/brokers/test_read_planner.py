@@ -1,0 +1,85 @@
+"""Reads planned with a broker: positions beyond the end, times and expressions."""
+
+import re
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.brokers.read_planner import Planner
+from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.errors import (
+    DataLossError,
+    OptionError,
+)
+from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.brokers.reading import options, read
+
+
+@pytest.mark.parametrize(
+    ("option", "usual", "message", "left"),
+    [
+        # No range begins there, so that the loss of the messages before it would be no range's either.
+        ("startingOffsets", -2, r"offsets \[2, 99\), do not exist", ["m1", "m3"]),
+        ("endingOffsets", -1, r"offsets \[2, 99\)", ["m0", "m2", "m1", "m3"]),
+    ],
+)
+def test_an_offset_beyond_the_end_is_a_loss_or_skipped(
+    rocketmq: RocketMQ, option: str, usual: int, message: str, left: list[str]
+) -> None:
+    topic = rocketmq.topic(option, queues=2)
+    for number in range(4):
+        rocketmq.send(topic, f"m{number}", queue_id=number % 2)
+    offsets = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
+    with Wire(rocketmq.namesrv_addr).closing() as wire:
+        with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {message}"):
+            read(wire, options(rocketmq, topic, **offsets))
+        tolerant = options(rocketmq, topic, **offsets, failOnDataLoss="false")
+        assert read(wire, tolerant) == left
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ('{"times":1,"another":1}', "exactly the topics that are read; wrong or missing: another"),
+        ('{"another":1}', "wrong or missing: another, times"),
+        ("{}", "wrong or missing: times"),
+        ('{"times":-5}', "epoch ms, 0 or more, got -5"),
+        ('{"times":1.5}', "epoch ms, 0 or more, got 1.5"),
+        ('{"times":true}', "epoch ms, 0 or more, got True"),
+        ('{"times":{"0":-1}}', "epoch ms, 0 or more, got -1"),
+        ('{"times":{"0":1.5}}', 'JSON such as {"T":1700000000000}'),
+        ('{"times":{"1":5}}', "missing: times broker-a queue 0; unknown: times broker-a queue 1"),
+        ("[]", "JSON such as"),
+    ],
+)
+def test_times_that_are_invalid_or_of_other_topics_are_refused(
+    times: str, message: str, rocketmq: RocketMQ
+) -> None:
+    queue = Queue("times", "broker-a", 0)
+    chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
+    with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp.*{re.escape(message)}"):
+        Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_on", "message"),
+    [
+        ("TAGS ===", True, "broker-a cannot filter by 'TAGS ==='"),
+        ("TAGS = 'A'", False, "does not support consumer to filter message by SQL92"),
+    ],
+)
+def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
+    expression: str, is_on: bool, message: str
+) -> None:
+    """A broker ignores such an expression in a pull, so a wrong one would read everything."""
+    with EmbeddedServer(enablePropertyFilter=is_on) as server:
+        rocketmq = RocketMQ(server)
+        chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
+        with (
+            Wire(server.namesrv_addr).closing() as wire,
+            pytest.raises(OptionError, match=f"option subExpression: .*{message}"),
+        ):
+            Planner(wire, chosen).batch()
