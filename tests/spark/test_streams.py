@@ -1,7 +1,5 @@
 """Streams: no message lost or repeated over failures, restarts, new queues and an unreachable broker."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from spark.conftest import ADDRESS, Reads
+from waiting import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -47,14 +46,6 @@ def texts(spark: SparkSession, folder: Path) -> list[str]:
     return sorted(row.text for row in spark.read.parquet(str(folder / "rows")).collect())
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Retries; normally the first attempt succeeds."""
-    end = time.monotonic() + LIMIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
-
-
 def test_available_now_reads_all_messages_of_that_moment_in_limited_batches(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
@@ -90,14 +81,17 @@ def test_a_failed_first_batch_at_latest_is_read_again_and_not_lost(
 
     query = start()
     # The first position must be taken before the messages come that the failing batch reads.
-    wait_until(lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")))
+    wait_until(
+        lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")),
+        timeout=LIMIT_SECONDS,
+    )
     lost_otherwise = send(rocketmq, topic, 3, 4, 1)
-    wait_until(lambda: not query.isActive)
+    wait_until(lambda: not query.isActive, timeout=LIMIT_SECONDS)
     assert query.exception() is not None
     later = send(rocketmq, topic, 7, 2, 1)
     again = start()
     try:
-        wait_until(lambda: len(seen) >= 6)
+        wait_until(lambda: len(seen) >= 6, timeout=LIMIT_SECONDS)
     finally:
         again.stop()
     assert seen == lost_otherwise + later
@@ -125,7 +119,10 @@ def test_new_queues_are_read_from_their_first_message(
     sent = send(rocketmq, topic, 0, 6, 3)
     query = to_parquet(stream(topic), tmp_path, availableNow=None, processingTime="0 seconds")
     try:
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6)
+        wait_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
+            timeout=LIMIT_SECONDS,
+        )
         rocketmq.server.request(
             UpdateAndCreateTopic(
                 topic=topic, default_topic="TBW102", read_queue_nums=6, write_queue_nums=6, perm=6,
@@ -133,7 +130,10 @@ def test_new_queues_are_read_from_their_first_message(
             )
         )  # fmt: skip
         sent += send(rocketmq, topic, 6, 12, 6)
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18)
+        wait_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18,
+            timeout=LIMIT_SECONDS,
+        )
     finally:
         query.stop()
     assert texts(spark, tmp_path) == sent
@@ -148,12 +148,18 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
         options = {ADDRESS: server.namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
         frame = spark.readStream.format("rocketmq").options(**options).load()
         query = to_parquet(frame, tmp_path, availableNow=None, processingTime="0 seconds")
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6)
+        wait_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
+            timeout=LIMIT_SECONDS,
+        )
     settings = {"listenPort": ports[1], "isFastPortRequired": False}
     with EmbeddedServer(settings, store=tmp_path / "store", namesrv_port=ports[0]) as server:
         sent += send(RocketMQ(server), topic, 6, 6)
         try:
-            wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12)
+            wait_until(
+                lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12,
+                timeout=LIMIT_SECONDS,
+            )
         finally:
             query.stop()
     assert query.exception() is None
@@ -169,7 +175,7 @@ def test_progress_is_committed_to_a_group_also_of_the_last_batch(
     send(rocketmq, topic, 0, 10)
     with commit_progress(spark, rocketmq.namesrv_addr, group):
         ended(to_parquet(stream(topic, maxOffsetsPerTrigger="4", groupId=group), tmp_path))
-        wait_until(lambda: rocketmq.lag(topic, group) == 0)
+        wait_until(lambda: rocketmq.lag(topic, group) == 0, timeout=LIMIT_SECONDS)
     assert rocketmq.offsets(topic, group) == {0: 5, 1: 5}
 
 
