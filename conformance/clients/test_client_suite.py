@@ -18,8 +18,7 @@ ROOT = Path(__file__).parents[2]
 TESTS_AT_LEAST = 140
 LIMIT_SECONDS = 600
 
-NOT_IN_4_9 = (
-)
+NOT_IN_4_9 = ()
 """What the 4.9 line does not have."""
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 LIMIT_SECONDS = 60.0
+wait_long_until = functools.partial(wait_until, timeout=LIMIT_SECONDS)
 
 
 def send(rocketmq: RocketMQ, topic: str, first: int, count: int, queues: int = 2) -> list[str]:
@@ -81,17 +82,17 @@ def test_a_failed_first_batch_at_latest_is_read_again_and_not_lost(
 
     query = start()
     # The first position must be taken before the messages come that the failing batch reads.
-    wait_until(
+    wait_long_until(
         lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")),
         timeout=LIMIT_SECONDS,
     )
     lost_otherwise = send(rocketmq, topic, 3, 4, 1)
-    wait_until(lambda: not query.isActive, timeout=LIMIT_SECONDS)
+    wait_long_until(lambda: not query.isActive)
     assert query.exception() is not None
     later = send(rocketmq, topic, 7, 2, 1)
     again = start()
     try:
-        wait_until(lambda: len(seen) >= 6, timeout=LIMIT_SECONDS)
+        wait_long_until(lambda: len(seen) >= 6)
     finally:
         again.stop()
     assert seen == lost_otherwise + later
@@ -119,7 +120,7 @@ def test_new_queues_are_read_from_their_first_message(
     sent = send(rocketmq, topic, 0, 6, 3)
     query = to_parquet(stream(topic), tmp_path, availableNow=None, processingTime="0 seconds")
     try:
-        wait_until(
+        wait_long_until(
             lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
             timeout=LIMIT_SECONDS,
         )
@@ -130,7 +131,7 @@ def test_new_queues_are_read_from_their_first_message(
             )
         )  # fmt: skip
         sent += send(rocketmq, topic, 6, 12, 6)
-        wait_until(
+        wait_long_until(
             lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18,
             timeout=LIMIT_SECONDS,
         )
@@ -148,7 +149,7 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
         options = {ADDRESS: server.namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
         frame = spark.readStream.format("rocketmq").options(**options).load()
         query = to_parquet(frame, tmp_path, availableNow=None, processingTime="0 seconds")
-        wait_until(
+        wait_long_until(
             lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
             timeout=LIMIT_SECONDS,
         )
@@ -156,7 +157,7 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
     with EmbeddedServer(settings, store=tmp_path / "store", namesrv_port=ports[0]) as server:
         sent += send(RocketMQ(server), topic, 6, 6)
         try:
-            wait_until(
+            wait_long_until(
                 lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12,
                 timeout=LIMIT_SECONDS,
             )
@@ -175,7 +176,7 @@ def test_progress_is_committed_to_a_group_also_of_the_last_batch(
     send(rocketmq, topic, 0, 10)
     with commit_progress(spark, rocketmq.namesrv_addr, group):
         ended(to_parquet(stream(topic, maxOffsetsPerTrigger="4", groupId=group), tmp_path))
-        wait_until(lambda: rocketmq.lag(topic, group) == 0, timeout=LIMIT_SECONDS)
+        wait_long_until(lambda: rocketmq.lag(topic, group) == 0)
     assert rocketmq.offsets(topic, group) == {0: 5, 1: 5}
 
 
