@@ -1,5 +1,6 @@
 """Streams: no message lost or repeated over failures, restarts, new queues and an unreachable broker."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
