@@ -181,8 +181,8 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     # -- limits of a connection
     server_channel_max_idle_time_seconds: int = 120
     write_buffer_high_water_mark: int = 4_194_304
-    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, less than one full pull reply; ours
-    is enough for several."""
+    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, less than one full pull reply.
+    Ours is enough for several."""
     max_tasks_per_connection: int = 4096
     """Waiting requests of one connection; the next is answered SYSTEM_BUSY. Clients have at most one for a queue."""
     max_calls_per_connection: int = 4096
