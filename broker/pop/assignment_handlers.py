@@ -35,7 +35,7 @@ from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, CallWithBody, handles
 from .popping import Popping
 
-_log = logging.getLogger("pocketmq.assignment")
+_log = logging.getLogger("pocketmq.pop")
 
 PULL: Final = "PULL"
 POP: Final = "POP"
