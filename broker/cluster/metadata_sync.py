@@ -70,7 +70,7 @@ class MetadataSync:
     ) -> None:
         self._state = state
         self._registration = registration
-        self._timer = timer
+        self._message_timer = timer
         self._modes = request_modes
         self._connect = connect
         self._task: asyncio.Task[None] | None = None
@@ -170,12 +170,12 @@ class MetadataSync:
     async def _timer(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             _, checkpoint = await self._call(address, GetTimerCheckPoint())
-            self._timer.follow(decode_timer_checkpoint(checkpoint))
+            self._message_timer.follow(decode_timer_checkpoint(checkpoint))
 
     async def _timer_counts(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             command, _ = await self._call(address, GetTimerMetrics())
-            metrics = self._timer.metrics
+            metrics = self._message_timer.metrics
             if metrics.replace_all(_body(command)):
                 self._state.tables.save_soon(metrics)
 
