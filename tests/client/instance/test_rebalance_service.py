@@ -12,7 +12,7 @@ from pocketmq.client.instance.rebalance_service import (
 )
 from pocketmq.client.producing.producer import Producer
 
-from client_waits import until
+from waiting import until
 
 
 def test_rounds_come_every_20_s_and_every_second_while_unbalanced():
