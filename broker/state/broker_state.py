@@ -13,6 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.store import layout
 from pocketmq.store.clock import Clock
 from pocketmq.store.errors import StoreError
 from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
@@ -77,7 +78,7 @@ class BrokerState:
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
         """Counts the settings changed by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
-        folder = config.store.root / "config"
+        folder = config.store.root / layout.CONFIG
         self.folder = folder
         """Where the JSON tables are."""
         self._on_topics_changed = on_topics_changed
