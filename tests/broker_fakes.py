@@ -1,8 +1,7 @@
 """A broker without sockets for tests of handlers: real store and tables in a temporary folder, everything else faked.
 
 `make_broker` builds it, `FakeConnection` stands for a client, `ask` runs one request through the broker's handler
-table as a connection would. Time is a `VirtualClock`. It registers nowhere, and serves the requests of the handler
-modules that the test imports.
+table as a connection would. Time is a `VirtualClock`. It registers nowhere, and serves every request.
 """
 
 import asyncio
@@ -16,7 +15,8 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.cluster.name_server_link import Connect
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.errors import BrokerError, PeerError
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held, Result
 from pocketmq.broker.state.broker_state import Identity
@@ -28,9 +28,9 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
-from pocketmq.store import NewMessage
-from pocketmq.store.clock import VirtualClock
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import NewMessage, StoreConfig, VirtualClock
+
+assert HANDLER_MODULES, "importing them fills the tables of handlers"
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""
@@ -225,7 +225,7 @@ async def send(
         result = handler.function(part, *arguments)
         if inspect.isawaitable(result):
             result = await result
-    except BrokerError as error:
+    except Refusal as error:
         return Answer(code=error.code, remark=error.remark)
     except (FieldError, BodyError) as error:
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")

@@ -1,6 +1,7 @@
-"""What tests of the admin client share: a topic, groups, messages in one queue, and a member that saw them."""
+"""For tests of the admin client: a topic, groups, messages in one queue, a member that saw them, and a fake server."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from pocketmq.client.admin.client import AdminClient
@@ -10,8 +11,11 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.client.values.results import SendResult
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 from client_waits import until_it_says
 
@@ -63,3 +67,52 @@ async def member(
         await until_it_says(seen_all, True)
         await consumer.persist_offsets()
         yield consumer
+
+
+# -- a server that answers by request code
+
+Answer = bytes | tuple[int, str] | None
+"""A body, a code with a remark, or silence."""
+Answers = dict[int, Answer | Callable[[Command], Answer]]
+
+
+@asynccontextmanager
+async def fake(answers: Answers) -> AsyncIterator[str]:
+    """The address of a server that answers so; anything else with code 3."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        cutter = FrameCutter()
+        while data := await reader.read(65536):
+            for asked in cutter.feed(data):
+                answer = answers.get(asked.code, (3, "not supported"))
+                if callable(answer):
+                    answer = answer(asked)
+                if answer is None:
+                    continue
+                code, remark, body = (0, None, answer) if isinstance(answer, bytes) else (*answer, None)
+                writer.write(
+                    encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, remark, {}, body or None))
+                )
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    try:
+        yield f"{host}:{port}"
+    finally:
+        server.close()
+
+
+def route(*addresses: str) -> bytes:
+    """The route of a topic with a broker at each address."""
+    names = [f"broker-{number}" for number in range(len(addresses))]
+    return TopicRouteData(
+        queue_datas=[QueueData(name, 1, 1, 6) for name in names],
+        broker_datas=[BrokerData("c", name, {0: one}) for name, one in zip(names, addresses, strict=True)],
+    ).encode()
+
+
+def cluster(*addresses: str) -> bytes:
+    names = [f"broker-{number}" for number in range(len(addresses))]
+    table = {name: BrokerData("c", name, {0: one}) for name, one in zip(names, addresses, strict=True)}
+    return ClusterInfo(table, {"c": names}).encode()

@@ -27,7 +27,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
-from ..errors import BrokerError, StartError
+from ..errors import Refusal, StartError
 from .address_patterns import Matches, PatternError, parse_pattern
 from .plain_acl_needs import ADMIN_CODES, DENY, PUB, SUB, is_allowed, needs_of
 from .signatures import is_signed_with
@@ -142,7 +142,7 @@ class PlainAcl:
         return account is not None and account.admin
 
     def __call__(self, command: Command, peer: str) -> None:
-        """Raises `BrokerError` for a request that may not be sent."""
+        """Raises `Refusal` for a request that may not be sent."""
         address = peer.rpartition(":")[0]
         if any(matches(address) for matches in self._white):
             return
@@ -177,9 +177,9 @@ def _check(account: Account, command: Command) -> None:
             raise refused(f"No default permission for {name}")
 
 
-def refused(text: str) -> BrokerError:
+def refused(text: str) -> Refusal:
     """As the official broker answers an exception; its text goes on with a line of a Java stack."""
-    return BrokerError(ResponseCode.SYSTEM_ERROR, f"{_PACKAGE}: {text}")
+    return Refusal(ResponseCode.SYSTEM_ERROR, f"{_PACKAGE}: {text}")
 
 
 # -- the text form

@@ -25,7 +25,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
 from .access import Access
@@ -63,7 +63,7 @@ async def auth_update_user(access: Access, request: AuthUpdateUser, call: Call) 
     user = _user_of(access, request.username, call, "update")
     known = access.users.find(user.username or "")
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
     _checked(access, lambda: access.users.update(user))
     await access.tables.saved(access.users)
     return Answer(remark=UNSET_REMARK)
@@ -74,7 +74,7 @@ async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) 
     """Remove a user with its rights."""
     known = _checked(access, lambda: access.users.get(request.username))
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
     _checked(access, lambda: access.users.delete(request.username))
     access.acls.forget(f"User:{request.username}")
     await access.tables.saved(access.acls)
@@ -86,7 +86,7 @@ async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) 
 def auth_get_user(access: Access, request: AuthGetUser) -> Answer:
     """One user; no body where there is none."""
     if request.username is None or not request.username.strip():
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
     user = _checked(access, lambda: access.users.get(request.username))
     return Answer(remark=UNSET_REMARK, body=None if user is None else user.encode())
 
@@ -100,7 +100,7 @@ def auth_list_user(access: Access, request: AuthListUser) -> Answer:
 
 def _user_of(access: Access, username: str | None, call: Call, verb: str) -> UserInfo:
     if not username:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
     given = UserInfo.decode(call.body)
     user = UserInfo(
         username=username,
@@ -110,7 +110,7 @@ def _user_of(access: Access, username: str | None, call: Call, verb: str) -> Use
     )
     if user.user_type == SUPER and not _is_super_login(access, call):
         remark = f"The super user can only be {verb} by super user"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return user
 
 
@@ -122,7 +122,7 @@ def _is_super_login(access: Access, call: Call) -> bool:
     try:
         return access.users.is_super(name)
     except AccessRefusedError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
 # -- rights
@@ -177,7 +177,7 @@ def auth_list_acl(access: Access, request: AuthListAcl) -> Answer:
 def _subject(text: str | None) -> str:
     kind, _, name = (text or "").partition(":")
     if by_name(("User",), kind) is None:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, _SYSTEM_ERROR)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, _SYSTEM_ERROR)
     return f"User:{name}"
 
 
@@ -188,10 +188,10 @@ def _acl_of(subject: str | None, call: Call) -> AclInfo:
         remark = (
             "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: The body of acl is null"
         )
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     checked = [_policy_of(policy) for policy in policies if policy.entries]
     if not checked:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The policies is empty.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The policies is empty.")
     return AclInfo(subject=owner, policies=checked)
 
 
@@ -203,20 +203,20 @@ def _policy_of(policy: PolicyInfo) -> PolicyInfo:
 def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
     resource = parse_resource(entry.resource)
     if resource is None:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The resource is null.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The resource is null.")
     actions = [name for text in entry.actions or [] if (name := by_name(ACTIONS, text)) is not None]
     if not actions:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions is empty.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The actions is empty.")
     if "Any" in actions:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions can not be Any.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The actions can not be Any.")
     for address in entry.source_ips or []:
         if not address.strip():
-            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is empty.")
+            raise Refusal(ResponseCode.NO_PERMISSION, "The source ip is empty.")
         if not is_address_range(address):
-            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is invalid.")
+            raise Refusal(ResponseCode.NO_PERMISSION, "The source ip is invalid.")
     decision = by_name(("Allow", "Deny"), entry.decision)
     if decision is None:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The decision is null or illegal.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The decision is null or illegal.")
     return PolicyEntryInfo(
         resource=resource.key, actions=actions, source_ips=entry.source_ips or None, decision=decision
     )
@@ -228,8 +228,8 @@ def _checked(access: Access, action: Callable[[], ResultT]) -> ResultT:
     is_configured = bool(config.authentication_metadata_provider)
     if not (is_configured or config.authentication_enabled or config.authorization_enabled):
         remark = "The authenticationMetadataProvider is not configured."
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     try:
         return action()
     except AccessRefusedError as refusal:
-        raise BrokerError(ResponseCode.NO_PERMISSION, str(refusal)) from refusal
+        raise Refusal(ResponseCode.NO_PERMISSION, str(refusal)) from refusal

@@ -38,7 +38,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..membership.clients import Client
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import invalid_parameter
@@ -54,7 +54,7 @@ minutes."""
 def refuse_on_slave(broker: Broker) -> None:
     """The 4.9 line takes no changes of topics and groups on a slave; 5.x takes them."""
     if not broker.config.is_5 and broker.config.is_slave:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
         )
@@ -99,14 +99,14 @@ async def update_and_create_subscription_group_list(
 def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     if group_config.retry_queue_nums > MAX_QUEUES:
         remark = f"retryQueueNums is {group_config.retry_queue_nums}, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
     if not broker.config.is_5:
         if group_config.group_name is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
+            raise Refusal(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
         return
     refusal = group_refusal(group_config.name)
     if refusal is not None:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, refusal)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, refusal)
 
 
 def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
@@ -114,7 +114,7 @@ def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
         broker.groups.update(group_config)
     except AttributeRefusedError as refusal:
         remark = f"java.lang.RuntimeException: {refusal}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from refusal
 
 
 @handles(GetAllSubscriptionGroupConfig)
@@ -140,21 +140,25 @@ def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupC
     """One group's settings; asking makes the group where groups make themselves, as official."""
     group_config = broker.groups.find_or_create(request.group)
     if group_config is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
     return Answer(body=fastjson.dumps(group_config))
 
 
 @handles(DeleteSubscriptionGroup)
 def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) -> None:
-    """Remove a group, and its offsets if asked. The two lines call that flag differently and ignore the other's.
+    """Delete a group, and its offsets if the request says so: each line has a flag of its own for that and ignores the
+    other's.
 
-    5.5.0 makes the group anew at once where offsets stay and groups make themselves; that is not copied.
+    Where the offsets stay, 5.x creates the group anew at once, if groups are created automatically.
     """
     refuse_on_slave(broker)
-    broker.groups.delete(request.group_name)
-    if request.remove_offset if not broker.config.is_5 else request.clean_offset:
-        broker.offsets.remove_group(request.group_name)
-    broker.statistics.group_deleted(request.group_name)
+    is_5, name = broker.config.is_5, request.group_name
+    broker.groups.delete(name)
+    if request.clean_offset if is_5 else request.remove_offset:
+        broker.offsets.remove_group(name)
+    elif is_5:
+        broker.groups.find_or_create(name)
+    broker.statistics.group_deleted(name)
 
 
 @handles(UpdateAndGetGroupForbidden, only_in=5)
@@ -177,7 +181,7 @@ def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionL
     group = broker.membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer group[{request.consumer_group}] not online"
-        raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+        raise Refusal(ResponseCode.CONSUMER_NOT_ONLINE, remark)
     body = ConsumerConnection(
         connection_set=[_connection_of(client) for client in group.clients()],
         subscription_table=dict(group.subscriptions),
@@ -194,7 +198,7 @@ def get_producer_connection_list(broker: Broker, request: GetProducerConnectionL
     members = broker.membership.producers.get(request.producer_group)
     if members is None:
         remark = f"the producer group[{request.producer_group}] not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     connections = [_connection_of(client) for client in members.values()]
     return Answer(body=ProducerConnection(connection_set=connections).encode())
 

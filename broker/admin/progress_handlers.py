@@ -19,7 +19,7 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from .group_handlers import tps_of
 
@@ -29,7 +29,7 @@ def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan) -> An
     """For each write queue: store times of its oldest, its newest and the last consumed message, and the delay."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
     spans = [
         _time_span(broker, request.group, request.topic, queue_id)
         for queue_id in range(topic_config.write_queue_nums)

@@ -18,7 +18,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import layout
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.statistics import TPS_SPANS_SECONDS
 
@@ -43,7 +43,7 @@ def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> Answ
     data = broker.statistics.find(request.stats_name, request.stats_key)
     if data is None:
         remark = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=data.encode())
 
 

@@ -32,7 +32,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attributes
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
@@ -45,7 +45,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     """Make a topic or change it; answered when the name servers know it."""
     refuse_on_slave(broker)
     if request.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "org.apache.rocketmq.remoting.exception.RemotingCommandException: "
             f"topicFilterType = [{request.topic_filter_type}] value invalid",
@@ -59,7 +59,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
             return Answer(remark=UNSET_REMARK)
         broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
     await broker.cluster.registration.settled()
     await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
@@ -81,7 +81,7 @@ async def update_and_create_topic_list(
         for topic_config in topic_configs:
             broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
     await broker.cluster.registration.settled()
     await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
@@ -104,7 +104,7 @@ def _requested(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
 def _check_topic_name(broker: Broker, topic: str) -> None:
     refusal = topic_refusal(topic, emulate=broker.config.emulate)
     if refusal is not None:
-        raise BrokerError(invalid_parameter(broker.config), refusal)
+        raise Refusal(invalid_parameter(broker.config), refusal)
     _check_not_system(broker, topic)
 
 
@@ -112,20 +112,20 @@ def _check_not_system(broker: Broker, topic: str) -> None:
     is_checked = not broker.config.is_5 or broker.config.validate_system_topic_when_update_topic
     if is_checked and broker.topics.is_system_topic(topic):
         remark = f"The topic[{topic}] is conflict with system topic."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
     queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
     if queue_nums > MAX_QUEUES:
         remark = f"The topic[{topic_config.name}] shall have {queue_nums} queues, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
     is_mixed = topic_config.attributes.get("+message.type") == "MIXED"
     if is_mixed and not broker.config.enable_mixed_message_type:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
 @handles(DeleteTopicInBroker)
@@ -141,7 +141,7 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
         broker.statistics.topic_deleted(topic)
         return
     if not topic or topic.isspace():
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     _check_not_system(broker, topic)
     for doomed in (topic, *_pop_retry_topics(broker, topic)):
         broker.topics.delete(doomed)
@@ -184,7 +184,7 @@ def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
     """One topic's settings."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
     return Answer(body=fastjson.dumps(topic_config))
 
 
@@ -194,7 +194,7 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     queue_nums = topic_config.write_queue_nums
     if broker.config.is_5:
         queue_nums = max(queue_nums, topic_config.read_queue_nums)

@@ -56,7 +56,7 @@ class NameServerLink:
     async def call(
         self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
-        """Ask and wait. `BrokerError` where the name server refuses, `PeerError` where it is not there."""
+        """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 connection = await self._open()

@@ -14,7 +14,7 @@ from typing import Final, cast
 from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from ..config.addresses import host_and_port
 from ..network.server import CONNECT_TIMEOUT_SECONDS

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import StoreConfig
 from pocketmq.store.tables.built_in_topics import TopicSettings
 from pocketmq.store.tables.group_table import GroupSettings
 

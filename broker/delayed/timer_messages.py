@@ -17,8 +17,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store import layout
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError, layout
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path

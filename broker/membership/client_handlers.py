@@ -33,7 +33,7 @@ from pocketmq.protocol.requests.membership import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, compile_expression
 from ..filters.tag_filter import check_filter_enabled
 from ..network.dispatch import Answer, Call, handles
@@ -146,7 +146,7 @@ def get_consumer_list_by_group(membership: Membership, request: GetConsumerListB
     group = membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"no consumer for this group, {request.consumer_group}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode())
 
 
@@ -179,4 +179,4 @@ def check_client_config(membership: Membership, request: CheckClientConfig, call
     try:
         compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.config.is_5)
     except ExpressionRefused as refusal:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

@@ -53,7 +53,7 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import NAME_SERVER, Answer, Call
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
@@ -70,7 +70,7 @@ FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 @NAME_SERVER.handles(RegisterBroker)
 def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
     if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     wrapper, filter_servers = _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
@@ -108,7 +108,7 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
     cluster, address = request.cluster_name, request.broker_addr
     version = fastjson.decode(call.body, DataVersion) if call.body else None
     if version is None and not name_server.is_5:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
     changed = routes.is_changed(cluster, address, version)
     if name_server.is_5 or not changed:
         routes.touch(cluster, address)
@@ -165,7 +165,7 @@ def add_write_perm_of_broker(
 @NAME_SERVER.handles(GetRouteInfoByTopic)
 def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopic, call: Call) -> Answer:
     if not name_server.is_ready:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "name server not ready")
     config, is_5 = name_server.config, name_server.is_5
     route = topic_routes.find_route(
         name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
@@ -173,7 +173,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
     if route is None:
         text = f"No topic route info in name server for the topic: {request.topic}"
         faq = FAQ_5 if is_5 else FAQ_4
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
     if config.order_message_enable:
         order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
         route = msgspec.structs.replace(route, order_topic_conf=order)
@@ -212,7 +212,7 @@ def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNames
 @NAME_SERVER.handles(GetAllTopicListFromNameServer)
 def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
     if name_server.is_5 and not name_server.config.enable_all_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
     return Answer(body=TopicList(topic_list=list(name_server.routes.topics)).encode())
 
 
@@ -260,7 +260,7 @@ def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigR
     value = name_server.kv.get(request.namespace, request.key)
     if value is None:
         text = f"No config item, Namespace: {request.namespace} Key: {request.key}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
     return GetKvConfigReply(value=value)
 
 
@@ -274,10 +274,10 @@ def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamesp
     table = name_server.kv.list(request.namespace)
     if table is None:
         text = f"No config item, Namespace: {request.namespace}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
     return Answer(body=KVTable(table=table).encode())
 
 
 def _check_topic_list_enabled(name_server: NameServer) -> None:
     if name_server.is_5 and not name_server.config.enable_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")

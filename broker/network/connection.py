@@ -23,7 +23,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from .calls import Calls
 from .dispatch import HELD, Answer, Call, Handler, Result
 from .role import Role
@@ -278,7 +278,7 @@ class Connection(asyncio.Protocol):
             self.answer(command, self._refusal(command, error))
 
     def _refusal(self, command: Command, error: Exception) -> Answer:
-        if isinstance(error, BrokerError):
+        if isinstance(error, Refusal):
             return Answer(code=error.code, remark=error.remark)
         command.header_type = JSON  # 4.9.7: whatever the request had
         remark = f"{type(error).__name__}: {error}"
@@ -305,11 +305,11 @@ class Connection(asyncio.Protocol):
     ) -> tuple[Command, ReplyT]:
         """Send a request and wait for its reply: the frame, and what the request declares of it.
 
-        Raises `BrokerError` with the peer's code and remark if the peer refused, `PeerError` if no reply arrived.
+        Raises `Refusal` with the peer's code and remark if the peer refused, `PeerError` if no reply arrived.
         """
         command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != ResponseCode.SUCCESS:
-            raise BrokerError(command.code, command.remark or "")
+            raise Refusal(command.code, command.remark or "")
         return command, read_reply(request, command.fields, command.body)
 
     async def exchange(

@@ -9,7 +9,7 @@ pass of the loop; a coroutine function becomes a task of its connection.
 The first argument is the part of the program the handler works on, named by its type. `Handlers.bind(parts)` puts that
 part beside the function once, at the start; a part that is missing fails there. A handler that needs the frame itself
 (body, peer, version, opaque) takes a third argument, the `Call`. It returns a `Reply` (code 0), `None` (code 0, no
-fields), an `Answer`, or `HELD` when it has kept the call to answer later. Refusals are raised as `BrokerError`.
+fields), an `Answer`, or `HELD` when it has kept the call to answer later. Refusals are raised as `Refusal`.
 """
 
 import asyncio

@@ -31,7 +31,7 @@ from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from .popping import Popping
 
@@ -64,15 +64,15 @@ async def set_message_request_mode(popping: Popping, request: SetMessageRequestM
     body = SetMessageRequestModeRequestBody.decode(call.body)
     topic, group = body.topic or "", body.consumer_group or ""
     if is_retry_topic(topic):
-        raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+        raise Refusal(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
     if popping.topics.find(topic) is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     if body.mode not in (PULL, POP):
         raise BodyError(f"SetMessageRequestModeRequestBody: mode {body.mode[:40]!r} is neither PULL nor POP")
     if popping.groups.find_or_create(group) is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
     if popping.request_modes.is_full:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "too many request modes")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "too many request modes")
     popping.request_modes.set(topic, group, body)
     popping.tables.save_soon(popping.request_modes)
     await popping.tables.saved(popping.request_modes)
@@ -122,7 +122,7 @@ async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | No
         route = await popping.registration.ask(
             GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True)
         )
-    except (BrokerError, PeerError, BodyError) as error:
+    except (Refusal, PeerError, BodyError) as error:
         _log.debug("no route of %s: %s", topic, error)
         return None
     return route.read_queues(topic)

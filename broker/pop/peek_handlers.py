@@ -23,7 +23,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
@@ -111,7 +111,7 @@ def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -
     def again() -> None:
         try:
             result = _notify(popping, request, call, born_ms)
-        except BrokerError as error:
+        except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
@@ -188,7 +188,7 @@ def _check_readable(popping: Popping) -> None:
     config = popping.config
     if not config.broker_permission & flags.PERM_READ:
         remark = f"the broker[{config.broker_ip1}] peeking message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 def _place_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:

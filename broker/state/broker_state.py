@@ -13,11 +13,8 @@ import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
-from pocketmq.store import layout
-from pocketmq.store.clock import Clock
-from pocketmq.store.errors import StoreError
+from pocketmq.store import Clock, MessageStore, StoreError, layout
 from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
-from pocketmq.store.message_store import MessageStore
 from pocketmq.store.retention import Retention
 from pocketmq.store.tables.delay_table import DelayTable
 from pocketmq.store.tables.group_table import GroupTable

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 from pocketmq.store.tables.json_table import JsonTable
 
 _log = logging.getLogger("pocketmq.tables")

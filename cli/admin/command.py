@@ -14,10 +14,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 import click
-from pocketmq.client import ClientError
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
-from pocketmq.protocol.errors import BodyError
 
 from ..options import USER_ERROR, client_keywords, run_command
 from .given import Given, OptionRow
@@ -125,7 +123,4 @@ async def _run(action: Action, given: Given) -> None:
     from pocketmq.client.admin.client import AdminClient  # not for `--help`
 
     async with AdminClient(**given.client) as admin:
-        try:
-            await action(admin, given)
-        except BodyError as error:
-            raise ClientError(f"an answer cannot be read: {error}") from error
+        await action(admin, given)

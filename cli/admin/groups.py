@@ -148,7 +148,7 @@ async def consumer_status(admin: AdminClient, given: Given) -> None:
         member = one.client_id or ""
         try:
             infos[member] = await admin.consumer_running_info(group, member, jstack=jstack)
-        except (ClientError, BodyError) as error:
+        except ClientError as error:
             echo(f"pocketmq: {member}: {error}", err=True)
             continue
         folder.mkdir(exist_ok=True)

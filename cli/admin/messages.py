@@ -25,7 +25,6 @@ from pocketmq.client.hooks.trace_records import TraceType
 from pocketmq.client.hooks.trace_views import TraceView
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult
-from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import TRACE_TOPIC
 from pocketmq.protocol.text import fastjson
@@ -263,7 +262,7 @@ def _write_body(message: MessageExt, suffix: str) -> Path:
 async def _show_track(admin: AdminClient, message: MessageExt, *, end: str) -> None:
     try:
         tracks = await admin.message_track(message)
-    except (ClientError, BodyError) as error:
+    except ClientError as error:
         echo(f"pocketmq: cannot find out which groups consumed it: {error}", err=True)
         return
     if not tracks:

@@ -8,7 +8,6 @@ from pocketmq.client.admin.offsets import AT_END, RollbackStats
 from pocketmq.protocol.bodies.client import ConsumeType
 from pocketmq.protocol.bodies.client_state import ConsumerConnection
 from pocketmq.protocol.bodies.offsets import ConsumeStats
-from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.languages import version_name
 from pocketmq.protocol.message.topics import group_of_retry_topic, is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -133,11 +132,11 @@ async def _show_groups(admin: AdminClient) -> None:
         stats, connections = ConsumeStats(), ConsumerConnection()
         try:
             stats = await admin.consume_stats(group)
-        except (ClientError, BodyError):
+        except ClientError:
             pass  # it has no offset yet
         try:
             connections = await admin.consumer_connections(group)
-        except (ClientError, BodyError):
+        except ClientError:
             pass  # no member is online
         members = connections.connection_set
         version = version_name(min(one.version for one in members)) if members else "OFFLINE"
@@ -157,7 +156,7 @@ async def _owners(admin: AdminClient, group: str) -> dict[MessageQueue, str]:
             client_id = one.client_id or ""
             info = await admin.consumer_running_info(group, client_id)
             owners.update(dict.fromkeys(info.mq_table, client_id.partition("@")[0]))
-    except (ClientError, BodyError):
+    except ClientError:
         pass
     return owners
 

@@ -2,7 +2,8 @@
 
 from click import echo
 from pocketmq.client import AdminClient, ClientError, TopicConfig
-from pocketmq.client.admin.topics import order_conf_of, parse_attributes
+from pocketmq.client.admin.name_servers import order_conf_of
+from pocketmq.client.admin.topics import parse_attributes
 from pocketmq.protocol.bodies.routes import TopicRouteData
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message.topics import is_dlq_topic, is_retry_topic

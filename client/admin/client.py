@@ -4,14 +4,11 @@
         await admin.update_topic(TopicConfig(topic_name="Orders"), cluster="DefaultCluster")
         print(await admin.lag("billing", "Orders"))
 
-Values are the bodies of `pocketmq.protocol`, frozen. Every call is one or a few requests, nothing is remembered but
-connections and addresses, and cancelling a call leaves nothing behind. What a server refuses is `RequestRefused` with
-its code; `NotReachable`, `RouteNotFound`, `NotOnline` and `MessageNotFound` say the rest. A broker's text that is no
-body is `BodyError` of the protocol package.
-
-Every class builds on the one before it, each a file: admin_calls.py, admin_topics.py, admin_groups.py,
-admin_offsets.py, admin_brokers.py, admin_messages.py; admin_security.py stands beside them. Mirrors
-`DefaultMQAdminExt`; `pocketmq admin` prints the answers.
+Values are the bodies of `pocketmq.protocol`, frozen. A call is one or a few requests; it keeps nothing but connections
+and addresses, and cancelling it leaves nothing behind. It raises `RequestRefused` with the code of a server that says
+no, `NotReachable` if a server does not answer, or not readably, `RouteNotFound`, `NotOnline` and `MessageNotFound` if
+what it looks for does not exist, and `InvalidArgument`. Mirrors `DefaultMQAdminExt`; `pocketmq admin` prints the
+answers.
 """
 
 from .messages import AdminMessages

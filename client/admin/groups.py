@@ -1,4 +1,4 @@
-"""Consumer groups: made, changed, deleted, and who is online in them; producers too.
+"""Consumer groups: create, change, delete; and the consumers and producers that are online.
 
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
@@ -45,17 +45,17 @@ from .topics import AdminTopics
 
 
 class AdminGroups(AdminTopics):
-    """Needs topics, for a group ends with its own.
+    """Deleting a group deletes its topics too, so this builds on `AdminTopics`.
 
-    `address` is a broker's `host:port`; `cluster` stands for the masters of a cluster. One of them is given.
+    `address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given.
     """
 
     async def update_group(
         self, config: SubscriptionGroupConfig, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
-        """Make a group or change it; the brokers that did (createAndUpdateSubscriptionGroupConfig).
+        """Create a group or change it; the addresses of the brokers that did (createAndUpdateSubscriptionGroupConfig).
 
-        Its retry topic, and with it the group's route, comes with the first heartbeat of a member.
+        The group's retry topic, and with it its route, is created by the first heartbeat of a member.
         """
         targets = await self._targets(address, cluster)
         for target in targets:
@@ -84,9 +84,9 @@ class AdminGroups(AdminTopics):
         cluster: str | None = None,
         remove_offset: bool = False,
     ) -> list[str]:
-        """Delete a group, with its offsets if asked; the brokers that did (deleteSubscriptionGroup).
+        """Delete a group, with `remove_offset` its offsets too; the brokers that did (deleteSubscriptionGroup).
 
-        Of a whole cluster: also its retry and dead-letter topics, where they exist.
+        With `cluster` its retry and dead-letter topics are deleted as well, if they exist.
         """
         targets = await self._targets(address, cluster)
         request = DeleteSubscriptionGroup(
@@ -100,7 +100,7 @@ class AdminGroups(AdminTopics):
         return targets
 
     async def group_config(self, address: str, group: str) -> SubscriptionGroupConfig | None:
-        """A group's settings at one broker, `None` where it knows no such group
+        """A group's settings at one broker, `None` if it does not know the group
         (examineSubscriptionGroupConfig)."""
         return (await self.group_configs(address)).get(group)
 
@@ -110,21 +110,22 @@ class AdminGroups(AdminTopics):
 
     async def group_table(self, address: str) -> SubscriptionGroupWrapper:
         """The group table of one broker with its version (getAllSubscriptionGroup)."""
-        return SubscriptionGroupWrapper.decode(await self._body(address, GetAllSubscriptionGroupConfig()))
+        return await self._read_body(
+            address, GetAllSubscriptionGroupConfig(), SubscriptionGroupWrapper.decode
+        )
 
     async def topics_of_group(self, group: str) -> list[str]:
         """Topics a group has offsets in, sorted; 5.x (queryTopicsByConsumer)."""
         topics: set[str] = set()
         for address in await self._brokers_of(retry_topic(group)):
-            reply = await self._call(address, QueryTopicsByConsumer(group=group))
-            topics.update(reply.topic_list)
+            topics.update((await self._call(address, QueryTopicsByConsumer(group=group))).topic_list)
         return sorted(topics)
 
     async def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """What the online members of a group want of a topic (querySubscription)."""
+        """The subscription of the online members of a group to a topic (querySubscription)."""
         for address in await self._brokers_of(topic):
-            reply = await self._call(address, QuerySubscriptionByConsumer(group=group, topic=topic))
-            return reply.subscription_data
+            answer = await self._call(address, QuerySubscriptionByConsumer(group=group, topic=topic))
+            return answer.subscription_data
         return None
 
     async def set_consume_mode(
@@ -137,7 +138,7 @@ class AdminGroups(AdminTopics):
         address: str | None = None,
         cluster: str | None = None,
     ) -> list[str]:
-        """How members that leave sharing to the broker read: mode PULL or POP; 5.x (setMessageRequestMode)."""
+        """How members with `client_rebalance=False` read: mode PULL or POP; 5.x (setMessageRequestMode)."""
         targets = await self._targets(address, cluster)
         body = SetMessageRequestModeRequestBody(
             topic=topic, consumer_group=group, mode=mode, pop_share_queue_num=pop_share_queue_num
@@ -149,17 +150,17 @@ class AdminGroups(AdminTopics):
     async def group_forbidden(
         self, address: str, group: str, topic: str, *, readable: bool | None = None
     ) -> GroupForbidden:
-        """Allow or forbid a group one topic, and say which holds; without `readable` only ask
+        """Allow or forbid a group to read a topic, and return what holds; without `readable` nothing is changed
         (updateAndGetGroupReadForbidden)."""
         request = UpdateAndGetGroupForbidden(group=group, topic=topic, readable=readable)
         return await self._call(address, request)
 
-    # -- who is online
+    # -- online clients
 
     async def consumer_connections(self, group: str, *, address: str | None = None) -> ConsumerConnection:
         """Members of a group as one of its brokers sees them (examineConsumerConnectionInfo).
 
-        `NotOnline` where there are none, `RouteNotFound` where the group never had one.
+        `NotOnline` if no member is connected, `RouteNotFound` if the group never had one.
         """
         broker = address or random.choice(await self._brokers_of(retry_topic(group)))
         try:
@@ -197,8 +198,7 @@ class AdminGroups(AdminTopics):
     async def consumer_status(
         self, topic: str, group: str, client_id: str | None = None
     ) -> dict[str, dict[MessageQueue, int]]:
-        """The offsets members hold in their memory, by client id (getConsumeStatus)."""
+        """The offsets in the memory of members, by client id (getConsumeStatus)."""
         broker = (await self._brokers_of(topic))[0]
         request = InvokeBrokerToGetConsumerStatus(topic=topic, group=group, client_addr=client_id)
-        reply = await self._call(broker, request, timeout_ms=3 * self.timeout_ms)
-        return reply.consumer_table
+        return (await self._call(broker, request, timeout_ms=3 * self.timeout_ms)).consumer_table

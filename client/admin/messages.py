@@ -1,7 +1,6 @@
-"""Single messages: found by id, key and place, read in order, consumed once more, followed to their consumers.
+"""Single messages: find them by id, key or offset, read them, send them again, follow them to their consumers.
 
-Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method. Next:
-`client.py`.
+Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method.
 """
 
 import asyncio
@@ -26,10 +25,10 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import wall_ms
 from ..connections.route import MASTER_ID
-from ..errors import ClientError, MessageNotFound, NotOnline, RequestRefused
+from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_views import TraceView, trace_views
 from ..producing.producer import Producer
-from ..pulling.pull_api import PullApi
+from ..pulling.pull_api import SHORT_PULL_TIMEOUT_MS, PullApi, PullOrder
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import MessageExt, decode_messages
@@ -45,7 +44,6 @@ BY_KEY: Final = "K"
 BY_TAG: Final = "T"
 BY_UNIQUE_KEY: Final = "U"
 PULL_COUNT: Final = 32
-PULL_TIMEOUT_MS: Final = 10_000
 PORT_MAX: Final = 65_535
 RESEND_GROUP: Final = "ReSendMsgById"
 
@@ -71,28 +69,28 @@ class MessageTrack(msgspec.Struct, frozen=True):
 
 
 class AdminMessages(AdminBrokers):
-    """Needs progress and connections: whether a message was consumed follows from the offsets of its groups."""
+    """Whether a message was consumed follows from the offsets and connections of its groups: `AdminOffsets`."""
 
     async def message(self, topic: str, message_id: str) -> MessageExt:
         """A message by either of its ids (queryMessage); `MessageNotFound`.
 
-        The broker's id names the broker and the place in its log. Anything else is looked for as a producer's id, in
-        the three days before the moment it was made and after.
+        A broker's id names the broker and the position in its log. Any other id is searched as a producer's id, from
+        three days before the time it contains.
         """
         stored = await self._stored_at(topic, message_id)
         if stored is not None:
             return stored
         try:
-            made_ms = decode_unique_id(message_id, wall_ms()).created_ms
+            created_ms = decode_unique_id(message_id, wall_ms()).created_ms
         except BodyError as error:
-            raise MessageNotFound(f"{message_id} is no message id: {error}") from error
-        found = await self.messages_by_unique_key(topic, message_id, begin_ms=made_ms - 3 * DAY_MS)
+            raise MessageNotFound(f"{message_id} is not a message id: {error}") from error
+        found = await self.messages_by_unique_key(topic, message_id, begin_ms=created_ms - 3 * DAY_MS)
         if not found:
             raise MessageNotFound("query message by id finished, but no message.")
         return found[0]
 
     async def message_at(self, queue: MessageQueue, offset: int) -> MessageExt | None:
-        """The message at a queue offset, `None` where there is none (official QueryMsgByOffsetSubCommand)."""
+        """The message at a queue offset, `None` if it does not exist (official QueryMsgByOffsetSubCommand)."""
         result = await self.pull(queue, offset, max_count=1)
         return result.messages[0] if result.messages else None
 
@@ -110,7 +108,7 @@ class AdminMessages(AdminBrokers):
     ) -> list[MessageExt]:
         """Messages stored in a time span that have a key, or with `key_type` T a tag (queryMessage).
 
-        At most `max_count` from each broker. Empty where there are none; `RouteNotFound` for an unknown topic.
+        At most `max_count` from each broker; `RouteNotFound` for an unknown topic.
         """
         request = QueryMessage(
             topic=topic,
@@ -123,8 +121,8 @@ class AdminMessages(AdminBrokers):
         )
         found = await self._query(request, route_topic or topic)
         if key_type == BY_TAG:
-            return [one for one in found if one.tags == key and one.topic == topic]
-        return [one for one in found if key in one.keys.split(" ") and one.topic == topic]
+            return [message for message in found if message.tags == key and message.topic == topic]
+        return [message for message in found if key in message.keys.split(" ") and message.topic == topic]
 
     async def messages_by_unique_key(
         self,
@@ -148,7 +146,8 @@ class AdminMessages(AdminBrokers):
         )
         found = await self._query(request, route_topic or topic)
         return sorted(
-            (one for one in found if one.message_id == message_id), key=lambda one: one.store_timestamp
+            (message for message in found if message.message_id == message_id),
+            key=lambda message: message.store_timestamp,
         )
 
     async def pull(
@@ -161,22 +160,22 @@ class AdminMessages(AdminBrokers):
         group: str = TOOLS_GROUP,
     ) -> PullResult:
         """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull)."""
-        return await PullApi(self._running, group).pull(
-            queue,
-            offset,
+        order = PullOrder(
+            offset=offset,
             subscription=tag_subscription(queue.topic, tags, sub_version=wall_ms()),
             sends_expression=True,
             sys_flag=flags.PULL_SUBSCRIPTION,
             max_count=max_count,
-            timeout_ms=PULL_TIMEOUT_MS,
+            timeout_ms=SHORT_PULL_TIMEOUT_MS,
         )
+        return await PullApi(self._usable, group).pull(queue, order)
 
     async def read(
         self, queue: MessageQueue, begin: int, end: int, *, tags: str = "*", max_count: int = PULL_COUNT
     ) -> AsyncIterator[PullResult]:
         """The pulls that read a queue from an offset up to another (official PrintMessageSubCommand).
 
-        The last pull may bring messages beyond `end`; it is also the one that found nothing new or no such offset.
+        The last pull may bring messages beyond `end`, or say that there is nothing new or no such offset.
         """
         offset = begin
         while offset < end:
@@ -189,7 +188,7 @@ class AdminMessages(AdminBrokers):
     async def consume_queue(
         self, address: str, topic: str, queue_id: int, index: int, count: int, group: str | None = None
     ) -> QueryConsumeQueueResponseBody:
-        """Entries of a consume queue (queryConsumeQueue); with a group, whether its subscription lets them pass."""
+        """Entries of a consume queue (queryConsumeQueue); with a group, whether they match its subscription."""
         request = QueryConsumeQueue(
             topic=topic, queue_id=queue_id, index=index, count=count, consumer_group=group
         )
@@ -198,7 +197,7 @@ class AdminMessages(AdminBrokers):
     async def consume_directly(
         self, group: str, client_id: str, topic: str, message_id: str
     ) -> ConsumeMessageDirectlyResult:
-        """Let a member handle a message now, and say what came of it (consumeMessageDirectly)."""
+        """Give a message to a member's listener now, and return the outcome (consumeMessageDirectly)."""
         message = await self.message(topic, message_id)
         request = ConsumeMessageDirectly(
             consumer_group=group, client_id=client_id, topic=topic, msg_id=message.offset_message_id
@@ -224,19 +223,19 @@ class AdminMessages(AdminBrokers):
         end_ms: int = LONG_MAX,
         max_count: int = MAX_COUNT,
     ) -> list[TraceView]:
-        """What producers and consumers with trace switched on did with a message (official QueryMsgTraceById)."""
+        """What producers and consumers with `enable_trace` did with a message (official QueryMsgTraceById)."""
         found = await self.messages_by_key(
             trace_topic, message_id, begin_ms=begin_ms, end_ms=end_ms, max_count=max_count
         )
         return [view for trace in found for view in trace_views(trace, message_id)]
 
     async def resume_half_message(self, topic: str, message_id: str) -> None:
-        """Ask the producer again about a half message that was given up (resumeCheckHalfMessage)."""
+        """Let the broker ask again about a half message it has given up (resumeCheckHalfMessage)."""
         message = await self.message(topic, message_id)
         request = ResumeCheckHalfMessage(topic=topic, msg_id=message.offset_message_id)
         await self._call(_store_address(message), request)
 
-    # -- what became of it
+    # -- which groups consumed it
 
     async def message_track(self, message: MessageExt) -> list[MessageTrack]:
         """For each group that reads its topic, whether it consumed the message (messageTrackDetail)."""
@@ -246,12 +245,12 @@ class AdminMessages(AdminBrokers):
         """Whether the group's offset is beyond the message (consumed)."""
         stats = await self.consume_stats(group)
         table = (await self.cluster_info()).broker_addr_table or {}
-        for queue, place in stats.offset_table.items():
+        for queue, progress in stats.offset_table.items():
             if (queue.topic, queue.queue_id) != (message.topic, message.queue_id):
                 continue
             broker = table.get(queue.broker_name)
             master = (broker.broker_addrs or {}).get(MASTER_ID) if broker is not None else None
-            if master == _store_address(message) and place.consumer_offset > message.queue_offset:
+            if master == _store_address(message) and progress.consumer_offset > message.queue_offset:
                 return True
         return False
 
@@ -271,8 +270,8 @@ class AdminMessages(AdminBrokers):
         try:
             is_consumed = await self.is_consumed(message, group)
         except NotOnline as error:
-            is_broadcast = "broadcast" in str(error)
-            kind = TrackType.CONSUME_BROADCASTING if is_broadcast else TrackType.NOT_ONLINE
+            is_broadcasting = error.reason is Absence.BROADCASTING
+            kind = TrackType.CONSUME_BROADCASTING if is_broadcasting else TrackType.NOT_ONLINE
             return MessageTrack(group, kind, str(error))
         except ClientError as error:
             return MessageTrack(group, TrackType.UNKNOWN, str(error))
@@ -284,7 +283,7 @@ class AdminMessages(AdminBrokers):
     # -- parts
 
     async def _query(self, request: QueryMessage, route_topic: str) -> list[MessageExt]:
-        """What all brokers of a topic find. One that fails is left out while another answers."""
+        """What all brokers of a topic find. A failure is raised only if no broker found anything."""
         route = await self.topic_route(route_topic)
         brokers = [
             (broker.broker_name or "", address)
@@ -306,25 +305,30 @@ class AdminMessages(AdminBrokers):
         return found
 
     async def _stored_at(self, topic: str, message_id: str) -> MessageExt | None:
-        """The message at the place a broker's id names. A producer's id looks the same, but names no broker."""
+        """The message at the position a broker's id names. A producer's id looks the same, but names no broker."""
         try:
-            place = decode_message_id(message_id)
-            host, port = unpack_host(place.host)
+            stored = decode_message_id(message_id)
+            host, port = unpack_host(stored.host)
             if not 0 < port <= PORT_MAX:
                 return None
-            request = ViewMessageById(topic=topic, offset=place.position)
-            return decode_messages(await self._body(_address(host, port), request), "")[0]
+            request = ViewMessageById(topic=topic, offset=stored.position)
+            record = await self._call(_address(host, port), request)
+            return decode_messages(record, "")[0]
         except (BodyError, ClientError, ValueError, IndexError):
             return None
 
     async def _query_one(self, request: QueryMessage, broker_name: str, address: str) -> list[MessageExt]:
         try:
-            body = await self._body(address, request, timeout_ms=3 * self.timeout_ms)
+            return await self._read_body(
+                address,
+                request,
+                lambda body: decode_messages(body, broker_name),
+                timeout_ms=3 * self.timeout_ms,
+            )
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.QUERY_NOT_FOUND:
                 return []
             raise
-        return decode_messages(body, broker_name)
 
 
 def _store_address(message: MessageExt) -> str:
@@ -336,7 +340,7 @@ def _address(host: str, port: int) -> str:
 
 
 def _is_filtered(message: MessageExt, connections: ConsumerConnection) -> bool:
-    """Whether a subscription of the group to the topic leaves the message's tag out."""
+    """Whether a subscription of the group to the topic excludes the message's tag."""
     return any(
         data.topic == message.topic
         and bool(data.tags_set)

@@ -1,7 +1,6 @@
-"""Where groups stand, and moving them: progress, resets by time, skipping, cloning, setting; offsets of queues.
+"""How far groups have consumed, and moving them: resets by time, skipping, cloning, setting; offsets of queues.
 
-Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method. Next:
-`messages.py`.
+Part of `AdminClient` (`client.py`). Times are epoch milliseconds. Each docstring names the official method.
 """
 
 from typing import Final
@@ -27,12 +26,12 @@ from pocketmq.protocol.requests.offset import (
 from pocketmq.protocol.requests.topic import GetTopicStatsInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import NotOnline, RequestRefused
+from ..errors import Absence, NotOnline, RequestRefused
 from .calls import one_address
 from .groups import AdminGroups
 
 AT_END: Final = -1
-"""The time that means "behind the last message"."""
+"""As a time: after the last message."""
 
 
 class RollbackStats(msgspec.Struct, frozen=True):
@@ -47,15 +46,15 @@ class RollbackStats(msgspec.Struct, frozen=True):
 
 
 class AdminOffsets(AdminGroups):
-    """Needs to know who is online: a group without offsets may be consuming by broadcast."""
+    """A group without offsets may be online and broadcasting, so this builds on `AdminGroups`."""
 
     async def consume_stats(
         self, group: str, topic: str | None = None, *, route_topic: str | None = None
     ) -> ConsumeStats:
-        """A group's place in each queue and its rate (examineConsumeStats); `total_diff` is its lag.
+        """A group's offset in each queue and its rate (examineConsumeStats); `total_diff` is its lag.
 
-        Without `topic` every topic it consumes. Asked are the brokers of the group's retry topic, else of the topic,
-        else of `route_topic`, a cluster's name. `NotOnline` where it stands nowhere.
+        Without `topic` all topics it consumes. The brokers of the group's retry topic are asked, or if it does not
+        exist those of the topic, or of `route_topic`, a cluster's name. `NotOnline` if the group has no offsets.
         """
         topics = [retry_topic(group)]
         if topic is not None:
@@ -97,19 +96,19 @@ class AdminOffsets(AdminGroups):
         is_force: bool = True,
         route_topic: str | None = None,
     ) -> dict[MessageQueue, int]:
-        """Let a group go on at a time, -1 for the end, and say where that is in each queue (resetOffsetByTimestamp).
+        """Move a group to a time, -1 for the end; the new offset of each queue (resetOffsetByTimestamp).
 
-        5.x brokers do it alone; 4.9 brokers pass it on to the members, and refuse with CONSUMER_NOT_ONLINE where there
-        are none: `reset_offsets_offline` then. Without `is_force` a 4.9 broker moves backwards only.
+        5.x brokers do it alone. 4.9 brokers pass it on to the members, and refuse with CONSUMER_NOT_ONLINE if none is
+        online: use `reset_offsets_offline` then. Without `is_force` a 4.9 broker moves backwards only.
         """
         offsets: dict[MessageQueue, int] = {}
         request = InvokeBrokerToResetOffset(
             topic=topic, group=group, timestamp=timestamp_ms, is_force=is_force, offset=-1
         )
         for address in await self._brokers_of(route_topic or topic):
-            reply = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
-            if reply is not None:
-                offsets.update(reply.offset_table)
+            answer = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+            if answer is not None:
+                offsets.update(answer.offset_table)
         return dict(sorted(offsets.items()))
 
     async def reset_offsets_offline(
@@ -121,29 +120,32 @@ class AdminOffsets(AdminGroups):
         is_force: bool = True,
         route_topic: str | None = None,
     ) -> list[RollbackStats]:
-        """The same for a group without members, queue by queue from here (resetOffsetByTimestampOld)."""
+        """The same for a group without members, done by this client queue by queue (resetOffsetByTimestampOld)."""
         route = await self.topic_route(route_topic or topic)
         queue_datas = {queues.broker_name: queues for queues in route.queue_datas}
         rollbacks: list[RollbackStats] = []
         for broker in route.broker_datas:
             address = one_address(broker)
             if address is not None:
-                places = await self._places(address, broker, queue_datas, group, topic)
-                for queue, place in sorted(places.items()):
+                offsets = await self._offsets_at(address, broker, queue_datas, group, topic)
+                for queue, present in sorted(offsets.items()):
                     rollbacks.append(
-                        await self._roll_back(address, group, queue, place, timestamp_ms, is_force=is_force)
+                        await self._roll_back(address, group, queue, present, timestamp_ms, is_force=is_force)
                     )
         return rollbacks
 
     async def skip_accumulated(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Let a group go on behind the last message (official SkipAccumulationSubCommand), online or not."""
+        """Move a group to the end of a topic, whether it is online or not (official SkipAccumulationSubCommand)."""
         try:
             return await self.reset_offsets(group, topic, AT_END)
         except RequestRefused as refusal:
             if refusal.code != ResponseCode.CONSUMER_NOT_ONLINE:
                 raise
         rollbacks = await self.reset_offsets_offline(group, topic, AT_END)
-        return {MessageQueue(topic, one.broker_name, one.queue_id): one.rollback_offset for one in rollbacks}
+        return {
+            MessageQueue(topic, moved.broker_name, moved.queue_id): moved.rollback_offset
+            for moved in rollbacks
+        }
 
     async def reset_offset_of_queue(
         self, address: str, group: str, topic: str, queue_id: int, offset: int
@@ -154,17 +156,15 @@ class AdminOffsets(AdminGroups):
             UpdateConsumerOffset(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset),
         )
         request = InvokeBrokerToResetOffset(topic=topic, group=group, queue_id=queue_id, offset=offset)
-        reply = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
-        return {} if reply is None else reply.offset_table
+        answer = await self._call(address, request, timeout_ms=3 * self.timeout_ms)
+        return {} if answer is None else answer.offset_table
 
     async def set_offset(self, group: str, queue: MessageQueue, offset: int) -> None:
         """Store a group's offset in a queue; online members overwrite it (updateConsumeOffset)."""
-        await self._commit(
-            await self._running.routes.find_master(queue, main_port=True), group, queue, offset
-        )
+        await self._commit(await self._usable.routes.find_master(queue, main_port=True), group, queue, offset)
 
     async def clone_offsets(self, src_group: str, dest_group: str, topic: str) -> dict[MessageQueue, int]:
-        """Let one group stand where another stands (official CloneGroupOffsetCommand); the offsets set.
+        """Give one group the offsets of another (official CloneGroupOffsetCommand); the offsets that were set.
 
         As in Java every topic the source consumes is cloned as far as the brokers of `topic` hold it.
         """
@@ -173,11 +173,11 @@ class AdminOffsets(AdminGroups):
             broker.broker_name: one_address(broker) for broker in (await self.topic_route(topic)).broker_datas
         }
         cloned: dict[MessageQueue, int] = {}
-        for queue, place in stats.offset_table.items():
+        for queue, progress in stats.offset_table.items():
             address = addresses.get(queue.broker_name)
-            if address is not None and place.consumer_offset >= 0:
-                await self._commit(address, dest_group, queue, place.consumer_offset)
-                cloned[queue] = place.consumer_offset
+            if address is not None and progress.consumer_offset >= 0:
+                await self._commit(address, dest_group, queue, progress.consumer_offset)
+                cloned[queue] = progress.consumer_offset
         return cloned
 
     async def clone_offsets_at_brokers(
@@ -194,15 +194,15 @@ class AdminOffsets(AdminGroups):
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """One past the last message of a queue (maxOffset)."""
-        return await self._pull_api.max_offset(queue)
+        return await self._questions.max_offset(queue)
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """The first message still in a queue (minOffset)."""
-        return await self._pull_api.min_offset(queue)
+        return await self._questions.min_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The first message stored at or after a time, the end where there is none (searchOffset)."""
-        return await self._pull_api.search_offset(queue, timestamp_ms)
+        """The offset of the first message stored at or after a time; the end if there is none (searchOffset)."""
+        return await self._questions.search_offset(queue, timestamp_ms)
 
     async def search_offset_at(self, address: str, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """The same at one broker, whatever the route says (searchOffset by address)."""
@@ -211,7 +211,7 @@ class AdminOffsets(AdminGroups):
 
     async def earliest_store_time(self, queue: MessageQueue) -> int:
         """When the oldest message of a queue was stored; -1 for an empty queue (earliestMsgStoreTime)."""
-        return await self._pull_api.earliest_store_time(queue)
+        return await self._questions.earliest_store_time(queue)
 
     # -- parts
 
@@ -222,10 +222,10 @@ class AdminOffsets(AdminGroups):
         except NotOnline:
             return NotOnline(f"{text}, maybe the consumer not online")
         if connections.message_model == MessageModel.BROADCASTING:
-            return NotOnline(f"{text}, the consumer is under the broadcast mode")
-        return NotOnline(text)
+            return NotOnline(f"{text}, the consumer is under the broadcast mode", Absence.BROADCASTING)
+        return NotOnline(text, Absence.NO_OFFSETS)
 
-    async def _places(
+    async def _offsets_at(
         self,
         address: str,
         broker: BrokerData,
@@ -233,25 +233,25 @@ class AdminOffsets(AdminGroups):
         group: str,
         topic: str,
     ) -> dict[MessageQueue, OffsetWrapper]:
-        """Where a group stands at one broker; at the start of each queue where it stands nowhere."""
+        """The offsets of a group at one broker; the start of each queue if it has none."""
         table = (await self._call(address, GetConsumeStats(consumer_group=group))).offset_table
-        places = {queue: place for queue, place in table.items() if queue.topic == topic}
-        if places:
-            return places
+        offsets = {queue: progress for queue, progress in table.items() if queue.topic == topic}
+        if offsets:
+            return offsets
         topic_offsets = (await self._call(address, GetTopicStatsInfo(topic=topic))).offset_table
         queues = queue_datas.get(broker.broker_name)
         for queue_id in range(queues.read_queue_nums if queues is not None else 0):
             queue = MessageQueue(topic, broker.broker_name or "", queue_id)
             if (offset := topic_offsets.get(queue)) is not None:
-                places[queue] = OffsetWrapper(offset.max_offset, offset.min_offset)
-        return places
+                offsets[queue] = OffsetWrapper(offset.max_offset, offset.min_offset)
+        return offsets
 
     async def _roll_back(
         self,
         address: str,
         group: str,
         queue: MessageQueue,
-        place: OffsetWrapper,
+        present: OffsetWrapper,
         timestamp_ms: int,
         *,
         is_force: bool,
@@ -261,12 +261,12 @@ class AdminOffsets(AdminGroups):
             found = (await self._call(address, request)).offset
         else:
             found = await self.search_offset_at(address, queue.topic, queue.queue_id, timestamp_ms)
-        rollback = place.consumer_offset
-        if is_force or found <= place.consumer_offset:
+        rollback = present.consumer_offset
+        if is_force or found <= present.consumer_offset:
             rollback = found
             await self._commit(address, group, queue, found)
         return RollbackStats(
-            queue.broker_name, queue.queue_id, place.broker_offset, place.consumer_offset, found, rollback
+            queue.broker_name, queue.queue_id, present.broker_offset, present.consumer_offset, found, rollback
         )
 
     async def _commit(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:

@@ -1,10 +1,11 @@
-"""Users and their rights at 5.x brokers: made, changed, deleted, listed, copied.
+"""Users and their rights at 5.x brokers: create, change, delete, list, copy.
 
-Part of `AdminClient` (`client.py`). A broker keeps its own users and rights, so a cluster's are changed at masters and
-slaves alike. Each docstring names the official method.
+Part of `AdminClient` (`client.py`). A broker keeps its own users and rights, so those of a cluster are changed at
+masters and slaves alike. Each docstring names the official method.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.requests.security import (
@@ -21,53 +22,52 @@ from pocketmq.protocol.requests.security import (
 )
 from pocketmq.protocol.wire.schema import Request, RequestBody
 
-from ..errors import ClientError
-from .calls import AdminCalls, ReplyT
+from .calls import AdminCalls, check_one_place
 
 
 class AdminSecurity(AdminCalls):
-    """`address` is a broker's `host:port`; `cluster` stands for all brokers of a cluster. One of them is given."""
+    """`address` is a broker's `host:port`; `cluster` means all brokers of a cluster. One of them is given."""
 
     async def create_user(
         self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
-        """Make a user; the brokers that did (createUser). `user_type` is Super or Normal, None for Normal."""
+        """Create a user; the brokers that did (createUser). `user_type` is Super or Normal, None for Normal."""
         request = AuthCreateUser(username=user.username)
         return await self._at_all(address, cluster, request, user)
 
     async def update_user(
         self, user: UserInfo, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
-        """Change what is given of a user: password, type, `user_status` enable or disable (updateUser)."""
+        """Change the given parts of a user: password, type, `user_status` enable or disable (updateUser)."""
         request = AuthUpdateUser(username=user.username)
         return await self._at_all(address, cluster, request, user)
 
     async def delete_user(
         self, username: str, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
-        """Remove a user; the brokers that did (deleteUser)."""
+        """Delete a user; the brokers that did (deleteUser)."""
         return await self._at_all(address, cluster, AuthDeleteUser(username=username))
 
     async def user(self, address: str, username: str) -> UserInfo | None:
-        """One user of a broker, `None` where it has none of that name (getUser)."""
+        """One user of a broker, `None` if it has none of that name (getUser)."""
         return await self._call(address, AuthGetUser(username=username))
 
     async def users(self, address: str, name_part: str | None = None) -> list[UserInfo]:
-        """Users of a broker whose name holds a text (listUser)."""
+        """Users of a broker whose name contains a text (listUser)."""
         return await self._call(address, AuthListUser(filter=name_part)) or []
 
     async def copy_users(
         self, source: str, target: str, usernames: Sequence[str] | None = None
     ) -> list[UserInfo]:
-        """Let a broker have the users of another, all or those named (official CopyUsersSubCommand); the users."""
+        """Copy users from one broker to another, all or those named (official CopyUsersSubCommand); the users."""
         if usernames is None:
             users = await self.users(source)
         else:
             found = [await self.user(source, name) for name in usernames]
-            users = [one for one in found if one is not None]
-        for one in users:
-            is_new = await self.user(target, one.username or "") is None
-            await (self.create_user if is_new else self.update_user)(one, address=target)
+            users = [user for user in found if user is not None]
+        for user in users:
+            is_new = await self.user(target, user.username or "") is None
+            await (self.create_user if is_new else self.update_user)(user, address=target)
         return users
 
     async def create_acl(
@@ -90,43 +90,38 @@ class AdminSecurity(AdminCalls):
         address: str | None = None,
         cluster: str | None = None,
     ) -> list[str]:
-        """Take a subject's rights away, to one resource or all of them (deleteAcl)."""
+        """Delete the rights of a subject, to one resource or to all (deleteAcl)."""
         return await self._at_all(address, cluster, AuthDeleteAcl(subject=subject, resource=resource))
 
     async def acl(self, address: str, subject: str) -> AclInfo | None:
-        """The rights of a subject, `None` where it has none (getAcl)."""
+        """The rights of a subject, `None` if it has none (getAcl)."""
         return await self._call(address, AuthGetAcl(subject=subject))
 
     async def acls(
         self, address: str, subject_part: str | None = None, resource_part: str | None = None
     ) -> list[AclInfo]:
-        """Rights at a broker whose subject and resource hold these texts (listAcl)."""
+        """Rights at a broker whose subject and resource contain these texts (listAcl)."""
         request = AuthListAcl(subject_filter=subject_part, resource_filter=resource_part)
         return await self._call(address, request) or []
 
     async def copy_acls(
         self, source: str, target: str, subjects: Sequence[str] | None = None
     ) -> list[AclInfo]:
-        """Let a broker have the rights of another, all or those of the subjects named (CopyAclsSubCommand)."""
+        """Copy rights from one broker to another, all or those of the subjects named (CopyAclsSubCommand)."""
         if subjects is None:
             acls = await self.acls(source)
         else:
             found = [await self.acl(source, subject) for subject in subjects]
-            acls = [one for one in found if one is not None]
-        for one in acls:
-            is_new = await self.acl(target, one.subject or "") is None
-            await (self.create_acl if is_new else self.update_acl)(one, address=target)
+            acls = [acl for acl in found if acl is not None]
+        for acl in acls:
+            is_new = await self.acl(target, acl.subject or "") is None
+            await (self.create_acl if is_new else self.update_acl)(acl, address=target)
         return acls
 
     async def _at_all(
-        self,
-        address: str | None,
-        cluster: str | None,
-        request: Request[ReplyT],
-        body: RequestBody | None = None,
+        self, address: str | None, cluster: str | None, request: Request[Any], body: RequestBody | None = None
     ) -> list[str]:
-        if (address is None) == (cluster is None):
-            raise ClientError("give either the address of a broker or the name of a cluster")
+        check_one_place(address, cluster)
         targets = [address] if address is not None else await self.broker_addresses(cluster or "")
         for target in targets:
             await self._call(target, request, body)
@@ -145,5 +140,5 @@ def acl_of(
     Actions are All, Pub, Sub, Create, Update, Delete, Get, List; `decision` is Allow or Deny.
     """
     ips = None if source_ips is None else list(source_ips)
-    entries = [PolicyEntryInfo(one, list(actions), ips, decision) for one in resources]
+    entries = [PolicyEntryInfo(resource, list(actions), ips, decision) for resource in resources]
     return AclInfo(subject, [PolicyInfo(entries=entries)])

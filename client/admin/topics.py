@@ -1,12 +1,11 @@
-"""Topics: made, changed, deleted, listed, looked into; order configurations of ordered topics.
+"""Topics: create, change, delete, list, and their figures.
 
 Part of `AdminClient` (`client.py`). Each docstring names the official method.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import msgspec
 from pocketmq.protocol.bodies.offsets import (
     QueueTimeSpan,
     TopicStatsTable,
@@ -20,12 +19,9 @@ from pocketmq.protocol.bodies.topic_config import CreateTopicListRequestBody, To
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.name_server import (
-    DeleteKvConfig,
     DeleteTopicInNamesrv,
     GetAllTopicListFromNameServer,
-    GetKvConfig,
     GetTopicsByCluster,
-    PutKvConfig,
 )
 from pocketmq.protocol.requests.topic import (
     DeleteTopicInBroker,
@@ -38,31 +34,28 @@ from pocketmq.protocol.requests.topic import (
     UpdateAndCreateTopic,
     UpdateAndCreateTopicList,
 )
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..connections.route import MASTER_ID
-from ..errors import ClientError, RequestRefused
+from ..errors import ClientError, InvalidArgument
 from ..settings.allocation import AllocateMessageQueueAveragely
-from .calls import AdminCalls
+from .name_servers import AdminNameServers
 
-ORDER_NAMESPACE: Final = "ORDER_TOPIC_CONFIG"
-"""Where name servers keep the order configurations."""
 _PERM_MAX: Final = 7
 
 
-class AdminTopics(AdminCalls):
-    """`address` is a broker's `host:port`; `cluster` stands for the masters of a cluster. One of them is given."""
+class AdminTopics(AdminNameServers):
+    """`address` is a broker's `host:port`; `cluster` means the masters of a cluster. One of them is given."""
 
     async def update_topic(
         self, config: TopicConfig, *, address: str | None = None, cluster: str | None = None
     ) -> list[str]:
-        """Make a topic or change it; the brokers that did, by address (createAndUpdateTopicConfig).
+        """Create a topic or change it; the addresses of the brokers that did (createAndUpdateTopicConfig).
 
         Attributes are changes: `{"+message.type": "FIFO", "-other": ""}`. An ordered topic also needs an order
         configuration: `update_order_conf`.
         """
         if not 0 <= config.perm <= _PERM_MAX:
-            raise ClientError(f"topicPermission value: {config.perm} is invalid.")
+            raise InvalidArgument(f"topicPermission value: {config.perm} is invalid.")
         targets = await self._targets(address, cluster)
         attributes = ",".join(f"{key}={value}" if value else key for key, value in config.attributes.items())
         request = UpdateAndCreateTopic(
@@ -94,7 +87,7 @@ class AdminTopics(AdminCalls):
         """Delete a topic at the masters of a cluster and its route at every name server (deleteTopic)."""
         for master in await self.master_addresses(cluster):
             await self._call(master, DeleteTopicInBroker(topic=topic))
-        await self._tell_name_servers(DeleteTopicInNamesrv(topic=topic, cluster_name=cluster))
+        await self._call_name_servers(DeleteTopicInNamesrv(topic=topic, cluster_name=cluster))
 
     async def set_topic_perm(
         self, topic: str, perm: int, *, address: str | None = None, cluster: str | None = None
@@ -115,18 +108,16 @@ class AdminTopics(AdminCalls):
             perm=perm,
         )
         if address is not None:
-            _broker_with_master(route.broker_datas, address)
+            _check_is_master(route.broker_datas, address)
         return await self.update_topic(config, address=address, cluster=cluster)
 
     async def topics(self) -> list[str]:
         """Every topic with a route, sorted (fetchAllTopicList)."""
-        reply = await self._running.routes.name_servers.ask(GetAllTopicListFromNameServer())
-        return sorted(reply.topic_list)
+        return sorted((await self._ask(GetAllTopicListFromNameServer())).topic_list)
 
     async def topics_of_cluster(self, cluster: str) -> list[str]:
         """Topics of one cluster, sorted (fetchTopicsByCLuster)."""
-        reply = await self._running.routes.name_servers.ask(GetTopicsByCluster(cluster=cluster))
-        return sorted(reply.topic_list)
+        return sorted((await self._ask(GetTopicsByCluster(cluster=cluster))).topic_list)
 
     async def clusters_of_topic(self, topic: str) -> list[str]:
         """Clusters that hold a topic, sorted (getTopicClusterList)."""
@@ -137,7 +128,7 @@ class AdminTopics(AdminCalls):
         return sorted(cluster for cluster, members in table.items() if names & set(members))
 
     async def topic_status(self, topic: str, *, route_topic: str | None = None) -> TopicStatsTable:
-        """Offsets and last times of every queue (examineTopicStats); `ClientError` where there are no queues.
+        """Offsets and last times of every queue (examineTopicStats); `ClientError` if the topic has no queues.
 
         `route_topic`, a cluster's name or a light queue's parent, says whose brokers to ask instead.
         """
@@ -161,98 +152,48 @@ class AdminTopics(AdminCalls):
 
     async def topic_table(self, address: str) -> TopicConfigAndMappingSerializeWrapper:
         """The topic table of one broker with its version (getAllTopicConfig)."""
-        return TopicConfigAndMappingSerializeWrapper.decode(await self._body(address, GetAllTopicConfig()))
+        return await self._read_body(
+            address, GetAllTopicConfig(), TopicConfigAndMappingSerializeWrapper.decode
+        )
 
     async def system_topics(self, address: str) -> list[str]:
-        """Topics a broker made for itself, sorted (getSystemTopicListFromBroker)."""
-        reply = await self._call(address, GetSystemTopicListFromBroker())
-        return sorted(reply.topic_list)
+        """Topics a broker created for itself, sorted (getSystemTopicListFromBroker)."""
+        return sorted((await self._call(address, GetSystemTopicListFromBroker())).topic_list)
 
     async def groups_of_topic(self, topic: str) -> list[str]:
         """Groups that consume a topic, sorted, as its first broker knows (queryTopicConsumeByWho)."""
         for address in await self._brokers_of(topic):
-            reply = await self._call(address, QueryTopicConsumeByWho(topic=topic))
-            return sorted(reply.group_list)
+            return sorted((await self._call(address, QueryTopicConsumeByWho(topic=topic))).group_list)
         return []
 
     async def consume_time_span(self, topic: str, group: str) -> list[QueueTimeSpan]:
         """Store times of the oldest, newest and last consumed message of each queue (queryConsumeTimeSpan)."""
         spans: list[QueueTimeSpan] = []
         for address in await self._brokers_of(topic):
-            reply = await self._call(address, QueryConsumeTimeSpan(topic=topic, group=group))
-            spans += reply.consume_time_span_set
+            answer = await self._call(address, QueryConsumeTimeSpan(topic=topic, group=group))
+            spans += answer.consume_time_span_set
         return spans
 
     async def allocate_queues(self, topic: str, members: Sequence[str]) -> dict[str, list[MessageQueue]]:
-        """How the queues would be shared by members with these ids, averagely (official AllocateMQSubCommand)."""
+        """How members with these ids would share the queues, averagely (official AllocateMQSubCommand)."""
         queues = await self.queues(topic)
         strategy = AllocateMessageQueueAveragely()
         return {member: strategy.allocate("aa", member, queues, list(members)) for member in members}
 
-    # -- order configurations
-
-    async def order_conf(self, topic: str) -> str:
-        """The order configuration of a topic, `broker-a:4;broker-b:4`; `RequestRefused` 22 without one."""
-        return (await self._ask(GetKvConfig(namespace=ORDER_NAMESPACE, key=topic))).value or ""
-
-    async def set_order_conf(self, topic: str, order_conf: str) -> None:
-        """Replace the order configuration at every name server (createOrUpdateOrderConf, cluster)."""
-        if not order_conf.strip():
-            raise ClientError("please set orderConf with option -v.")
-        await self._tell_name_servers(PutKvConfig(namespace=ORDER_NAMESPACE, key=topic, value=order_conf))
-
-    async def update_order_conf(self, topic: str, order_conf: str) -> str:
-        """Set the queue number of one broker, `broker-a:4`, beside those of others; the result
-        (createOrUpdateOrderConf, broker)."""
-        try:
-            present = await self.order_conf(topic)
-        except RequestRefused as refusal:
-            if refusal.code != ResponseCode.QUERY_NOT_FOUND:
-                raise
-            present = ""
-        merged = _order_numbers(present) | _order_numbers(order_conf)
-        text = ";".join(f"{broker}:{count}" for broker, count in sorted(merged.items()))
-        await self.set_order_conf(topic, text)
-        return text
-
-    async def delete_order_conf(self, topic: str) -> None:
-        """Remove the order configuration, there or not (deleteKvConfig)."""
-        await self._tell_name_servers(DeleteKvConfig(namespace=ORDER_NAMESPACE, key=topic))
-
-
-def order_conf_of(brokers: Mapping[str, int]) -> str:
-    """Broker names with their queue numbers as an order configuration."""
-    return ";".join(f"{name}:{count}" for name, count in brokers.items())
-
-
-def with_attributes(config: TopicConfig, text: str) -> TopicConfig:
-    """The config with attribute changes written as `+a=b,-c` (official AttributeParser.parseToMap)."""
-    return msgspec.structs.replace(config, attributes=parse_attributes(text))
-
 
 def parse_attributes(text: str) -> dict[str, str]:
-    """`+a=b,-c` to `{"+a": "b", "-c": ""}`; `ClientError` for anything else."""
+    """`+a=b,-c` to `{"+a": "b", "-c": ""}`; `InvalidArgument` for anything else."""
     attributes: dict[str, str] = {}
     for part in text.split(",") if text else ():
         key, has_value, value = part.partition("=")
         if not key[1:] or key[0] != ("+" if has_value else "-"):
-            raise ClientError(f"the attribute {part!r} is neither +key=value nor -key")
+            raise InvalidArgument(f"an attribute must be +key=value or -key, got {part!r}")
         if key in attributes:
-            raise ClientError(f"the attribute {key} is given twice")
+            raise InvalidArgument(f"the attribute {key} is given twice")
         attributes[key] = value
     return attributes
 
 
-def _order_numbers(order_conf: str) -> dict[str, str]:
-    return {
-        broker: count
-        for broker, colon, count in (part.partition(":") for part in order_conf.split(";"))
-        if broker and colon
-    }
-
-
-def _broker_with_master(brokers: Sequence[BrokerData], address: str) -> BrokerData:
-    for broker in brokers:
-        if (broker.broker_addrs or {}).get(MASTER_ID) == address:
-            return broker
-    raise ClientError("updateTopicPerm error broker not exit or broker is not master!")
+def _check_is_master(brokers: Sequence[BrokerData], address: str) -> None:
+    if not any((broker.broker_addrs or {}).get(MASTER_ID) == address for broker in brokers):
+        raise InvalidArgument("updateTopicPerm error broker not exit or broker is not master!")

@@ -19,6 +19,7 @@ from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Bod
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import (
     Reply,
+    ReplyT,
     Request,
     RequestBody,
     encode_request_body,
@@ -40,7 +41,6 @@ MAX_BINARY_CODE: Final = 32767
 SHORT_WAIT_SECONDS: Final = 0.1
 """A call that had no longer to wait than this says nothing about the connection when it times out."""
 
-ReplyT = TypeVar("ReplyT")
 HeaderT = TypeVar("HeaderT", bound=Reply)
 Push = Callable[["Connection", Command], None]
 """Receives what a broker asks of the client."""
@@ -257,9 +257,9 @@ class Connection(asyncio.Protocol):
         if has_unsent:
             self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
-    @classmethod
-    def read_reply(cls, request: Request[ReplyT], command: Command) -> ReplyT:
-        """The typed header of a reply, or `RequestRefused`."""
+    @staticmethod
+    def read_reply(request: Request[ReplyT], command: Command) -> ReplyT:
+        """What the request returns, header fields or a body; `RequestRefused`, `UnreadableReply`."""
         if command.code != 0:
             raise RequestRefused(command.code, command.remark or "", request.name)
         try:
@@ -268,13 +268,12 @@ class Connection(asyncio.Protocol):
             raise UnreadableReply(f"the reply to {request.name} cannot be read: {error}") from error
 
     @staticmethod
-    def read_fields(request: Request[HeaderT], command: Command) -> HeaderT:
-        """The typed header of a reply, whatever its code. Raises `UnreadableReply`."""
+    def read_fields(reply_type: type[HeaderT], command: Command, request_name: str) -> HeaderT:
+        """The header fields of a reply, whatever its code; `UnreadableReply`."""
         try:
-            reply: HeaderT = from_fields(request.reply_type, command.fields)  # type: ignore[assignment]
+            return from_fields(reply_type, command.fields)
         except FieldError as error:
-            raise UnreadableReply(f"the reply to {request.name} cannot be read: {error}") from error
-        return reply
+            raise UnreadableReply(f"the reply to {request_name} cannot be read: {error}") from error
 
     def _frame(
         self,

@@ -9,16 +9,16 @@ import logging
 import os
 import random
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from pocketmq.protocol.bodies.routes import TopicRouteData
-from pocketmq.protocol.errors import BodyError, ProtocolError
 from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.schema import ReplyT, Request
 
 from ..errors import (
     ClientError,
+    InvalidSetting,
     NotReachable,
     RequestRefused,
     RouteNotFound,
@@ -36,8 +36,6 @@ NO_NAME_SERVER: Final = "no name server: give namesrv_addr or set NAMESRV_ADDR"
 MAX_QUEUES: Final = 65536
 """Of one topic at one broker; a route with more is refused as damaged."""
 
-ReplyT = TypeVar("ReplyT")
-
 
 class NameServers:
     """Asks the name servers. Remembers only which of them answers."""
@@ -50,13 +48,13 @@ class NameServers:
         timeout_seconds: float = API_TIMEOUT_SECONDS,
         address_server: str | None = None,
     ) -> None:
-        """ClientError if neither the setting nor NAMESRV_ADDR names a server and there is no `address_server`, the
+        """InvalidSetting if neither the setting nor NAMESRV_ADDR names a server and there is no `address_server`, the
         page that `find_servers` reads them from."""
         self._connections = connections
         self._timeout_seconds = timeout_seconds
         self.servers = name_servers(namesrv_addr, os.environ)
         if not self.servers and address_server is None:
-            raise ClientError(NO_NAME_SERVER)
+            raise InvalidSetting(NO_NAME_SERVER)
         random.shuffle(self.servers)
         """In the order in which they are asked."""
         self._address_server = None if self.servers else address_server
@@ -84,41 +82,41 @@ class NameServers:
     async def find(self, topic: str) -> Route:
         """The route of a topic. `RouteNotFound` if it has none, `NotReachable` if no name server answers."""
         try:
-            data = await self._ask(GetRouteInfoByTopic(topic=topic), _check_route)
+            data = await self.ask(GetRouteInfoByTopic(topic=topic), check=_check_size)
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(f"no route for topic {topic}") from refusal
             raise
         return Route(topic, data)
 
-    async def ask(self, request: Request[ReplyT]) -> ReplyT:
-        """The reply of a name server; the next server is asked if one does not answer."""
-        return await self._ask(request)
+    async def ask(self, request: Request[ReplyT], *, check: Callable[[ReplyT], None] | None = None) -> ReplyT:
+        """What a request returns; the next server is asked if one does not answer, or not readably.
 
-    async def _ask(
-        self, request: Request[ReplyT], check: Callable[[ReplyT], None] = lambda _: None
-    ) -> ReplyT:
-        """A reply that passes the check. A reply that cannot be read counts as no reply."""
+        `check` may raise `UnreadableReply` for an answer that cannot be true.
+        """
         failure: NotReachable | None = None
         for server in list(self.servers):
             try:
-                reply = await self._connections.call(server, request, timeout_seconds=self._timeout_seconds)
-                check(reply)
-                return reply
+                answer = await self._connections.call(server, request, timeout_seconds=self._timeout_seconds)
+                if check is not None:
+                    check(answer)
+                return answer
+            except UnreadableReply as error:
+                failure = UnreadableReply(f"name server {server}: {error}")
+                failure.__cause__ = error
             except NotReachable as error:
                 failure = error
-            except ProtocolError as error:
-                failure = UnreadableReply(f"{server} answered {request.name} with: {error}")
-                failure.__cause__ = error
             if len(self.servers) > 1 and self.servers[0] == server:
                 self.servers.append(self.servers.pop(0))
         if failure is None:
-            raise ClientError(NO_NAME_SERVER)
+            raise InvalidSetting(NO_NAME_SERVER)
         raise failure
 
 
-def _check_route(data: TopicRouteData) -> None:
-    """Raises ProtocolError for a route with more queues than can be meant."""
-    for queues in data.queue_datas:
+def _check_size(route: TopicRouteData) -> None:
+    """Raises UnreadableReply for a route with more than MAX_QUEUES."""
+    for queues in route.queue_datas:
         if max(queues.read_queue_nums, queues.write_queue_nums) > MAX_QUEUES:
-            raise BodyError(f"a route with {queues.read_queue_nums} queues of {queues.broker_name}")
+            raise UnreadableReply(
+                f"{GetRouteInfoByTopic.name} names {queues.read_queue_nums} queues of {queues.broker_name}"
+            )

@@ -7,11 +7,11 @@ Mirrors the channel table of `NettyRemotingClient`.
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pocketmq.protocol.wire.command import JSON, Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request, RequestBody, encode_request_body
+from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody, encode_request_body
 
 from ..errors import NotReachable, RequestRefused
 from ..hooks.rpc_hooks import RPCHook
@@ -21,8 +21,6 @@ from .connection import (
     Connection,
     Push,
 )
-
-ReplyT = TypeVar("ReplyT")
 
 
 class ConnectionPool:
@@ -123,12 +121,6 @@ class ConnectionPool:
             del self._open[connection.address]
             self._leaving = [one for one in self._leaving if not one.closed]
             self._leaving.append(connection)
-
-    def close_address(self, address: str) -> None:
-        """End the connection to a server that is no longer wanted."""
-        connection = self._open.pop(address, None)
-        if connection is not None:
-            connection.close()
 
     def close(self) -> None:
         """End every connection; none can be made afterwards."""

@@ -8,6 +8,7 @@ share, is `instance.py`.
 """
 
 import logging
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
@@ -40,28 +41,54 @@ MakeCompanion = Callable[[str, str, ClientSettings, Sequence[RPCHook]], Companio
 
 
 class Client(ABC):
-    """Use as `async with`, in one event loop; once."""
+    """Use as `async with`, in one event loop; once. A client that was started and never shut down is reported as a
+    ResourceWarning."""
 
     settings: ClientSettings
     _called: ClassVar[str]
     """Class name used in error messages."""
     _traced_as: ClassVar[str]
     """PRODUCE or CONSUME: part of the trace producer's group."""
+    _instance: ClientInstance | None = None
+    _closed = False
+    _starting = False
 
     def __init__(
-        self, group: str, settings: ClientSettings, hooks: Iterable[Hook], make_trace: MakeCompanion
+        self,
+        group: str,
+        settings: ClientSettings,
+        hooks: Iterable[Hook],
+        make_trace: MakeCompanion | None = None,
     ) -> None:
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
         self._group = self.namespace.wrap(group)
         self._hooks = Hooks(hooks)
         self._trace: Companion | None = None
-        if settings.enable_trace:
+        if settings.enable_trace and make_trace is not None:
             self._trace = make_trace(self._group, self._traced_as, settings, self._hooks.rpc)
             self._trace.attach(self._hooks)
-        self._instance: ClientInstance | None = None
-        self._starting = False
-        self._closed = False
+
+    def __repr__(self) -> str:
+        group = f" {self._group!r}" if self._group else ""
+        return f"<{type(self).__name__}{group} {self._state}>"
+
+    def __del__(self) -> None:
+        if self._instance is not None and not self._closed:
+            warnings.warn(f"{self!r} was never shut down", ResourceWarning, source=self, stacklevel=1)
+
+    @property
+    def _state(self) -> str:
+        if self._closed:
+            return "shut down"
+        if self._instance is not None:
+            return "running"
+        return "starting" if self._starting else "not started"
+
+    @property
+    def _title(self) -> str:
+        """How errors name it."""
+        return f"{self._called} of {self._group}" if self._group else self._called
 
     @property
     def group(self) -> str:
@@ -86,7 +113,10 @@ class Client(ABC):
         """Join the group. The brokers need not be up yet. A start that fails leaves nothing behind. ClientClosed if the
         client was started before, or is shut down meanwhile."""
         if self._instance is not None or self._closed or self._starting:
-            raise ClientClosed(f"The {self._called} service state not OK, maybe started once: {self._group}")
+            raise ClientClosed(
+                f"the {self._title} was started before: a client starts once "
+                f"(The {self._called} service state not OK, maybe started once)"
+            )
         self._starting = True
         try:
             await self._start()
@@ -120,7 +150,7 @@ class Client(ABC):
 
     def _check_wanted(self) -> None:
         if self._closed:
-            raise ClientClosed(f"the {self._called} of {self._group} was shut down while it started")
+            raise ClientClosed(f"the {self._title} was shut down while it started")
 
     async def shutdown(self) -> None:
         """Leave the group; nothing if it was left before. If it is cancelled, everything is released all the same."""
@@ -153,21 +183,28 @@ class Client(ABC):
     def _running(self) -> ClientInstance:
         """The instance, also after shutdown. ClientClosed before the start."""
         if self._instance is None:
-            raise ClientClosed(f"the {self._called} of {self._group} is not started")
+            raise self._not_started()
         return self._instance
 
     @property
     def _usable(self) -> ClientInstance:
-        """The instance; ClientClosed before the start, after shutdown, or in another loop or thread."""
+        """The instance; ClientClosed as `_check_running`."""
+        self._check_running()
+        return self._running
+
+    def _check_running(self) -> None:
+        """ClientClosed before the start, after shutdown, or in another loop or thread."""
         if self._instance is None or self._closed:
-            raise ClientClosed(f"the {self._called} of {self._group} is not started, or was shut down")
+            raise ClientClosed(f"the {self._title} is not started, or was shut down")
         self._instance.check_loop()
-        return self._instance
 
     def _check_usable(self) -> None:
-        """For calls that are allowed before the start: `_usable` from then on."""
+        """For calls that are allowed before the start; after it as `_check_running`."""
         if self._instance is not None:
-            self._usable  # noqa: B018
+            self._check_running()
+
+    def _not_started(self) -> ClientClosed:
+        return ClientClosed(f"the {self._title} is not started")
 
     # -- what a subclass says
 

@@ -48,10 +48,10 @@ FIRST_PERSIST_SECONDS: Final = 10.0
 class ClientInstance:
     """Get with `ClientInstance.get`. Owned by the event loop it was made in."""
 
-    by_loop: ClassVar["weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ClientInstance]]"] = (
+    by_loop: ClassVar["weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Instances]"] = (
         weakref.WeakKeyDictionary()
     )
-    """The instances in use, by event loop and client id (official MQClientManager)."""
+    """The instances in use, by event loop and client id (official MQClientManager). Their clients keep them."""
 
     def __init__(self, config: InstanceConfig) -> None:
         settings = config.settings
@@ -100,7 +100,7 @@ class ClientInstance:
 
         InvalidSetting if other clients use it with settings that this config contradicts.
         """
-        instances = cls.by_loop.setdefault(asyncio.get_running_loop(), {})
+        instances = cls.by_loop.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
         instance = instances.get(config.client_id)
         if instance is None:
             instance = instances[config.client_id] = cls(config)
@@ -142,7 +142,9 @@ class ClientInstance:
         if self.groups or self._holders:
             return
         self.is_running = False
-        self.by_loop.get(self.loop, {}).pop(self.client_id, None)
+        instances = self.by_loop.get(self.loop)
+        if instances is not None:
+            instances.pop(self.client_id, None)
         tasks = self._tasks.cancel()
         try:
             await until_ended(tasks)
@@ -241,3 +243,6 @@ class ClientInstance:
     async def _first_heartbeat(self, address: str) -> None:
         if await self.heartbeats.send_to(address):
             self.rebalance_now()
+
+
+Instances = weakref.WeakValueDictionary[str, ClientInstance]

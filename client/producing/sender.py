@@ -9,7 +9,7 @@ import itertools
 import logging
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -300,7 +300,7 @@ class Sender:
         if self._is_fault_tolerant:
             self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
         try:
-            reply: SendMessageReply = Connection.read_fields(_ANY_SEND, command)
+            reply = Connection.read_fields(SendMessageReply, command, SendMessageV2.name)
         except UnreadableReply as error:
             raise self._failed(Failure.SEND, error, queue, began) from error
         if reply.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.settings.namespace:
@@ -404,16 +404,3 @@ class Sender:
             retry_response_codes=self.retry_response_codes,
             start_detector_enable=self.settings.start_detector_enable,
         )
-
-
-_ANY_SEND: Final = SendMessageV2(
-    producer_group="",
-    topic="",
-    default_topic="",
-    default_topic_queue_nums=0,
-    queue_id=0,
-    sys_flag=0,
-    born_timestamp=0,
-    flag=0,
-)
-"""Stands for the request whose reply is read: all sends have the same."""

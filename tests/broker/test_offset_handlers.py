@@ -2,7 +2,6 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,
@@ -14,7 +13,7 @@ from pocketmq.protocol.requests.offset import (
     UpdateConsumerOffset,
     decode_verdicts,
 )
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

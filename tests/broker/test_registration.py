@@ -18,7 +18,7 @@ from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.requests.name_server import RegisterBroker
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker
 from broker_fakes import make_broker as make_fake_broker

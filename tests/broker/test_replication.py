@@ -23,7 +23,8 @@ from pocketmq.client.values.message import Message
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store.config import DEFAULT_HA_PORT, StoreConfig
+from pocketmq.store import StoreConfig
+from pocketmq.store.config import DEFAULT_HA_PORT
 
 from client_waits import until
 

@@ -161,7 +161,7 @@ async def test_each_topic_and_each_connection_has_a_first_offset(
     broker.answer()
     await persisting
     broker.cut()  # a broker that was killed may have forgotten
-    await until(lambda: not store.may_ride(QUEUES[0]))
+    await until(lambda: not store.may_travel_with_pull(QUEUES[0]))
     await until(lambda: broker.waiting)
     await settled()
     assert len(broker.waiting) == 1

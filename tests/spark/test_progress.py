@@ -1,4 +1,4 @@
-"""Progress as offsets of a group, at brokers that let only known clients in: events handed over, no JVM."""
+"""Progress as offsets of a group, at a broker with access control: events are passed in directly, no JVM."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
@@ -20,7 +20,7 @@ from reader_account import KEYS, only_reader
 
 
 class Session:
-    """A session as far as listeners are added to it."""
+    """The part of a session that listeners are added to."""
 
     def __init__(self) -> None:
         self.listeners: list[Any] = []
@@ -34,23 +34,23 @@ class Session:
             one.onQueryProgress(event)
 
 
-def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: Path) -> None:
+def test_progress_is_committed_with_access_keys_and_not_without(tmp_path: Path) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         queue = Queue(RocketMQ(server).topic("T", queues=1), "broker-a", 0)
     access = Access(access_key="reader1", secret_key="12345678")
     with (
         EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server,
-        Wire(server.namesrv_addr, access).closing() as wire,
+        BrokerClient(server.namesrv_addr, access).closing() as client,
     ):
         for options, stored in (({}, 0), (KEYS, 7)):  # 4.9 brokers answer 0 where nothing is stored
             session: Any = Session()
             with commit_progress(session, server.namesrv_addr, "lag", options=options):
                 session.tell(StreamPosition({queue: 7}).to_json())
-            assert wire.committed("lag", [queue], 30_000) == {queue: stored}
+            assert client.committed("lag", [queue], 30_000) == {queue: stored}
             assert session.listeners == []
 
 
-def test_an_option_that_is_no_key_is_refused() -> None:
+def test_an_option_that_is_not_about_access_is_refused() -> None:
     session: Any = Session()
     with (
         pytest.raises(OptionError, match="unknown option groupId;"),

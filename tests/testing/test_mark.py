@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.protocol.bodies.client import (
@@ -173,7 +173,7 @@ def _until_pulls_wait(server: EmbeddedServer) -> None:
 def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:
     try:
         server.request(pull)
-    except BrokerError as refusal:
+    except Refusal as refusal:
         return refusal.code
     return 0
 

@@ -160,6 +160,10 @@ async def test_a_group_is_made_changed_and_deleted(admin: AdminClient, node: Nod
     await admin.update_groups([SubscriptionGroupConfig(group_name="second")], address=node.broker_address)
     assert {"billing", "second"} <= (await admin.group_configs(node.broker_address)).keys()
     await admin.delete_group("billing", cluster=CLUSTER)
+    anew = await admin.group_config(node.broker_address, "billing")
+    assert anew is not None, "5.x creates it anew while its offsets stay"
+    assert anew.retry_max_times == 16
+    await admin.delete_group("billing", cluster=CLUSTER, remove_offset=True)
     assert await admin.group_config(node.broker_address, "billing") is None
 
 

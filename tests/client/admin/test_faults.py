@@ -6,8 +6,6 @@ One fake plays the name server and all brokers: it answers by request code what 
 import asyncio
 import base64
 import hmac
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +14,6 @@ from pocketmq.cli.main import main
 from pocketmq.client.admin.client import AdminClient
 from pocketmq.client.admin.security import acl_of
 from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
-from pocketmq.protocol.bodies.routes import BrokerData, ClusterInfo, QueueData, TopicRouteData
 from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.requests.name_server import (
     GetAllTopicListFromNameServer,
@@ -25,56 +22,11 @@ from pocketmq.protocol.requests.name_server import (
 )
 from pocketmq.protocol.requests.pull import QueryMessage
 from pocketmq.protocol.requests.security import AuthCreateAcl, AuthCreateUser, AuthGetUser, AuthListAcl
-from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import Command
+
+from client_admin import Answer, Answers, cluster, fake, route
 
 GONE = "127.0.0.1:1"
-
-Answer = bytes | tuple[int, str] | None
-"""A body, a code with a remark, or silence."""
-Answers = dict[int, Answer | Callable[[Command], Answer]]
-
-
-@asynccontextmanager
-async def fake(answers: Answers) -> AsyncIterator[str]:
-    """The address of a server that answers so; anything else with code 3."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        cutter = FrameCutter()
-        while data := await reader.read(65536):
-            for asked in cutter.feed(data):
-                answer = answers.get(asked.code, (3, "not supported"))
-                if callable(answer):
-                    answer = answer(asked)
-                if answer is None:
-                    continue
-                code, remark, body = (0, None, answer) if isinstance(answer, bytes) else (*answer, None)
-                writer.write(
-                    encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, remark, {}, body or None))
-                )
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
-    try:
-        yield f"{host}:{port}"
-    finally:
-        server.close()
-
-
-def route(*addresses: str) -> bytes:
-    """The route of a topic with a broker at each address."""
-    names = [f"broker-{number}" for number in range(len(addresses))]
-    return TopicRouteData(
-        queue_datas=[QueueData(name, 1, 1, 6) for name in names],
-        broker_datas=[BrokerData("c", name, {0: one}) for name, one in zip(names, addresses, strict=True)],
-    ).encode()
-
-
-def cluster(*addresses: str) -> bytes:
-    names = [f"broker-{number}" for number in range(len(addresses))]
-    table = {name: BrokerData("c", name, {0: one}) for name, one in zip(names, addresses, strict=True)}
-    return ClusterInfo(table, {"c": names}).encode()
 
 
 async def test_silence_ends_after_the_timeout() -> None:
@@ -110,9 +62,8 @@ async def test_an_answer_that_is_none_is_one_line_on_the_command_line(garbage: b
             CliRunner().invoke, main, ["admin", "topicList", "-n", address], catch_exceptions=False
         )
     assert result.exit_code == 2, result.output
-    assert result.stderr.startswith(
-        "pocketmq: the reply to GET_ALL_TOPIC_LIST_FROM_NAMESERVER cannot be read: "
-    )
+    assert result.stderr.startswith("pocketmq: name server 127.0.0.1:")
+    assert "cannot be read: " in result.stderr
     assert result.stderr.count("\n") == 1
 
 

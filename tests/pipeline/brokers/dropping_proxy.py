@@ -4,13 +4,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 
 class DroppingProxy:
-    """Stands before a broker and ends the connection at every so many frames of a code, in its own thread."""
+    """A proxy that closes the connection at every n-th frame of a code, in its own thread."""
 
     def __init__(self, target: str, code: int, every: int) -> None:
         self._target = target
@@ -71,4 +71,4 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write(data)
 
 
-Proxied = Callable[[int, int], tuple[Wire, DroppingProxy]]
+Proxied = Callable[[int, int], tuple[BrokerClient, DroppingProxy]]

@@ -1,0 +1,62 @@
+"""An AdminClient beside other clients of its instance, and answers that it cannot read."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from pocketmq.client import AdminClient, ClientError, Producer
+from pocketmq.client.errors import UnreadableReply
+from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, GetColdDataFlowCtrInfo
+from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
+from pocketmq.protocol.requests.name_server import (
+    GetAllTopicListFromNameServer,
+    GetBrokerClusterInfo,
+    GetRouteInfoByTopic,
+)
+from pocketmq.protocol.requests.pull import QueryMessage
+from pocketmq.protocol.requests.security import AuthListUser
+from pocketmq.protocol.requests.topic import GetAllTopicConfig
+
+from client_admin import Answers, fake, route
+
+
+async def test_an_admin_client_outlives_the_producer_it_shares_an_instance_with(namesrv_addr: str) -> None:
+    async with AdminClient(namesrv_addr=namesrv_addr, instance_name="shared") as admin:
+        async with Producer("p", namesrv_addr=namesrv_addr, instance_name="shared") as producer:
+            assert admin.client_id == producer.client_id
+            await producer.send("T", b"x")
+        assert "T" in await admin.topics()
+
+
+async def test_a_producer_outlives_the_admin_client_it_shares_an_instance_with(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr, instance_name="shared") as producer:
+        async with AdminClient(namesrv_addr=namesrv_addr, instance_name="shared") as admin:
+            await admin.topics()
+        await producer.send("T", b"x")
+
+
+Ask = Callable[[AdminClient, str], Coroutine[Any, Any, object]]
+READS: dict[str, tuple[int, Ask]] = {
+    "topics": (GetAllTopicListFromNameServer.code, lambda admin, _: admin.topics()),
+    "cluster": (GetBrokerClusterInfo.code, lambda admin, _: admin.cluster_info()),
+    "route": (GetRouteInfoByTopic.code, lambda admin, _: admin.topic_route("T")),
+    "runtime": (GetBrokerRuntimeInfo.code, lambda admin, at: admin.broker_runtime(at)),
+    "topic table": (GetAllTopicConfig.code, lambda admin, at: admin.topic_table(at)),
+    "group table": (GetAllSubscriptionGroupConfig.code, lambda admin, at: admin.group_table(at)),
+    "users": (AuthListUser.code, lambda admin, at: admin.users(at)),
+    "cold data": (GetColdDataFlowCtrInfo.code, lambda admin, at: admin.cold_data_info(at)),
+    "messages": (QueryMessage.code, lambda admin, _: admin.messages_by_key("T", "k")),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+async def test_an_answer_that_cannot_be_read_is_an_error_of_the_client(read: str) -> None:
+    """It was BodyError of the protocol, which `except ClientError` lets pass."""
+    code, ask = READS[read]
+    answers: Answers = {code: b'{"noise'}
+    async with fake(answers) as address:
+        answers.setdefault(GetRouteInfoByTopic.code, route(address))
+        async with AdminClient(namesrv_addr=address) as admin:
+            with pytest.raises(UnreadableReply) as failed:
+                await ask(admin, address)
+    assert isinstance(failed.value, ClientError)

@@ -1,0 +1,66 @@
+"""Name servers, routes, access and offsets, asked through a `BrokerClient`. No Spark."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
+
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
+from pocketmq.pipeline.errors import (
+    OptionError,
+    PipelineError,
+    SourceUnreachable,
+)
+from pocketmq.pipeline.planning.positions import Queue
+from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from pipeline.brokers.reading import options, read
+from reader_account import KEYS, only_reader
+
+
+def test_an_unreachable_name_server_is_an_error_after_the_retries() -> None:
+    with (
+        BrokerClient("127.0.0.1:1").closing() as client,
+        pytest.raises(SourceUnreachable, match="given up after 200 ms"),
+    ):
+        client.queues("T", 200)
+
+
+def test_a_topic_that_does_not_exist_is_named(rocketmq: RocketMQ) -> None:
+    with (
+        BrokerClient(rocketmq.namesrv_addr).closing() as client,
+        pytest.raises(OptionError, match="no-such-topic"),
+    ):
+        client.queues("no-such-topic", 500)
+
+
+def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without(tmp_path: Path) -> None:
+    with EmbeddedServer(store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        topic = rocketmq.topic("T", queues=1)
+        rocketmq.send(topic, "a body")
+    with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
+        rocketmq = RocketMQ(server)
+        for access, refusal in (
+            (KEYS, None),
+            ({**KEYS, "rocketmq.secretKey": "another"}, "signature"),
+            ({}, "accessKey"),
+        ):
+            chosen = options(rocketmq, topic, **access)
+            with BrokerClient(server.namesrv_addr, chosen.access).closing() as client:
+                if refusal is None:
+                    assert read(client, chosen) == ["a body"]
+                else:
+                    with pytest.raises(PipelineError, match=f"(?i){refusal}"):
+                        read(client, chosen)
+
+
+def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ) -> None:
+    topic = rocketmq.topic("progress", queues=1)
+    queue = Queue(topic, "broker-a", 0)
+    rocketmq.send(topic, "one")
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: None}
+        client.commit("nobody-made-me", {queue: 1}, 30_000)
+        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: 1}
