@@ -21,7 +21,7 @@ from ..network.server import CONNECT_TIMEOUT_SECONDS
 from ..state.broker_state import BrokerState
 from .registration import Registration
 
-_log = logging.getLogger("pocketmq.replication")
+_log = logging.getLogger("pocketmq.cluster")
 
 RETRY_SECONDS: Final = 5.0
 LEAST_HA_ADDRESS: Final = 6

@@ -27,7 +27,7 @@ from ..storing.numbers import INT_MAX, number_property
 from ..storing.stored_properties import stored_properties
 from .timer_sends import deletion_key
 
-_log = logging.getLogger("pocketmq.timer")
+_log = logging.getLogger("pocketmq.delayed")
 
 DELIVERIES_IN_A_TURN: Final = 200
 """Messages delivered in one turn of the loop, some milliseconds of work."""

@@ -26,7 +26,7 @@ from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
 from .timer_delivery import RETRY_MS, TimedDelivery
 
-_log = logging.getLogger("pocketmq.timer")
+_log = logging.getLogger("pocketmq.delayed")
 
 NOTES_IN_A_TURN: Final = 200
 """Messages noted after the event in one turn of the loop, some milliseconds of work."""

@@ -31,7 +31,7 @@ from ..network.dispatch import Peer
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig
 
-_log = logging.getLogger("pocketmq.route_table")
+_log = logging.getLogger("pocketmq.name_server")
 
 EXPIRY_MS: Final = 120_000
 """A broker silent for longer is dropped; 5.x brokers may name another time when they register."""

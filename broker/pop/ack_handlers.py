@@ -23,13 +23,13 @@ from pocketmq.protocol.requests.pop import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal
-from ..network.dispatch import Answer, Call, handles
+from ..network.dispatch import Answer, Call, CallWithBody, handles
 from ..state.refusals import faq
 from .ordered_pops import NO_PLACE
 from .popping import Popping
 
 
-@handles(AckMessage, only_in=5)
+@handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
     _check_topic_and_queue(popping, request, call)
@@ -58,10 +58,12 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     _store_ack(popping, request, receipt)
 
 
-@handles(BatchAckMessage, only_in=5)
-def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) -> Answer:
+@handles(BatchAckMessage)
+def batch_ack_message(
+    popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
+) -> Answer:
     """Many messages, perhaps of several queues, are done."""
-    body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
+    body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
@@ -72,7 +74,7 @@ def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) ->
     return answer
 
 
-@handles(ChangeMessageInvisibleTime, only_in=5)
+@handles(ChangeMessageInvisibleTime)
 def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:

@@ -33,7 +33,7 @@ LATE_MS: Final = 500
 PRIORITY: Final = "PRIORITY"
 
 
-@handles(PopMessage, only_in=5, main_port=True)
+@handles(PopMessage, main_port=True)
 def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
     """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
     return _pop(popping, request, call, request.born_time or popping.clock.now_ms())

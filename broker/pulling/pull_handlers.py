@@ -60,7 +60,7 @@ class PullForbidden(Refusal):
 
 
 @handles(PullMessage, main_port=True)
-@handles(LitePullMessage, only_in=5, main_port=True)
+@handles(LitePullMessage, main_port=True)
 def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer | Held:
     """Messages from `queue_offset` on; held where the queue has no more and the request may wait."""
     try:

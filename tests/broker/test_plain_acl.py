@@ -131,7 +131,7 @@ def test_a_changed_file_counts_at_once_and_a_torn_one_does_not(
     acl(signed(310, "normalnormal", "87654321", a="p", b="Orders"), PEER)
     change(acl, "accounts: [{accessKey: adminadmin, secretKey: 'topsecret")
     acl(signed(310, "normalnormal", "87654321", a="p", b="Orders"), PEER)
-    assert "this is no YAML" in caplog.text
+    assert "not valid YAML" in caplog.text
     assert "topsecret" not in caplog.text
 
 

@@ -178,7 +178,7 @@ async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
 async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_others(
     name_servers: NameServers, make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "pocketmq.registration")
+    caplog.set_level("INFO", "pocketmq.cluster")
     down, up = name_servers
     await down.stop()
     running = make_broker(down, up)
@@ -319,7 +319,9 @@ async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_other
 
     handler = silent.server.handlers.table[RegisterBroker.code]
     own_table = dict(silent.server.handlers.table)
-    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer).bound_to(silent.state)
+    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer, Call).bound_to(
+        silent.state
+    )
     for connection in silent.server.connections:
         monkeypatch.setattr(connection, "_handlers", own_table)
     running.create("one")
