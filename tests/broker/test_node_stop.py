@@ -10,7 +10,7 @@ from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.store import StoreConfig
 
-from client_waits import until
+from waiting import until
 
 
 def make_node(folder: Path) -> Node:

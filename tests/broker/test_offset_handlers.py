@@ -11,8 +11,9 @@ from pocketmq.protocol.requests.offset import (
     QueryConsumerOffset,
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
-    decode_verdicts,
+    Verdict,
 )
+from pocketmq.protocol.text import fastjson
 from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
@@ -162,7 +163,7 @@ class TestExplain:
         store_message(either, "T", 1)
         await commit(either, 1, queue_id=1)
         answer = await ask(either, ExplainFirstPosition(consumer_group="G", topic="T"))
-        verdicts = decode_verdicts(answer.body)
+        verdicts = fastjson.decode(answer.body, list[Verdict])
         assert [verdict.queue_id for verdict in verdicts] == [0, 1, 2]
         assert [verdict.rule for verdict in verdicts] == ["B6", "B1", "B6"]
 

@@ -23,13 +23,7 @@ from pocketmq.store import VirtualClock
 from broker_fakes import close_broker
 from broker_fakes import make_broker as make_fake_broker
 from name_server_fakes import RunningNameServer
-
-
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Let the loop run until it is so."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)  # what it waits for happens behind sockets
+from waiting import until
 
 
 class RunningBroker:

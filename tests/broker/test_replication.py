@@ -26,7 +26,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import StoreConfig
 from pocketmq.store.config import DEFAULT_HA_PORT
 
-from client_waits import until
+from waiting import until
 
 WAIT_SECONDS = 30.0
 """Never reached where all is well."""

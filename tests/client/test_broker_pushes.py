@@ -24,7 +24,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.config import StoreConfig
 
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

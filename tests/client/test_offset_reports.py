@@ -22,7 +22,8 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, committed, send, until
+from client_waits import Seen, committed, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 QUEUES = [MessageQueue("T", "b", queue_id) for queue_id in range(4)]
