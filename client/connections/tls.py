@@ -1,9 +1,8 @@
-"""TLS towards name servers and brokers: which certificate is shown, which is believed.
+"""TLS towards name servers and brokers: which certificate is sent, which is accepted.
 
 The handshake begins at once, on the ports that serve plain clients too. In test mode, the official default, everything
-is encrypted and any certificate is taken; otherwise a server is checked where `tls_client_auth_server` says so. Names
-in certificates are not looked at, as in Java: servers are found by addresses that change. Mirrors `TlsHelper`. Next:
-`address_server.py`.
+is encrypted and any certificate is accepted; otherwise the server's certificate is checked if `tls_client_auth_server`
+is set. Names in certificates are not checked, as in Java: the addresses of servers change. Mirrors `TlsHelper`.
 """
 
 import ssl
