@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.store.clock import Clock, WallClock
+from pocketmq.store import Clock, WallClock
 
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker
@@ -24,8 +24,9 @@ from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
 from .network.connection import Connection
 from .network.dispatch import BROKER, NAME_SERVER
+from .network.listening import close_all, port_of
 from .network.role import Limits, Role, Signer
-from .network.server import Server, close_all, port_of
+from .network.server import Server
 from .network.tls import Tls
 from .state.broker_state import Identity
 

@@ -44,7 +44,7 @@ _PERMISSION = (
 )
 
 
-@handles(UpdateAndCreateAclConfig, only_in=4)
+@handles(UpdateAndCreateAclConfig)
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
     """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
     acl = _acl(access)
@@ -80,7 +80,7 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
     acl.taken()
 
 
-@handles(DeleteAclConfig, only_in=4)
+@handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
     """Remove an access key from the file it stands in."""
     acl = _acl(access)
@@ -101,7 +101,7 @@ def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
     acl.taken()
 
 
-@handles(GetBrokerClusterAclInfo, only_in=4)
+@handles(GetBrokerClusterAclInfo)
 def get_broker_cluster_acl_info(
     access: Access, request: GetBrokerClusterAclInfo
 ) -> GetBrokerClusterAclInfoReply:
@@ -119,7 +119,7 @@ def get_broker_cluster_acl_info(
     )
 
 
-@handles(UpdateGlobalWhiteAddrsConfig, only_in=4)
+@handles(UpdateGlobalWhiteAddrsConfig)
 def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteAddrsConfig) -> None:
     """Replace the addresses of one file that need no key."""
     acl = _acl(access)

@@ -33,7 +33,7 @@ from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attrib
 
 from ..broker import Broker
 from ..errors import Refusal
-from ..network.dispatch import Answer, Call, handles
+from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
@@ -65,12 +65,12 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(UpdateAndCreateTopicList, only_in=5)
+@handles(UpdateAndCreateTopicList)
 async def update_and_create_topic_list(
-    broker: Broker, request: UpdateAndCreateTopicList, call: Call
+    broker: Broker, request: UpdateAndCreateTopicList, call: CallWithBody[CreateTopicListRequestBody]
 ) -> Answer:
     """Several topics. None is touched where one is bad, nor, as official, where one is there already as asked."""
-    topic_configs = CreateTopicListRequestBody.decode(call.body).topic_config_list or []
+    topic_configs = call.read_body().topic_config_list or []
     for topic_config in topic_configs:
         _check_topic_name(broker, topic_config.name)
         _check_queue_nums(broker, topic_config)
@@ -179,7 +179,7 @@ def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
 
 
-@handles(GetTopicConfig, only_in=5)
+@handles(GetTopicConfig)
 def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
     """One topic's settings."""
     topic_config = broker.topics.find(request.topic)
@@ -189,7 +189,7 @@ def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
 
 
 @handles(GetTopicStatsInfo)
-def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
+def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer | TopicStatsTable:
     """First and last offset of each queue, and when its last message was stored."""
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
@@ -208,21 +208,20 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
         )
     if not broker.config.is_5:
         return Answer(body=fastjson.dumps({"offsetTable": table}))
-    body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
-    return Answer(body=body.encode())
+    return TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
 
 
 @handles(QueryTopicConsumeByWho)
-def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> Answer:
+def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
     """Groups that subscribe to a topic now or have offsets for it."""
     groups = {
         *broker.membership.consumers.subscribed_to(request.topic),
         *broker.offsets.groups_of(request.topic),
     }
-    return Answer(body=GroupList(group_list=sorted(groups)).encode())
+    return GroupList(group_list=sorted(groups))
 
 
 @handles(GetSystemTopicListFromBroker)
-def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> Answer:
+def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> TopicList:
     """Names an administrator cannot have."""
-    return Answer(body=TopicList(topic_list=sorted(broker.topics.system_topics)).encode())
+    return TopicList(topic_list=sorted(broker.topics.system_topics))

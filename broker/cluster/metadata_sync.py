@@ -46,7 +46,7 @@ from ..state.broker_state import BrokerState
 from .name_server_link import Connect
 from .registration import Registration
 
-_log = logging.getLogger("pocketmq.replication")
+_log = logging.getLogger("pocketmq.cluster")
 
 FIRST_SECONDS: Final = 3.0
 PERIOD_SECONDS: Final = 10.0

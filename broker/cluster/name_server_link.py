@@ -16,7 +16,7 @@ from pocketmq.protocol.wire.schema import Request
 from ..errors import PeerError
 from ..network.connection import Connection
 
-_log = logging.getLogger("pocketmq.registration")
+_log = logging.getLogger("pocketmq.cluster")
 
 FIRST_RETRY_SECONDS: Final = 1.0
 MAX_RETRY_SECONDS: Final = 10.0

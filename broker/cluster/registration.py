@@ -42,7 +42,7 @@ from ..errors import PeerError, Refusal
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect, NameServerLink
 
-_log = logging.getLogger("pocketmq.registration")
+_log = logging.getLogger("pocketmq.cluster")
 
 ReplyT = TypeVar("ReplyT")
 

@@ -19,7 +19,7 @@ from pocketmq.protocol.text.java_properties import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 from ..errors import Refusal

@@ -30,7 +30,7 @@ from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 
-_log = logging.getLogger("pocketmq.delay")
+_log = logging.getLogger("pocketmq.delayed")
 
 RETRY_MS: Final = 100
 """After an append that failed."""

@@ -11,8 +11,7 @@ from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.errors import StoreError
+from pocketmq.store import NewMessage, PutStatus, StoreError
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
@@ -27,7 +26,7 @@ _BUCKETS = 16
 """The official broker makes this map itself, smaller than that of a message it was sent."""
 
 
-@handles(RecallMessage, only_in=5)
+@handles(RecallMessage)
 def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
@@ -106,7 +105,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
     delayed.statistics.message_put(message.topic, 1, result.size)
 
 
-@handles(GetTimerCheckPoint, only_in=5)
+@handles(GetTimerCheckPoint)
 def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
     if not delayed.timer.is_served:
@@ -117,7 +116,7 @@ def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answ
         raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
-@handles(GetTimerMetrics, only_in=5)
+@handles(GetTimerMetrics)
 def get_timer_metrics(delayed: Delayed, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
     if not delayed.timer.is_served:

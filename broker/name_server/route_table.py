@@ -22,7 +22,7 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock
 
 from ..config.broker_config import MASTER_ID
 from ..errors import Refusal
@@ -31,7 +31,7 @@ from ..network.dispatch import Peer
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig
 
-_log = logging.getLogger("pocketmq.route_table")
+_log = logging.getLogger("pocketmq.name_server")
 
 EXPIRY_MS: Final = 120_000
 """A broker silent for longer is dropped; 5.x brokers may name another time when they register."""

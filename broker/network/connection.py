@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from pocketmq.protocol.bodies.body import Body as JsonBody
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
@@ -23,9 +24,9 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
-from ..errors import PeerError, Refusal
+from ..errors import OVERLOAD, PeerError, Refusal
 from .calls import Calls
-from .dispatch import HELD, Answer, Call, Handler, Result
+from .dispatch import HELD, Answer, Handler, Result
 from .role import Role
 
 _log = logging.getLogger("pocketmq.network")
@@ -183,7 +184,7 @@ class Connection(asyncio.Protocol):
         try:
             request = from_fields(handler.request_type, command.fields)
             if handler.wants_call:
-                result = handler.function(handler.part, request, Call(self, command))
+                result = handler.function(handler.part, request, handler.call_type(self, command))
             else:
                 result = handler.function(handler.part, request)
         except Exception as error:
@@ -197,7 +198,8 @@ class Connection(asyncio.Protocol):
         """Write the reply to `command`: at the end of this pass, or in the next loop iteration."""
         if self.closed or command.flag & ONEWAY_FLAG:
             return
-        code, remark, body = 0, None, None
+        code, remark = 0, None
+        body: Body | Sequence[Body] | None = None
         fields: dict[str, str] = {}
         if isinstance(result, Answer):
             code, remark, body = result.code, result.remark, result.body
@@ -209,6 +211,8 @@ class Connection(asyncio.Protocol):
                     fields.update(result.fields)
         elif isinstance(result, Reply):
             fields = to_fields(result)
+        elif isinstance(result, JsonBody):
+            body = result.encode()
         reply = Command(
             code,
             command.opaque,
@@ -260,8 +264,7 @@ class Connection(asyncio.Protocol):
     def _start(self, command: Command, handler: Handler, result: Coroutine[Any, Any, Result]) -> None:
         if len(self._tasks) >= self._role.limits.tasks:
             result.close()
-            busy = "[OVERLOAD]system busy, start flow control for a while"
-            self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=busy))
+            self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=OVERLOAD))
             return
         name = f"{handler.request_type.name} of {self.peer}"
         task = self.loop.create_task(self._finish(command, result), name=name)

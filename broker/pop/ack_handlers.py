@@ -22,14 +22,13 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal
-from ..network.dispatch import Answer, Call, handles
-from ..state.refusals import faq
+from ..errors import Refusal, faq
+from ..network.dispatch import Answer, Call, CallWithBody, handles
 from .ordered_pops import NO_PLACE
 from .popping import Popping
 
 
-@handles(AckMessage, only_in=5)
+@handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
     _check_topic_and_queue(popping, request, call)
@@ -58,10 +57,12 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     _store_ack(popping, request, receipt)
 
 
-@handles(BatchAckMessage, only_in=5)
-def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) -> Answer:
+@handles(BatchAckMessage)
+def batch_ack_message(
+    popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
+) -> Answer:
     """Many messages, perhaps of several queues, are done."""
-    body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
+    body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
@@ -72,7 +73,7 @@ def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) ->
     return answer
 
 
-@handles(ChangeMessageInvisibleTime, only_in=5)
+@handles(ChangeMessageInvisibleTime)
 def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
@@ -111,7 +112,7 @@ def _check_topic_and_queue(
 ) -> None:
     topic_config = popping.topics.find(request.topic)
     if topic_config is None:
-        remark = f"topic[{request.topic}] not exist, apply first please! {faq(popping.config)}"
+        remark = f"topic[{request.topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
         raise Refusal(

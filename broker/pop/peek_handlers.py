@@ -36,7 +36,7 @@ _LOOKED_AT: Final = 32
 """Queue entries a notification with a filter looks at."""
 
 
-@handles(PeekMessage, only_in=5, main_port=True)
+@handles(PeekMessage, main_port=True)
 def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     """The next messages of a group, which stay where they are."""
     _check_readable(popping)
@@ -92,7 +92,7 @@ class _Peek:
             self.body += result.views
 
 
-@handles(Notification, only_in=5, main_port=True)
+@handles(Notification, main_port=True)
 def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
     """Is there something to pop? Held while there is not."""
     return _notify(popping, request, call, request.born_time or popping.clock.now_ms())
@@ -175,7 +175,7 @@ def _has_in_queue(
     return any(matches(code) for _, _, code in UNIT.iter_unpack(units[: _LOOKED_AT * UNIT.size]))
 
 
-@handles(PollingInfo, only_in=5, main_port=True)
+@handles(PollingInfo, main_port=True)
 def polling_info(popping: Popping, request: PollingInfo, call: Call) -> Answer:
     """How many pops wait in that place."""
     _check_readable(popping)

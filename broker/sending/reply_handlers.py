@@ -25,7 +25,7 @@ from .send_checks import check_send
 from .send_handlers import queue_of
 from .sending import Sending
 
-_log = logging.getLogger("pocketmq.reply")
+_log = logging.getLogger("pocketmq.sending")
 
 PUSH_TIMEOUT_SECONDS: Final = 10.0
 

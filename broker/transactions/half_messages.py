@@ -34,7 +34,7 @@ from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 
-_log = logging.getLogger("pocketmq.transaction")
+_log = logging.getLogger("pocketmq.transactions")
 
 OP_TAG: Final = "d"
 OP_RETRY_SECONDS: Final = 1.0

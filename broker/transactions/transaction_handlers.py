@@ -25,7 +25,7 @@ from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 from .transactions import Transactions
 
-_log = logging.getLogger("pocketmq.transaction")
+_log = logging.getLogger("pocketmq.transactions")
 
 
 @handles(EndTransaction)

@@ -16,8 +16,7 @@ from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import NewMessage, PutStatus, VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 

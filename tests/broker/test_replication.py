@@ -15,7 +15,7 @@ from pocketmq.broker.cluster.replication_master import bind_ha_port
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.network.server import close_all, port_of
+from pocketmq.broker.network.listening import close_all, port_of
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer
@@ -23,9 +23,10 @@ from pocketmq.client.values.message import Message
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store.config import DEFAULT_HA_PORT, StoreConfig
+from pocketmq.store import StoreConfig
+from pocketmq.store.config import DEFAULT_HA_PORT
 
-from client_waits import until
+from waiting import until
 
 WAIT_SECONDS = 30.0
 """Never reached where all is well."""

@@ -25,6 +25,8 @@ from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from waiting import wait_until
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[EmbeddedServer]:
@@ -166,8 +168,7 @@ async def test_pull_that_waits_on_a_forgotten_topic_is_answered(server: Embedded
 
 
 def _until_pulls_wait(server: EmbeddedServer) -> None:
-    while server.call(len, server.broker.pulling.waiters) == 0:
-        time.sleep(0.001)
+    wait_until(lambda: server.call(len, server.broker.pulling.waiters), "a pull waits at the broker")
 
 
 def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:

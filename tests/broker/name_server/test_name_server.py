@@ -26,7 +26,7 @@ from pocketmq.protocol.requests.name_server import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from golden.name_server_dialogue import play, recorded
 from name_server_fakes import RunningNameServer

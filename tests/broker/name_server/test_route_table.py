@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 Notice = tuple[dict[int, str], str | None, str | None]
 

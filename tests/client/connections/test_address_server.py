@@ -1,0 +1,112 @@
+"""Name servers by way of an HTTP page."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from pocketmq.client.connections import address_server
+from pocketmq.client.connections.address_server import address_server_url, fetch_name_servers
+from pocketmq.client.errors import ClientError, NotReachable
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.settings.client_settings import ClientSettings
+
+from waiting import until
+
+
+@asynccontextmanager
+async def page(answer: Callable[[str], bytes]) -> AsyncIterator[str]:
+    """A server that answers each path with bytes; its `host:port`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n\r\n")).decode()
+        writer.write(answer(request.split(" ")[1]))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"{host}:{port}"
+
+
+def ok(body: str) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body.encode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (ClientSettings(), None),
+        (ClientSettings(namesrv_domain="ns.example"), "http://ns.example:8080/rocketmq/nsaddr"),
+        (ClientSettings(namesrv_domain="ns.example:80"), "http://ns.example:80/rocketmq/nsaddr"),
+        (
+            ClientSettings(namesrv_domain="d", namesrv_domain_subgroup="s", unit_name="u"),
+            "http://d:8080/rocketmq/s-u?nofix=1",
+        ),
+    ],
+)
+def test_the_page_has_the_official_address(settings: ClientSettings, expected: str | None) -> None:
+    assert address_server_url(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ok("a:1;b:2\n"), ["a:1", "b:2"]),
+        (ok(" a:1 \r\nsecond line"), ["a:1"]),
+        (ok(""), None),
+        (ok("no address"), None),
+        (b"HTTP/1.1 500 Oh\r\n\r\na:1", None),
+        (b"\x00\xff", None),
+        (ok("a:1")[:20], None),
+        (b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe", None),
+    ],
+)
+async def test_the_first_line_counts_and_nonsense_is_not_reachable(
+    answer: bytes, expected: list[str] | None
+) -> None:
+    async with page(lambda path: answer) as host:
+        if expected is not None:
+            assert await fetch_name_servers(f"http://{host}/") == expected
+            return
+        with pytest.raises(NotReachable, match="address server"):
+            await fetch_name_servers(f"http://{host}/")
+    with pytest.raises(NotReachable, match="address server"):
+        await fetch_name_servers(f"http://{host}/")
+
+
+async def test_a_client_finds_its_name_servers_and_follows_their_move(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    monkeypatch.setattr("pocketmq.client.instance.instance.FIRST_REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr("pocketmq.client.instance.instance.REFRESH_MS", 10)
+    told = [namesrv_addr]
+    asked: list[str] = []
+
+    def answer(path: str) -> bytes:
+        asked.append(path)
+        return ok(";".join(told))
+
+    async with page(answer) as host, Producer("p", namesrv_domain=host) as producer:
+        assert (await producer.send("T", b"x")).message_id
+        told.append("127.0.0.1:1")
+        await until(lambda: len(producer._running.routes.name_servers.servers) == 2)
+        assert producer._running.routes.name_servers.servers[0] == namesrv_addr, "the one in use stays first"
+    assert set(asked) == {"/rocketmq/nsaddr"}
+
+
+async def test_a_given_address_counts_before_the_page(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr, namesrv_domain="127.0.0.1:1") as producer:
+        assert (await producer.send("T", b"x")).message_id
+
+
+async def test_a_page_that_is_not_there_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    async with Producer("p", namesrv_domain="127.0.0.1:1") as producer:
+        with pytest.raises(ClientError, match="no name server"):
+            await producer.send("T", b"x")
+    with pytest.raises(ClientError, match="no name server"):
+        await Producer("p").start()
+    assert address_server.REFRESH_MS == 120_000

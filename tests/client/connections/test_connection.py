@@ -1,0 +1,165 @@
+"""A client's connection against a peer that misbehaves: silence, garbage, an early end, GO_AWAY, strange requests."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from pocketmq.client.connections import connection as connection_module
+from pocketmq.client.connections.connection import Connection
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.errors import CallTimeout, NotReachable, RequestRefused
+from pocketmq.protocol.requests.offset import GetMaxOffset
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from waiting import until
+
+QUESTION = GetMaxOffset(topic="T", queue_id=0)
+
+Answers = Callable[[Command, asyncio.StreamWriter], None]
+
+
+@asynccontextmanager
+async def peer(answer: Answers) -> AsyncIterator[str]:
+    """A server that answers each request as told; its address."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        cutter = FrameCutter()
+        try:
+            while data := await reader.read(65536):
+                for command in cutter.feed(data):
+                    answer(command, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+def reply(asked: Command, writer: asyncio.StreamWriter, code: int = 0) -> None:
+    writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG, None, {"offset": "7"})))
+
+
+async def test_replies_find_their_calls_in_any_order() -> None:
+    held: list[Command] = []
+
+    def backwards(asked: Command, writer: asyncio.StreamWriter) -> None:
+        held.append(asked)
+        if len(held) == 3:
+            for one in reversed(held):
+                reply(one, writer, code=one.opaque + 100)
+
+    async with peer(backwards) as address:
+        connection = await Connection.connect(address)
+        futures = [connection.post(QUESTION, timeout_seconds=3) for _ in range(3)]
+        codes = [(await future).code for future in futures]
+        connection.close()
+    assert codes == [101, 102, 103]
+
+
+async def test_silence_ends_the_call_and_the_connection() -> None:
+    async with peer(lambda asked, writer: None) as address:
+        connections = ConnectionPool()
+        with pytest.raises(CallTimeout, match=r"did not answer GET_MAX_OFFSET within 0\.15 s"):
+            await connections.call(address, QUESTION, timeout_seconds=0.15)
+        assert connections.live(address) is None
+        connections.close()
+
+
+async def test_each_call_has_its_own_timeout() -> None:
+    async with peer(lambda asked, writer: None) as address:
+        connection = await Connection.connect(address)
+        slow = connection.post(QUESTION, timeout_seconds=10)
+        quick = connection.post(QUESTION, timeout_seconds=0.05)
+        with pytest.raises(CallTimeout):
+            await quick
+        assert not slow.done()
+        connection.close()
+        with pytest.raises(NotReachable, match="ended"):
+            await slow
+
+
+@pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x02ab", b"\xff" * 100])
+async def test_garbage_ends_the_connection_and_its_calls(garbage: bytes) -> None:
+    async with peer(lambda asked, writer: writer.write(garbage)) as address:
+        connection = await Connection.connect(address)
+        with pytest.raises(NotReachable):
+            await connection.call(QUESTION)
+        assert connection.closed
+
+
+async def test_a_peer_that_hangs_up_fails_what_waits() -> None:
+    async with peer(lambda asked, writer: writer.close()) as address:
+        connection = await Connection.connect(address)
+        with pytest.raises(NotReachable):
+            await connection.call(QUESTION)
+
+
+async def test_go_away_is_followed_to_a_new_connection_once() -> None:
+    seen: list[asyncio.StreamWriter] = []
+
+    def leaving(asked: Command, writer: asyncio.StreamWriter) -> None:
+        if writer not in seen:
+            seen.append(writer)
+        reply(asked, writer, ResponseCode.GO_AWAY if writer is seen[0] else 0)
+
+    async with peer(leaving) as address:
+        connections = ConnectionPool()
+        assert (await connections.call(address, QUESTION)).offset == 7
+        assert len(seen) == 2
+        connections.close()
+
+
+async def test_a_refusal_carries_code_and_remark() -> None:
+    async with peer(lambda asked, writer: reply(asked, writer, ResponseCode.TOPIC_NOT_EXIST)) as address:
+        connections = ConnectionPool()
+        with pytest.raises(RequestRefused) as refused:
+            await connections.call(address, QUESTION)
+        assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
+        connections.close()
+
+
+async def test_a_cancelled_call_forgets_its_reply() -> None:
+    asked_for: list[tuple[Command, asyncio.StreamWriter]] = []
+    async with peer(lambda asked, writer: asked_for.append((asked, writer))) as address:
+        connection = await Connection.connect(address)
+        call = asyncio.create_task(connection.call(QUESTION))
+        await until(lambda: asked_for)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        reply(*asked_for[0])
+        second = asyncio.create_task(connection.call(QUESTION))
+        await until(lambda: len(asked_for) == 2)
+        reply(*asked_for[1])
+        assert (await second).offset == 7
+        connection.close()
+
+
+async def test_a_peer_that_reads_nothing_does_not_keep_a_closed_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_module, "LINGER_SECONDS", 0.05)
+    held: list[asyncio.StreamWriter] = []
+
+    async def freeze(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        held.append(writer)
+
+    server = await asyncio.start_server(freeze, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    connection = await Connection.connect(address)
+    call = connection.post(QUESTION, bytes(8 << 20), timeout_seconds=60)
+    await asyncio.sleep(0.05)  # as much as the kernel takes is on its way
+    connection.close()
+    with pytest.raises(NotReachable):
+        async with asyncio.timeout(30):
+            await call
+    for writer in held:
+        writer.close()
+    server.close()

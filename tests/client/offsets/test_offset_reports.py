@@ -1,0 +1,277 @@
+"""First offsets of a topic reach a broker one at a time, last ones are waited for, and pulls carry none before."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import instance_config
+from pocketmq.client.offsets.broker_store import RemoteBrokerOffsetStore
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.schema import Request
+
+from client_waits import Seen, committed, send
+from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+QUEUES = [MessageQueue("T", "b", queue_id) for queue_id in range(4)]
+SYSTEM_ERROR = 1
+
+
+class OffsetBroker:
+    """Takes offsets, and answers when told to. `arrived` is topic, queue id, offset, whether one-way."""
+
+    def __init__(self) -> None:
+        self.arrived: list[tuple[str, int, int, bool]] = []
+        self.waiting: list[tuple[Command, asyncio.StreamWriter]] = []
+        self.at_once = False
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def stop(self) -> None:
+        self._server.close()
+        self.cut()
+        await self._server.wait_closed()
+
+    def cut(self) -> None:
+        for writer in self._writers:
+            writer.close()
+
+    def answer(self, code: int = 0) -> None:
+        """Everything that waits now."""
+        waiting, self.waiting = self.waiting, []
+        for asked, writer in waiting:
+            writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        cutter = FrameCutter()
+        while data := await reader.read(65536):
+            for asked in cutter.feed(data):
+                fields = asked.fields or {}
+                place = fields["topic"], int(fields["queueId"]), int(fields["commitOffset"])
+                self.arrived.append((*place, asked.is_oneway))
+                if not asked.is_oneway:
+                    self.waiting.append((asked, writer))
+            if self.at_once:
+                self.answer()
+        writer.close()
+
+    def queue_ids(self) -> list[int]:
+        return [place[1] for place in self.arrived]
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[OffsetBroker]:
+    started = OffsetBroker()
+    await started.start()
+    yield started
+    await started.stop()
+
+
+@pytest.fixture
+async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
+    """With an offset in each of QUEUES."""
+    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+    instance.routes.keep_addresses({"b": {0: broker.address}})
+    found = RemoteBrokerOffsetStore(instance, "g")
+    for queue in QUEUES:
+        found.update(queue, 10 + queue.queue_id)
+    yield found
+    await instance.shutdown()
+
+
+async def told(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
+    """Let the broker know the first offset of the topic."""
+    broker.at_once = True
+    await store.persist(QUEUES[0])
+    broker.at_once = False
+    broker.arrived.clear()
+
+
+async def settled() -> None:
+    """What can go on without another answer has gone on: a round trip over the loop's own sockets is over."""
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+
+
+async def test_the_first_offset_of_a_topic_is_alone_until_it_is_answered(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    everything = asyncio.gather(
+        store.persist_all(QUEUES), store.persist(QUEUES[3]), store.commit(QUEUES[2], 99)
+    )
+    await until(lambda: broker.arrived)
+    await settled()
+    assert len(broker.arrived) == 1
+    assert not broker.arrived[0][3], "one-way"
+    broker.at_once = True
+    broker.answer()
+    async with asyncio.timeout(5):
+        await everything
+    await until(lambda: set(broker.queue_ids()) == {0, 1, 2, 3})
+
+
+async def test_after_the_first_regular_offsets_are_one_way(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    await told(store, broker)
+    await store.persist_all(QUEUES)
+    await until(lambda: len(broker.arrived) == 4)
+    assert broker.arrived == [("T", queue_id, 10 + queue_id, True) for queue_id in range(4)]
+
+
+async def test_a_refused_first_offset_leaves_the_next_one_alone_too(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    persisting = asyncio.create_task(store.persist_all(QUEUES))
+    for count in (1, 2):
+        await until(lambda: len(broker.arrived) == count)  # noqa: B023
+        await settled()
+        assert len(broker.arrived) == count
+        broker.answer(SYSTEM_ERROR)
+    await until(lambda: len(broker.arrived) == 3)
+    broker.answer()
+    await persisting
+    await until(lambda: len(broker.arrived) == 4)
+    assert [place[3] for place in broker.arrived] == [False, False, False, True]
+
+
+async def test_each_topic_and_each_connection_has_a_first_offset(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    await told(store, broker)
+    store.update(MessageQueue("U", "b", 0), 1)
+    persisting = asyncio.create_task(store.persist_all([*QUEUES, MessageQueue("U", "b", 0)]))
+    await until(lambda: ("U", 0, 1, False) in broker.arrived)
+    broker.answer()
+    await persisting
+    broker.cut()  # a broker that was killed may have forgotten
+    await until(lambda: not store.may_travel_with_pull(QUEUES[0]))
+    await until(lambda: broker.waiting)
+    await settled()
+    assert len(broker.waiting) == 1
+    broker.at_once = True
+    broker.answer()
+
+
+async def test_an_offset_that_waited_is_told_as_it_is_then(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    persisting = asyncio.create_task(store.persist_all(QUEUES[:3]))
+    await until(lambda: broker.arrived)
+    moved, gone = {0, 1, 2} - {broker.arrived[0][1]}
+    store.update(QUEUES[moved], 50)
+    store.remove(QUEUES[gone])
+    broker.answer()
+    await persisting
+    await until(lambda: len(broker.arrived) == 2)
+    await settled()
+    assert broker.arrived[1:] == [("T", moved, 50, True)]
+
+
+async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
+    store: RemoteBrokerOffsetStore, broker: OffsetBroker
+) -> None:
+    await told(store, broker)
+    leaving = asyncio.create_task(store.persist_last(QUEUES))
+    await until(lambda: len(broker.waiting) == 4)
+    await settled()
+    assert not leaving.done()
+    broker.answer()
+    async with asyncio.timeout(5):
+        await leaving
+
+
+async def test_a_broker_that_never_answers_does_not_keep_who_leaves(
+    store: RemoteBrokerOffsetStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pocketmq.client.offsets.broker_store.CALL_TIMEOUT_SECONDS", 0.05)
+    async with asyncio.timeout(4):
+        await store.persist_last(QUEUES)
+    assert "not persisted in time" in caplog.text
+
+
+# -- whole consumers
+
+
+class UnderWay(RPCHook):
+    """Counts what of a topic's offsets a client has under way, and where it was told one-way."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.is_told = False
+        self.at_once = 0
+        self.too_early: list[Request[Any]] = []
+        self.carried = 0
+        self.updates: list[int] = []
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+    ) -> None:
+        if isinstance(request, UpdateConsumerOffset) and request.topic == self.topic:
+            self.updates.append(request.queue_id)
+            self.at_once += 1
+            if not self.is_told and self.at_once > 1:
+                self.too_early.append(request)
+        elif isinstance(request, PullMessage) and request.topic == self.topic:
+            carries = bool(request.sys_flag & PULL_COMMIT_OFFSET)
+            self.carried += carries
+            if carries and not self.is_told:
+                self.too_early.append(request)
+
+    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
+        if isinstance(request, UpdateConsumerOffset) and request.topic == self.topic:
+            self.at_once -= 1
+            self.is_told = True
+
+
+async def test_pulls_carry_offsets_only_once_the_broker_has_the_topic(node: Node) -> None:
+    await send(node.namesrv_address, "T", 40)
+    seen, hook = Seen(), UnderWay("T")
+    async with PushConsumer(
+        "g",
+        seen,
+        namesrv_addr=node.namesrv_address,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+        hooks=[hook],
+    ):
+        await until(lambda: len(seen.messages) == 40)
+        await send(node.namesrv_address, "T", 8)
+        await until(lambda: len(seen.messages) == 48)
+        await until(lambda: hook.is_told)
+        await send(node.namesrv_address, "T", 8)
+        await until(lambda: hook.carried)
+    assert not hook.too_early
+    assert sum(offset or 0 for offset in (await committed(node.namesrv_address, "g", "T")).values()) == 56
+
+
+async def test_a_lite_consumer_that_leaves_has_told_every_queue_one_first(node: Node) -> None:
+    await send(node.namesrv_address, "T", 40)
+    hook, polled = UnderWay("T"), 0
+    async with LitePullConsumer(
+        "g", namesrv_addr=node.namesrv_address, consume_from_where=FIRST, hooks=[hook]
+    ) as consumer:
+        await consumer.subscribe("T")
+        while polled < 40:
+            polled += len(await consumer.poll(1000))
+        consumer._queues.remember(consumer._queues.assigned)
+    assert not hook.too_early
+    assert sorted(set(hook.updates)) == [0, 1, 2, 3]
+    assert hook.at_once == 0, "somebody did not wait for an answer"

@@ -1,0 +1,182 @@
+"""Ordered consumption: order within a queue, pauses, manual commit, dead letters, hand-over between members."""
+
+import asyncio
+import random
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.delivery.listeners import SuspendQueue
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, ConsumeOrderlyStatus
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+
+from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+async def send(namesrv_addr: str, count: int, *, queues: int = 4, start: int = 0) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        if start == 0:
+            await producer.send("T", b"first")
+        for number in range(start, start + count):
+            await producer.send("T", b"%d" % number, queue_id=number % queues)
+
+
+def by_queue(seen: list[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for queue_id, offset in seen:
+        found.setdefault(queue_id, []).append(offset)
+    return found
+
+
+async def test_each_queue_is_consumed_in_order_by_one_listener_at_a_time(namesrv_addr: str) -> None:
+    seen: list[tuple[int, int]] = []
+    busy: set[int] = set()
+
+    async def listener(message: MessageExt) -> None:
+        assert message.queue_id not in busy
+        busy.add(message.queue_id)
+        await asyncio.sleep(random.random() / 500)
+        seen.append((message.queue_id, message.queue_offset))
+        busy.remove(message.queue_id)
+
+    await send(namesrv_addr, 100)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ):
+        await until(lambda: len(seen) == 101)
+    for offsets in by_queue(seen).values():
+        assert offsets == list(range(len(offsets)))
+
+
+async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv_addr: str) -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def listener(message: MessageExt) -> None:
+        seen.append((message.queue_offset, message.reconsume_times))
+        if message.queue_offset == 3 and message.reconsume_times < 2:
+            raise SuspendQueue(20)
+
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x", queue_id=None)
+        for _ in range(6):
+            await producer.send("T", b"x", queue_id=0)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ):
+        await until(lambda: len(seen) == 9)
+    repeated = [entry for entry in seen if entry[0] == 3]
+    assert repeated == [(3, 0), (3, 1), (3, 2)]
+    in_queue_0 = list(dict.fromkeys(offset for offset, _ in seen))
+    assert in_queue_0 == sorted(in_queue_0)
+
+
+async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_queue_goes_on(
+    node: Node, namesrv_addr: str
+) -> None:
+    seen: list[bytes] = []
+
+    async def listener(message: MessageExt) -> None:
+        seen.append(message.body)
+        if message.body == b"bad":
+            raise SuspendQueue(10)
+
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"first")
+        for body in (b"good", b"bad", b"better"):
+            await producer.send("T", body, queue_id=1)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+        max_reconsume_times=2,
+    ):
+        await until(lambda: b"better" in seen and node.broker.store.max_offset("%DLQ%g", 0) == 1)
+    assert seen.count(b"bad") == 3
+
+
+async def test_without_auto_commit_the_offset_moves_with_commit_alone(namesrv_addr: str) -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def listener(message: MessageExt, context: ConsumeOrderlyContext) -> ConsumeOrderlyStatus:
+        context.auto_commit = False
+        seen.append((message.queue_id, message.queue_offset))
+        if message.queue_offset == 4:
+            return ConsumeOrderlyStatus.COMMIT
+        return ConsumeOrderlyStatus.SUCCESS
+
+    await send(namesrv_addr, 28)
+    async with PushConsumer(
+        "g",
+        listener,
+        orderly=True,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ):
+        await until(lambda: len(seen) == 29)
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as puller:
+        for queue in await puller.queues("T"):
+            assert await puller.committed(queue) == 5
+
+
+@pytest.mark.slow
+async def test_queues_pass_between_members_without_gap_and_with_one_owner_at_a_time(
+    namesrv_addr: str,
+) -> None:
+    seen: list[tuple[int, int]] = []
+    busy: set[int] = set()
+
+    async def listener(message: MessageExt) -> None:
+        assert message.queue_id not in busy
+        busy.add(message.queue_id)
+        try:
+            await asyncio.sleep(0.002)
+            seen.append((message.queue_id, message.queue_offset))
+        finally:
+            busy.remove(message.queue_id)
+
+    def member() -> PushConsumer:
+        return PushConsumer(
+            "g",
+            listener,
+            orderly=True,
+            namesrv_addr=namesrv_addr,
+            subscription={"T": "*"},
+            consume_from_where=FIRST,
+        )
+
+    await send(namesrv_addr, 40)
+    async with member() as one:
+        await until(lambda: len(seen) > 10)
+        async with member() as two:
+            sending = asyncio.create_task(send(namesrv_addr, 160, start=40))
+            await until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2)
+            await sending
+            await until(lambda: len(set(seen)) == 201)
+        await until(lambda: len(one.assignment()) == 4)
+        await send(namesrv_addr, 8, start=200)
+        await until(lambda: len(set(seen)) == 209)
+    for offsets in by_queue(seen).values():
+        highest = -1
+        for offset in offsets:
+            assert offset <= highest + 1, "a message was skipped"
+            highest = max(highest, offset)
+    assert len(seen) - len(set(seen)) <= 8  # at most the message in hand of each moved queue
