@@ -17,14 +17,14 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store import StoreError
+from pocketmq.store import StoreError, layout
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
-from .timer_delivery import RETRY_MS, TimedDelivery
+from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
 
@@ -43,7 +43,7 @@ _NO_LIMIT: Final = 2_147_483_647
 _LONG_DIGITS: Final = 19
 
 
-class TimedMessages:
+class MessageTimer:
     """Noting and delivery. `start` and `stop` mirror each other; a slave does neither.
 
     The files are opened when there is something to do with them.
@@ -64,8 +64,8 @@ class TimedMessages:
         self._sampled = (state.clock.now_ms(), 0, 0)
         self.noted_tps = self.delivered_tps = 0.0
         """Over the last second."""
-        self.metrics = MetricTable(state.config.store.root / "config", state.clock.now_ms, "timingCount")
-        self.delivery = TimedDelivery(state, self.metrics)
+        self.metrics = MetricTable(state.config.store.root / layout.CONFIG, state.clock.now_ms, "timingCount")
+        self.delivery = TimerDelivery(state, self.metrics)
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None
         """What a slave has written last of its master's."""
