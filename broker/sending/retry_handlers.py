@@ -6,7 +6,7 @@
 The copy keeps body, tags, keys and times of birth; RETRY_TOPIC says where it came from and ORIGIN_MESSAGE_ID which
 message it was. Consumers whose 36 failed send the copy themselves, straight to %RETRY%: `redirect_if_exhausted` holds
 these to the same limit. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack` and
-`SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delayed_messages.py`.
+`SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delay_levels.py`.
 """
 
 import random
