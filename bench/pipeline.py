@@ -1,9 +1,10 @@
-"""How fast is the pipeline? `python -m bench.pipeline [--messages N] [--floor]`, on a machine that does nothing else.
+"""Measures the pipeline: `python -m bench.pipeline [--messages N] [--floor]`, on an otherwise idle machine.
 
-One run, two cores: the time from nothing to the first rows, store scan with all columns and with headers alone, a topic
-read through Spark against our bare reader, the sink against our bare sender, the shortest micro-batch. Beside most
-stands what Spark takes for a source that does nothing (`pipeline_controls.py`): the rest is ours. With `--floor` the
-exit code is 1 where a figure is below 60 % of its goal (or beyond it by as much, for times).
+One run on two cores: the time from nothing to the first rows, store scan with all columns and with headers only, a
+topic read through Spark against our reader alone, the sink against our sender alone, the shortest micro-batch. Most
+figures are followed by a control, the figure of a source that does nothing (`pipeline_controls.py`): the difference
+is ours. With `--floor` the exit code is 1 if a figure is below 60 % of its goal (for times: above its goal by as
+much).
 """
 
 import argparse
@@ -26,10 +27,10 @@ COLUMNS: Final = (
 )
 HEADERS: Final = "queueId int, queueOffset bigint, physicalOffset bigint, storeSize int"
 BATCHES: Final = 80
-"""Micro-batches run; the first half warms up."""
+"""Number of micro-batches; the first half warms up."""
 COLD_START: Final = """
 import sys, time
-from pocketmq.pipeline.session.session import pocketmq_session
+from pocketmq.pipeline import pocketmq_session
 spark = pocketmq_session("bench", master="local[2]", memory="2g")
 if sys.argv[1] == "bench-one":
     from bench.pipeline_controls import One
@@ -43,40 +44,40 @@ print("rows", time.time(), flush=True)
 
 
 class Figures:
-    """What was measured, with its goal."""
+    """Prints each measurement with its goal."""
 
     def __init__(self) -> None:
         self.is_below = False
 
-    def more(self, what: str, value: float, goal: float, unit: str) -> None:
+    def more(self, name: str, value: float, goal: float, unit: str) -> None:
         """A figure that should be at least its goal."""
-        self._say(what, value, goal, unit, value >= goal * FLOOR)
+        self._print(name, value, goal, unit, value >= goal * FLOOR)
 
-    def less(self, what: str, value: float, goal: float, unit: str) -> None:
+    def less(self, name: str, value: float, goal: float, unit: str) -> None:
         """A figure that should be at most its goal."""
-        self._say(what, value, goal, unit, value <= goal / FLOOR)
+        self._print(name, value, goal, unit, value <= goal / FLOOR)
 
-    def control(self, what: str, value: float, unit: str) -> None:
-        """What Spark takes without us."""
-        print(f"  {what:<40} {value:>9.2f} {unit}", flush=True)
+    def control(self, name: str, value: float, unit: str) -> None:
+        """The same figure of Spark without us."""
+        print(f"  {name:<40} {value:>9.2f} {unit}", flush=True)
 
-    def _say(self, what: str, value: float, goal: float, unit: str, is_fine: bool) -> None:
+    def _print(self, name: str, value: float, goal: float, unit: str, is_fine: bool) -> None:
         self.is_below |= not is_fine
         print(
-            f"{what:<42} {value:>9.2f} {unit:<8} goal {goal:g}{'' if is_fine else '  below the floor'}",
+            f"{name:<42} {value:>9.2f} {unit:<8} goal {goal:g}{'' if is_fine else '  below the floor'}",
             flush=True,
         )
 
 
 def seconds(work: Callable[[], Any], times: int = 3) -> float:
-    """The shortest of some runs after one that warms up."""
+    """The shortest of several runs, after a run that warms up."""
     work()
-    taken = []
+    durations = []
     for _ in range(times):
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         work()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
+        durations.append(time.perf_counter() - started_at)
+    return min(durations)
 
 
 def discard(frame: Any) -> None:
@@ -85,7 +86,7 @@ def discard(frame: Any) -> None:
 
 
 def bare_read(namesrv_addr: str, topic: str) -> int:
-    """The messages of a topic, decoded, by our reader alone."""
+    """Read and decode the messages of a topic with our reader alone."""
     from pocketmq.pipeline.brokers.range_reader import RangeReader
     from pocketmq.pipeline.brokers.read_planner import Planner
     from pocketmq.pipeline.brokers.wire import wire
@@ -95,15 +96,15 @@ def bare_read(namesrv_addr: str, topic: str) -> int:
     options = read_source_options({"nameServer": namesrv_addr, "subscribe": topic}, is_stream=False)
     planner = Planner(wire(namesrv_addr), options)
     rows = 0
-    for one in planner.batch():
-        for records in RangeReader(planner.wire, one, options).batches():
+    for part in planner.batch():
+        for records in RangeReader(planner.wire, part, options).batches():
             records.columns(list(MESSAGE_COLUMNS))
             rows += len(records)
     return rows
 
 
 def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
-    """Bodies made before, sent by our sender alone."""
+    """Send prepared bodies with our sender alone."""
     from pocketmq.pipeline.sink.sink_options import read_sink_options
     from pocketmq.pipeline.sink.task_sender import sender_for
 
@@ -114,17 +115,17 @@ def bare_send(namesrv_addr: str, requests: list[tuple[str, Any, int]]) -> None:
 
 
 class Requests:
-    """Takes a sender's place and keeps what is to be sent."""
+    """Replaces a sender and keeps the requests."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[str, Any, int]] = []
+        self.requests: list[tuple[str, Any, int]] = []
 
     def send_batch(self, topic: str, body: Any, rows: int, *, queue: Any = None) -> None:
-        self.made.append((topic, bytes(body), rows))
+        self.requests.append((topic, bytes(body), rows))
 
 
 def requests_of(rows: Any, topic: str) -> list[tuple[str, Any, int]]:
-    """The requests the sink would make of the rows."""
+    """The requests that the sink would send for the rows."""
     from pocketmq.pipeline.sink.sink_options import read_sink_options
     from pocketmq.pipeline.sink.task_sender import TaskSender
 
@@ -132,14 +133,14 @@ def requests_of(rows: Any, topic: str) -> list[tuple[str, Any, int]]:
     task = TaskSender(requests, read_sink_options({"nameServer": "127.0.0.1:1", "topic": topic}), "bench")  # type: ignore[arg-type]
     for batch in rows.toArrow().to_batches(10_000):
         task.send(batch)
-    return requests.made
+    return requests.requests
 
 
 def measure_cold_start(figures: Figures, server: Any) -> None:
-    """Processes of their own: everything is loaded anew."""
+    """In separate processes, so that everything is loaded again."""
 
     def first_rows(source: str, cache: str) -> float:
-        begun = time.time()
+        started_at = time.time()
         ran = subprocess.run(
             [sys.executable, "-c", COLD_START, source],
             capture_output=True,
@@ -147,7 +148,7 @@ def measure_cold_start(figures: Figures, server: Any) -> None:
             check=True,
             env={**os.environ, "XDG_CACHE_HOME": cache},
         )
-        return float(ran.stdout.split("rows ")[1]) - begun
+        return float(ran.stdout.split("rows ")[1]) - started_at
 
     with tempfile.TemporaryDirectory() as cache:
         first_rows("bench-one", cache)
@@ -169,8 +170,8 @@ def measure_topics(spark: Any, figures: Figures, server: Any, messages: int) -> 
 
     requests = requests_of(spark.range(100_000).selectExpr(*COLUMNS), "Bare")
     bare = 100_000 / seconds(lambda: bare_send(server.namesrv_addr, requests))
-    taken = seconds(write, times=1)
-    figures.more("sink", messages / taken / 1000, bare / 1000 * 0.9, "k/s")
+    duration = seconds(write, times=1)
+    figures.more("sink", messages / duration / 1000, bare / 1000 * 0.9, "k/s")
     total = 2 * messages
 
     def read() -> None:
@@ -178,8 +179,8 @@ def measure_topics(spark: Any, figures: Figures, server: Any, messages: int) -> 
         discard(reader.option("subscribe", "Bench").load())
 
     through_spark = seconds(read)
-    taken = seconds(lambda: bare_read(server.namesrv_addr, "Bench"), times=1)
-    figures.more("topic read", total / through_spark / 1000, total / taken / 1000 * 0.9, "k/s")
+    duration = seconds(lambda: bare_read(server.namesrv_addr, "Bench"), times=1)
+    figures.more("topic read", total / through_spark / 1000, total / duration / 1000 * 0.9, "k/s")
 
 
 def measure_store(spark: Any, figures: Figures, store: Path) -> None:
@@ -193,29 +194,29 @@ def measure_store(spark: Any, figures: Figures, store: Path) -> None:
     count = load("queueOffset bigint").count()
     same = {"source": "bench-same", "rows": count}
     figures.more("store scan, all columns", count / seconds(lambda: discard(load())) / 1e6, 0.7, "M/s")
-    figures.control("of batches decoded before", count / seconds(lambda: discard(load(**same))) / 1e6, "M/s")
+    figures.control("of batches decoded earlier", count / seconds(lambda: discard(load(**same))) / 1e6, "M/s")
     audit = seconds(lambda: grouped(load(HEADERS)))
     figures.more("store scan, headers, grouped", count / audit / 1e6, 1.6, "M/s")
     audit = seconds(lambda: grouped(load(HEADERS, **same)))
-    figures.control("of batches decoded before", count / audit / 1e6, "M/s")
+    figures.control("of batches decoded earlier", count / audit / 1e6, "M/s")
 
 
 def micro_batch_ms(frame: Any, folder: Path) -> float:
-    """The median time of a micro-batch of which nothing is kept."""
+    """The median time of a micro-batch whose rows are discarded."""
     query = frame.writeStream.format("noop").option("checkpointLocation", str(folder)).start()
     try:
         while query.isActive and len(query.recentProgress) < BATCHES:
             time.sleep(0.2)
     finally:
         query.stop()
-    taken = sorted(
+    durations = sorted(
         progress.durationMs["triggerExecution"] for progress in query.recentProgress[BATCHES // 2 :]
     )
-    return float(taken[len(taken) // 2])
+    return float(durations[len(durations) // 2])
 
 
 def measure_batches(spark: Any, figures: Figures, server: Any, folder: Path) -> None:
-    """The shortest micro-batch: one message of each queue at a time."""
+    """The shortest micro-batch: one message from each queue."""
     reader = spark.readStream.format("rocketmq").option("nameServer", server.namesrv_addr)
     frame = reader.options(subscribe="Bench", startingOffsets="earliest", maxOffsetsPerTrigger="4").load()
     figures.less("micro-batch", micro_batch_ms(frame, folder / "ours"), 120, "ms")
@@ -224,11 +225,11 @@ def measure_batches(spark: Any, figures: Figures, server: Any, folder: Path) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="How fast is the pipeline?")
+    parser = argparse.ArgumentParser(description="Measure the pipeline.")
     parser.add_argument("--messages", type=int, default=300_000)
     parser.add_argument("--floor", action="store_true")
-    given = parser.parse_args()
-    from pocketmq.pipeline.session.session import pocketmq_session
+    arguments = parser.parse_args()
+    from pocketmq.pipeline import pocketmq_session
     from pocketmq.testing import EmbeddedServer
 
     from bench.pipeline_controls import SameBatches, Steps
@@ -241,11 +242,11 @@ def main() -> int:
             spark = pocketmq_session("bench", master="local[2]", memory="2g")
             for source in (SameBatches, Steps):
                 spark.dataSource.register(source)
-            measure_topics(spark, figures, server, given.messages)
+            measure_topics(spark, figures, server, arguments.messages)
             measure_batches(spark, figures, server, Path(folder))
         measure_store(spark, figures, store)
         spark.stop()
-    return 1 if given.floor and figures.is_below else 0
+    return 1 if arguments.floor and figures.is_below else 0
 
 
 if __name__ == "__main__":

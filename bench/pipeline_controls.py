@@ -1,8 +1,8 @@
-"""What Spark itself takes: Python sources that do nothing but hand over. `bench.pipeline` measures beside them.
+"""Controls for `bench.pipeline`: Python sources that do no work of their own, so that only Spark is measured.
 
-bench-same       one decoded batch of a store, again and again     against a scan that decodes each
-bench-steps      a stream of numbers, four tasks a batch           against a stream that pulls
-bench-one        one row                                           against the first rows of a topic
+bench-same       one decoded batch of a store, repeated     for a scan that decodes each batch
+bench-steps      a stream of numbers, four tasks a batch    for a stream that pulls
+bench-one        one row                                    for the first rows of a topic
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ TASKS = 4
 
 
 class SameBatches(DataSource):
-    """`rows` rows of columns that were decoded once."""
+    """`rows` rows of columns that are decoded once."""
 
     @classmethod
     def name(cls) -> str:

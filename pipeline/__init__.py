@@ -1,13 +1,15 @@
 """pocketmq.pipeline: topics, stores and journals as Spark data frames, and the jobs that read them.
 
-Users need `session.session` (`pocketmq_session` or `register`) and the formats `rocketmq`, `rocketmq-store` and
-`pocketmq-journal`, which docs/pipeline.md describes. The extra is `pocketmq[spark]`. Rooms, bottom up:
+    from pocketmq.pipeline import pocketmq_session
+
+The names that users need are imported from here and loaded on first use. The formats `rocketmq`, `rocketmq-store` and
+`pocketmq-journal` are described in docs/pipeline.md. The extra is `pocketmq[spark]`. Rooms, bottom up:
 
     errors.py     the errors, by what the user can do about them
     records/      stored records and Arrow arrays, both ways
     planning/     options, positions and ranges
     files/        files of a store and journals
-    brokers/      questions to brokers, and sends
+    brokers/      requests to brokers, and sends
     sink/         data frames as messages
     sources/      the Spark readers of the three formats
     session/      Java, settings, registration, progress
@@ -18,3 +20,45 @@ Users need `session.session` (`pocketmq_session` or `register`) and the formats 
 
 pyspark is imported in sources, sink, session, jobs and behaviour only.
 """
+
+TYPE_CHECKING = False  # as in `typing`, which costs more to import than this file
+if TYPE_CHECKING:
+    from .errors import CheckpointError as CheckpointError
+    from .errors import CorruptStoreError as CorruptStoreError
+    from .errors import DataLossError as DataLossError
+    from .errors import JournalError as JournalError
+    from .errors import NoJavaError as NoJavaError
+    from .errors import OptionError as OptionError
+    from .errors import PipelineError as PipelineError
+    from .errors import SendError as SendError
+    from .errors import SourceUnreachable as SourceUnreachable
+    from .session.progress import commit_progress as commit_progress
+    from .session.session import pocketmq_session as pocketmq_session
+    from .session.session import register as register
+
+_NAMES = {
+    "errors": "CheckpointError CorruptStoreError DataLossError JournalError NoJavaError OptionError PipelineError "
+    "SendError SourceUnreachable",
+    "session.progress": "commit_progress",
+    "session.session": "pocketmq_session register",
+}
+"""Each file and the names that are defined in it."""
+_FILE_OF = {name: file for file, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_FILE_OF)
+
+
+def __getattr__(name: str) -> object:
+    """Load a name on its first use (PEP 562)."""
+    file = _FILE_OF.get(name)
+    if file is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{file}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

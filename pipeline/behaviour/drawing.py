@@ -15,7 +15,7 @@ from .ownership import DoubleOwner, Gap, PullRun, merge_tenures
 
 LEAST_SECONDS = 1.0
 LABEL = 26
-"""A longer name is cut to its last characters, where the names of one host differ."""
+"""A longer name is cut to its last characters, because names of one host differ at their end."""
 
 
 def draw(
@@ -43,8 +43,8 @@ def draw(
         pieces += _group(
             journal,
             group_runs,
-            [one for one in doubles if (one.journal, one.group) == (journal, group)],
-            [one for one in idle if (one.journal, one.group) == (journal, group)],
+            [double for double in doubles if (double.journal, double.group) == (journal, group)],
+            [gap for gap in idle if (gap.journal, gap.group) == (journal, group)],
             group_members,
         )
     return pieces
@@ -57,11 +57,15 @@ def _group(
     idle: Sequence[Gap],
     members: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    begin = min([run.begin for run in runs] + [one["joined"].timestamp() for one in members])
+    begin = min([run.begin for run in runs] + [member["joined"].timestamp() for member in members])
     end = max(
-        [run.end for run in runs] + [one["until"].timestamp() for one in members] + [begin + LEAST_SECONDS]
+        [run.end for run in runs]
+        + [member["until"].timestamp() for member in members]
+        + [begin + LEAST_SECONDS]
     )
-    clients = {one["client"]: _kind(one) for one in sorted(members, key=lambda one: one["joined"])}
+    clients = {
+        member["client"]: _kind(member) for member in sorted(members, key=lambda member: member["joined"])
+    }
     name_of = names(clients | {run.client: clients.get(run.client, "") for run in runs})
     colour_of = colours(list(name_of.values()))
     # With more clients than colours, numbers tell clients of one colour apart.
@@ -70,14 +74,14 @@ def _group(
     )
     stays = [
         Bar(
-            name_of[one["client"]],
-            one["joined"].timestamp(),
-            one["until"].timestamp(),
-            name_of[one["client"]],
-            f"{one['client']} ({_kind(one)}): {one['how']}",
-            number_of.get(name_of[one["client"]], ""),
+            name_of[member["client"]],
+            member["joined"].timestamp(),
+            member["until"].timestamp(),
+            name_of[member["client"]],
+            f"{member['client']} ({_kind(member)}): {member['how']}",
+            number_of.get(name_of[member["client"]], ""),
         )
-        for one in sorted(members, key=lambda one: one["joined"])
+        for member in sorted(members, key=lambda member: member["joined"])
     ]
     tenures = [
         Bar(
@@ -90,8 +94,11 @@ def _group(
         )
         for run in sorted(merge_tenures(runs, doubles), key=lambda run: (run.topic, run.queue_id, run.begin))
     ]
-    marks = [Mark(_row(one), one.begin, f"two owners for {one.end - one.begin:.1f} s") for one in doubles]
-    marks += [Mark(_row(one), one.begin, f"no owner for {one.end - one.begin:.1f} s") for one in idle]
+    marks = [
+        Mark(_row(double), double.begin, f"two owners for {double.end - double.begin:.1f} s")
+        for double in doubles
+    ]
+    marks += [Mark(_row(gap), gap.begin, f"no owner for {gap.end - gap.begin:.1f} s") for gap in idle]
     left = room_for([bar.row for bar in stays + tenures] + [mark.row for mark in marks])
     return [
         paragraph(
@@ -115,10 +122,10 @@ def _kind(member: Mapping[str, Any]) -> str:
     return " ".join(str(member[name]) for name in ("language", "release") if member.get(name))
 
 
-def _row(one: PullRun | DoubleOwner | Gap) -> str:
+def _row(owned: PullRun | DoubleOwner | Gap) -> str:
     """The name of a queue's row. The group's retry topic is shortened, because the heading names the group."""
-    topic = "retry" if one.topic == retry_topic(one.group) else one.topic
-    return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {one.queue_id}"
+    topic = "retry" if owned.topic == retry_topic(owned.group) else owned.topic
+    return f"{topic if len(topic) <= LABEL else '...' + topic[3 - LABEL :]} {owned.queue_id}"
 
 
 def names(clients: Mapping[str, str]) -> dict[str, str]:

@@ -83,7 +83,7 @@ class BatchSender:
 
         Raises the error of an earlier one.
         """
-        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, where they win.
+        # Only WAIT: 4.9 brokers append the properties of a batch to those of each message, and there they win.
         properties = encode_properties_text({WAIT: "true"})
         request = self._request(SendBatchMessage, topic, properties)
         self._start(request, body, rows, queue)

@@ -157,9 +157,8 @@ class RangeReader:
         async def ask(fresh: bool) -> _Reply:
             connection = await self._wire.broker(queue.topic, queue.broker_name, fresh=fresh)
             command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
-            if (
-                command.code == ResponseCode.TOPIC_NOT_EXIST
-            ):  # the broker is just starting, or the topic was deleted
+            # The broker is just starting, or the topic was deleted.
+            if command.code == ResponseCode.TOPIC_NOT_EXIST:
                 raise RouteNotFound(command.remark or f"{queue} does not exist")
             if command.code not in _ANSWERED:
                 raise RequestRefused(command.code, command.remark or "", request.name)
@@ -173,7 +172,7 @@ class RangeReader:
     # -- decoding
 
     def _within(self, reply: _Reply, part: Range) -> Any:
-        """The reply's bytes, without the records behind the part."""
+        """The reply's bytes, without the records after the part."""
         if reply.code != ResponseCode.SUCCESS or reply.body is None or reply.next_offset <= part.hi:
             return reply.body if reply.code == ResponseCode.SUCCESS else None
         view = memoryview(reply.body)

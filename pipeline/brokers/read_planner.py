@@ -84,7 +84,7 @@ class Planner:
         return self.wire.bounds(queues, self.options.plan_timeout_ms)
 
     def start(self, bounds: Bounds) -> Offsets:
-        """Where reading begins. An offset behind a queue's end is kept: the caller reports it."""
+        """Where reading begins. An offset after a queue's end is kept: the caller reports it."""
         chosen = self.options.start
         lows = {queue: low for queue, (low, _) in bounds.items()}
         highs = {queue: high for queue, (_, high) in bounds.items()}
@@ -140,8 +140,8 @@ class Planner:
         """The parts of the ranges whose messages exist. `DataLossError` for the rest, or a warning if
         `failOnDataLoss` is false."""
         clamped = []
-        for one in ranges:
-            left, losses = clamp(one, *bounds[one.queue]) if one.queue in bounds else (one, [])
+        for part in ranges:
+            left, losses = clamp(part, *bounds[part.queue]) if part.queue in bounds else (part, [])
             for loss in losses:
                 self.report_loss(loss)
             clamped.append(left)

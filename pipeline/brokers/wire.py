@@ -183,9 +183,7 @@ class Wire:
             try:
                 route = await self.route(topic, fresh=True)
             except RouteNotFound as error:
-                if (
-                    fresh
-                ):  # asked twice, because a broker that is just starting has not registered its topics yet
+                if fresh:  # the second request: a starting broker may not have registered its topics yet
                     raise OptionError(f"topic {topic} does not exist on any broker") from error
                 raise
             return sorted(Queue(topic, queue.broker_name, queue.queue_id) for queue in route.read_queues())

@@ -58,7 +58,7 @@ def queue_splits(root: Path, topics: frozenset[str], rows: int = 1 << 62) -> lis
 
 
 def written_units(folder: Path) -> tuple[int, int]:
-    """[first, end) of the written units of a queue: behind the last one are zeros."""
+    """[first, end) of the written units of a queue: after the last one are zeros."""
     files = _queue_files(folder)
     if not files:
         return 0, 0
@@ -93,7 +93,7 @@ def _map_units(path: Path) -> Any:
 
 
 def known_log_end(queues: list[QueueSplit]) -> int:
-    """The log position behind the last record that a queue knows: how far the broker had dispatched."""
+    """The log position after the last record that a queue knows: how far the broker had dispatched."""
     end = 0
     for queue in queues:
         if queue.hi > queue.lo:

@@ -18,7 +18,7 @@ from .mapped_file import FILE_NAME, data_end
 MOST_SPLITS: Final = 10_000
 """Tasks of one scan: Spark keeps each of them in the driver, and starts some twenty in a second."""
 SMALL_TAIL: Final = 1 << 20
-"""Bytes behind the last known record that are too few for a task of their own."""
+"""Bytes after the last known record that are too few for a task of their own."""
 
 
 class LogFile(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ def log_splits(files: list[LogFile], split_bytes: int, least: int, known_end: in
 def _written_bytes(file: LogFile, known_end: int) -> tuple[int, int]:
     """(bytes to split evenly, end of the bytes to read).
 
-    The last file has its full size from the start and is empty from some position on. Whatever lies behind the last
+    The last file has its full size from the start and is empty from some position on. Whatever follows the last
     record that a queue knows becomes one split, or part of one.
     """
     if not file.is_last:

@@ -20,7 +20,7 @@ def map_file(path: str) -> memoryview:
 
 
 def data_end(path: str, begin: int = 0) -> int:
-    """Where the last byte ends that the file system stores, at or behind `begin`: behind it are only zeros.
+    """Where the last byte ends that the file system stores, at or after `begin`: after it are only zeros.
 
     The file's size if the file system does not report holes.
     """

@@ -74,7 +74,7 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
         records = Records(data, found.starts, broker_name=options.broker_name)
         position, reason = found.stop, found.reason
         agree = records.lengths_agree()
-        if not agree.all():  # its size may be wrong as well, so the records found behind it are not trusted
+        if not agree.all():  # its size may be wrong as well, so the records found after it are not trusted
             first = int(agree.argmin())
             position, reason = int(records.starts[first]), BAD_SIZE
             records = records.only(np.arange(len(agree)) < first)
@@ -91,7 +91,7 @@ def scan_log(split: LogSplit, options: ScanOptions) -> Iterator[ScannedRecords]:
 
 
 def next_position(data: memoryview, position: int, end: int, split: LogSplit) -> int:
-    """Where the next record begins behind a position without one. In the last file, the end of the split behind the
+    """Where the next record begins after a position without one. In the last file, the end of the split after the
     written bytes."""
     if split.file.is_last and split.file.base + position >= split.known_end:
         return end

@@ -2,7 +2,7 @@
 
     damaged    bytes that are not a record, and records whose body does not match the stored CRC
     gaps       queue offsets that no record has, and offsets that several records have
-    order      records that lie in the log before one with a lower offset of their queue
+    order      records that lie in the log after one with a higher offset of their queue
     index      units of consume queues without their record, and records without their unit
 
 The cheap check is first: a queue with last - first + 1 records and as many different offsets has no gap, and only the
@@ -55,7 +55,7 @@ def build(spark: "SparkSession", store: str, *, topics: str | None = None, check
         *(f"{row.status} at log position {row.physicalOffset} ({row.file})" for row in damaged.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId}: {row.what}, {counted(row['count'], 'message')} from offset {row.first}"
           for row in gaps.limit(20).collect()),
-        *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} lies behind offset {row.previous} in the log"
+        *(f"{row.topic} queue {row.queueId}: offset {row.queueOffset} lies after offset {row.previous} in the log"
           for row in disorder.limit(20).collect()),
         *(f"{row.topic} queue {row.queueId} offset {row.queueOffset}: {row.what}" for row in index.limit(20).collect()),
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def gaps_of(good: "DataFrame") -> "DataFrame":
 
 
 def disorder_of(good: "DataFrame") -> "DataFrame":
-    """Records that lie in the log behind one with a higher offset of their queue."""
+    """Records that lie in the log after one with a higher offset of their queue."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -222,7 +222,7 @@ def user_error_line(error: BaseException) -> str | None:
 
 
 def spark_error_line(error: BaseException) -> str:
-    """The message of a Spark error in one line: behind py4j's introduction, before Java's stack."""
+    """The message of a Spark error in one line: after py4j's introduction, before Java's stack."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     of_java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return (of_java or lines or [type(error).__name__])[0]

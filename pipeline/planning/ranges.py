@@ -54,7 +54,7 @@ def split_ranges(
     First each range is split into pieces of at most `max_records`. If fewer than `min_partitions` result, each piece is
     split again in proportion to its size.
     """
-    parts = [one for one in ranges if one.size > 0]
+    parts = [part for part in ranges if part.size > 0]
     if max_records is not None:
         parts = [piece for part in parts for piece in _even_pieces(part, math.ceil(part.size / max_records))]
     if min_partitions is None or not parts or len(parts) >= min_partitions:
@@ -69,21 +69,21 @@ def pack_small_ranges(ranges: Iterable[Range], rows: int) -> list[tuple[Range, .
     """Consecutive ranges packed into tasks of at most `rows` messages. A larger range has a task of its own."""
     tasks: list[tuple[Range, ...]] = []
     free_rows = -1
-    for one in ranges:
-        if one.size <= free_rows:
-            tasks[-1] += (one,)
-            free_rows -= one.size
+    for part in ranges:
+        if part.size <= free_rows:
+            tasks[-1] += (part,)
+            free_rows -= part.size
         else:
-            tasks.append((one,))
-            free_rows = rows - one.size
+            tasks.append((part,))
+            free_rows = rows - part.size
     return tasks
 
 
-def _even_pieces(one: Range, count: int) -> list[Range]:
+def _even_pieces(part: Range, count: int) -> list[Range]:
     """`count` pieces whose sizes differ by at most one; fewer if the range has fewer messages."""
-    count = max(1, min(count, one.size))
-    edges = [one.lo + one.size * index // count for index in range(count + 1)]
-    return [Range(one.queue, lo, hi) for lo, hi in itertools.pairwise(edges)]
+    count = max(1, min(count, part.size))
+    edges = [part.lo + part.size * index // count for index in range(count + 1)]
+    return [Range(part.queue, lo, hi) for lo, hi in itertools.pairwise(edges)]
 
 
 def limit_batch(start: Mapping[Queue, int], end: Mapping[Queue, int], max_messages: int) -> Offsets:
@@ -101,19 +101,19 @@ def limit_batch(start: Mapping[Queue, int], end: Mapping[Queue, int], max_messag
     }
 
 
-def clamp(one: Range, minimum: int, maximum: int) -> tuple[Range, list[Loss]]:
+def clamp(part: Range, minimum: int, maximum: int) -> tuple[Range, list[Loss]]:
     """The part of a range that a queue with offsets [minimum, maximum) holds, and the losses."""
     losses = []
-    lo, hi = one.lo, one.hi
+    lo, hi = part.lo, part.hi
     if lo < minimum:
-        losses.append(Loss(one.queue, lo, min(hi, minimum), f"deleted: the queue begins at {minimum}"))
+        losses.append(Loss(part.queue, lo, min(hi, minimum), f"deleted: the queue begins at {minimum}"))
         lo = min(hi, minimum)
     if hi > maximum:
-        losses.append(Loss(one.queue, max(lo, maximum), hi, beyond_end(maximum)))
+        losses.append(Loss(part.queue, max(lo, maximum), hi, beyond_end(maximum)))
         hi = max(lo, maximum)
-    return Range(one.queue, lo, hi), losses
+    return Range(part.queue, lo, hi), losses
 
 
 def beyond_end(maximum: int) -> str:
-    """The reason of a loss behind the end of a queue."""
+    """The reason of a loss after the end of a queue."""
     return f"do not exist: the queue ends at {maximum}"

@@ -1,6 +1,6 @@
 """The options of the source `rocketmq`: names, defaults and allowed values. Texts in, typed values out. No network.
 
-The names are those of Spark's Kafka connector where it has the same option; `ALIASES` are names of older RocketMQ
+The names are those of Spark's Kafka connector if it has the same option; `ALIASES` are names of older RocketMQ
 connectors.
 """
 

@@ -70,7 +70,7 @@ def walk_records(data: memoryview, position: int, end: int, *, limit: int = sys.
             return RecordWalk(starts, position, _stop_reason(size, magic))
         append(position)
         position += size
-    if starts and position > len(data):  # the bytes behind it were not checked
+    if starts and position > len(data):  # the bytes after it were not checked
         stop = starts.pop()
         return RecordWalk(starts, stop, CUT_OFF)
     return RecordWalk(starts, position, AT_END)

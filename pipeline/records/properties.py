@@ -132,7 +132,7 @@ def _split(texts: Any) -> _Pairs:
     lists = pc.split_pattern(texts, _PAIR_END)
     rows = np.repeat(np.arange(len(texts)), np.diff(np.asarray(lists.offsets)))
     halves = pc.split_pattern(lists.flatten(), _NAME_END, max_splits=1)
-    # The empty rest behind a last separator is not a pair, and neither is a name without a value.
+    # The empty rest after a last separator is not a pair, and neither is a name without a value.
     whole = np.diff(np.asarray(halves.offsets)) == 2
     flat = halves.flatten()
     name_at = np.asarray(halves.offsets)[:-1][whole]

@@ -43,7 +43,7 @@ HEAD: Final = np.dtype(
         *(("preparedTransactionOffset", ">i8"), ("bodyLength", ">i4")),
     ]
 )
-"""The head of a record with IPv4 hosts. With an IPv6 host, the fields behind that host begin 12 bytes later.
+"""The head of a record with IPv4 hosts. With an IPv6 host, the fields after that host begin 12 bytes later.
 
 numpy needs the layout as a dtype; a test compares it with `pocketmq.protocol.message.record`.
 """

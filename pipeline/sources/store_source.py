@@ -167,7 +167,7 @@ class StoreReader(DataSourceReader):
         """
         partitions = []
         for file, size in log_holes(files):
-            damage = f"{file.path}: {size} bytes of the log are missing behind it"
+            damage = f"{file.path}: {size} bytes of the log are missing after it"
             if self._options.scan.on_corrupt == FAIL:
                 raise CorruptStoreError(
                     f"{damage}; onCorrupt=skip continues, onCorrupt=report makes a row of it"
@@ -179,10 +179,8 @@ class StoreReader(DataSourceReader):
         return partitions
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if not isinstance(
-            partition, SplitPartition
-        ):  # planning found nothing to read, and Spark made an empty task of its own
-            return
+        if not isinstance(partition, SplitPartition):
+            return  # planning found nothing to read, and Spark made an empty task of its own
         split = partition.value
         if self._options.table == CONSUMER_OFFSETS:
             yield from self._consumer_offsets()

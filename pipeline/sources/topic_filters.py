@@ -40,14 +40,14 @@ class FilteringReader(TopicReader):
         self._intervals: dict[str, _Interval] = {}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        for one in filters:
-            column = ".".join(getattr(one, "attribute", ()))
-            if isinstance(one, EqualTo):
-                self._keep_values(column, frozenset((one.value,)))
-            elif isinstance(one, In):
-                self._keep_values(column, frozenset(one.value))
-            if isinstance(one, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
-                self._narrow_interval(column, one)
+        for condition in filters:
+            column = ".".join(getattr(condition, "attribute", ()))
+            if isinstance(condition, EqualTo):
+                self._keep_values(column, frozenset((condition.value,)))
+            elif isinstance(condition, In):
+                self._keep_values(column, frozenset(condition.value))
+            if isinstance(condition, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
+                self._narrow_interval(column, condition)
         self._filter_by_tags()
         return filters
 
@@ -81,21 +81,23 @@ class FilteringReader(TopicReader):
     def _narrow_ranges(self, ranges: list[Range], planner: Planner) -> list[Range]:
         low, high = self._intervals.get("queueOffset", _EVERYTHING)
         kept = [
-            Range(one.queue, max(one.lo, low), min(one.hi, high)) for one in ranges if self._is_wanted(one)
+            Range(part.queue, max(part.lo, low), min(part.hi, high))
+            for part in ranges
+            if self._is_wanted(part)
         ]
-        kept = [one for one in kept if one.hi > one.lo]
+        kept = [part for part in kept if part.hi > part.lo]
         begin_ms, end_ms = self._intervals.get("storeTimestamp", _EVERYTHING)
-        bounds = {one.queue: (one.lo, one.hi) for one in kept}
+        bounds = {part.queue: (part.lo, part.hi) for part in kept}
         if begin_ms > 0:
             found = planner.offsets_at(dict.fromkeys(bounds, begin_ms), bounds)
-            kept = [Range(one.queue, max(one.lo, found[one.queue]), one.hi) for one in kept]
+            kept = [Range(part.queue, max(part.lo, found[part.queue]), part.hi) for part in kept]
         if end_ms < 1 << 62:
             found = planner.offsets_at(dict.fromkeys(bounds, end_ms), bounds)
-            kept = [Range(one.queue, one.lo, min(one.hi, found[one.queue])) for one in kept]
-        return [one for one in kept if one.hi > one.lo]
+            kept = [Range(part.queue, part.lo, min(part.hi, found[part.queue])) for part in kept]
+        return [part for part in kept if part.hi > part.lo]
 
-    def _is_wanted(self, one: Range) -> bool:
-        queue = one.queue
+    def _is_wanted(self, part: Range) -> bool:
+        queue = part.queue
         columns = {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
         return all(value in self._values.get(column, {value}) for column, value in columns.items())
 

@@ -28,8 +28,8 @@ def read_ranges(
     """The record batches of one task."""
     if not isinstance(partition, RangePartition):
         return  # planning found nothing to read, and Spark made an empty task of its own
-    for one in partition.value:
-        for records in RangeReader(wire_for(options), one, options).batches():
+    for part in partition.value:
+        for records in RangeReader(wire_for(options), part, options).batches():
             yield output.batch_of(records)
 
 

@@ -155,8 +155,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _message_bytes(self, begin: Offsets, end: Offsets) -> int:
         """The mean stored size of the next messages."""
         size = rows = 0
-        for one in ranges_between(begin, end):
-            sample = Range(one.queue, one.lo, min(one.lo + SAMPLE, one.hi))
+        for part in ranges_between(begin, end):
+            sample = Range(part.queue, part.lo, min(part.lo + SAMPLE, part.hi))
             for records in RangeReader(self._planner.wire, sample, self._options).batches():
                 size += int(records.sizes.sum())
                 rows += len(records)
@@ -191,7 +191,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def _bounds_of(self, ranges: list[Range]) -> Bounds:
-        queues: list[Queue] = [one.queue for one in ranges]
+        queues: list[Queue] = [part.queue for part in ranges]
         return self._planner.bounds(queues)
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:

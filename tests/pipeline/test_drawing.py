@@ -1,4 +1,4 @@
-"""The drawings of the behaviour report: nothing is cut off, and where there is nothing they say so. No Spark."""
+"""The drawings of the behaviour report: nothing is cut off, and an empty drawing says so. No Spark."""
 
 import re
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from pocketmq.pipeline.report.timeline import Bar, timeline
 BEGIN = 1_700_000_000.0
 CLIENT = "192.168.100.200@a-very-long-instance-name#4711"
 NARROWEST = 6.5
-"""Pixels of a character of the labels, about what browsers take for them."""
+"""Width in pixels of a character of the labels, about what browsers use."""
 
 
 def member(client: str = CLIENT) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def test_a_journal_without_consumers_says_so() -> None:
     assert "No consumer pulled" in "".join(draw([], [], [], []))
 
 
-def test_heads_of_a_table_are_words_and_stand_over_their_numbers() -> None:
+def test_column_titles_are_words_aligned_with_their_numbers() -> None:
     drawn = table([{"client": "a", "holdMsMedian": 1.5}, {"client": "b", "holdMsMedian": None}])
     assert "<th>client</th><th class=number>hold ms median</th>" in drawn
 
 
-def test_more_clients_than_colours_are_told_apart_by_numbers() -> None:
+def test_numbers_tell_clients_apart_if_there_are_more_than_colours() -> None:
     def drawn(count: int) -> str:
         members = [{**member(), "client": f"host-{number}@1"} for number in range(count)]
         runs = [
@@ -82,7 +82,7 @@ def test_a_long_text_of_a_table_may_be_broken_and_a_short_one_not() -> None:
     assert "<td>word</td>" in drawn
 
 
-def test_drawings_of_two_journals_say_whose_they_are() -> None:
+def test_drawings_of_two_journals_name_their_journal() -> None:
     other = {**member(), "journal": "broker-a@2"}
     drawn = "".join(draw([], [], [], [member(), other], {"broker-a@1": "old", "broker-a@2": "new"}))
     assert "<h2>Group billing in old</h2>" in drawn

@@ -16,7 +16,7 @@ def run(client: str, begin: float, end: float, queue_id: int = 0) -> PullRun:
     return PullRun("broker@1", "g", "T", queue_id, begin, end, client, 1, 0)
 
 
-def test_a_pull_left_waiting_after_a_hand_over_makes_no_second_owner() -> None:
+def test_a_pull_that_still_waits_after_a_hand_over_is_not_a_second_owner() -> None:
     """A's last pull waits at the broker until 20 s, B reads from 5 s on."""
     cut = end_at_next_run([run("A", 0, 20), run("B", 5, 9)])
     assert [(one.client, one.begin, one.end) for one in cut] == [("A", 0, 5), ("B", 5, 9)]
@@ -29,7 +29,7 @@ def test_a_queue_held_by_a_waiting_pull_is_not_a_gap() -> None:
     assert (gap.begin, gap.end, gap.before, gap.after) == (2, 15.5, "A", "B")
 
 
-def test_runs_are_cut_queue_by_queue() -> None:
+def test_runs_end_at_the_next_run_of_their_own_queue() -> None:
     cut = end_at_next_run([run("A", 0, 20, 0), run("B", 5, 9, 1), run("B", 10, 12, 0)])
     assert [(one.queue_id, one.client, one.end) for one in cut] == [(0, "A", 10), (0, "B", 12), (1, "B", 9)]
 
@@ -56,7 +56,7 @@ def test_the_drawing_has_members_in_the_order_of_joining_and_the_retry_topic_by_
     assert ">T 1<" in drawn
 
 
-def test_what_all_rows_share_stands_once_above_the_table() -> None:
+def test_values_that_all_rows_share_are_printed_once_above_the_table() -> None:
     rows = [{"group": "g", "client": "a", "pulls": 1}, {"group": "g", "client": "b", "pulls": 1}]
     html = table(rows)
     assert "All rows: group g." in html

@@ -1,4 +1,4 @@
-"""How a job meets its user: what can be mended is said in one line before Spark starts, and every end has its code."""
+"""How a job runs: errors that the user can correct are one line before Spark starts, and each end has its exit code."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ from pocketmq.protocol.journal_frames import MAGIC, encode_head
 
 
 class FakeSession:
-    """Stands where Spark would; says what was asked of it."""
+    """Replaces the Spark session and records its settings."""
 
     def __init__(self) -> None:
         self.started: dict[str, Any] = {}
@@ -48,7 +48,7 @@ class FakeSession:
 
 @pytest.fixture(autouse=True)
 def ctrl_c_as_on_a_terminal() -> Iterator[None]:
-    """A suite in the background of a shell ignores it."""
+    """A suite in the background of a shell ignores SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -71,7 +71,7 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         ("audit --store {0}/nosuch", "--store: {0}/nosuch/commitlog is not a folder"),
         ("audit --store {0} --memory lots", "--memory must be a size such as 512m or 2g, got 'lots'"),
@@ -106,8 +106,8 @@ def run(*words: str) -> Result:
         ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
     ],
 )
-def test_what_can_be_mended_is_one_line_and_code_2_before_spark_starts(
-    spark: FakeSession, tmp_path: Path, words: str, said: str
+def test_what_the_user_can_correct_is_one_line_and_code_2_before_spark_starts(
+    spark: FakeSession, tmp_path: Path, words: str, output: str
 ) -> None:
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "commitlog" / f"{0:020}").touch()
@@ -119,21 +119,21 @@ def test_what_can_be_mended_is_one_line_and_code_2_before_spark_starts(
     (tmp_path / "other").write_text("hello, there")
     ended = run(*words.format(tmp_path).split())
     assert ended.exit_code == 2
-    assert ended.stderr.startswith(f"pocketmq: {said.format(tmp_path)}")
+    assert ended.stderr.startswith(f"pocketmq: {output.format(tmp_path)}")
     assert ended.stderr.count("\n") == 1
     assert ended.stdout == ""
     assert spark.started == {}
 
 
 def run_built(build: Callable[[Any], Report], **options: Any) -> None:
-    given = {
+    defaults = {
         "master": "local[1]",
         "memory": "1g",
         "json_file": None,
         "parquet_folder": None,
         "html_file": None,
     }
-    job_run.run_job("test", build, **{**given, "quiet": False, **options})
+    job_run.run_job("test", build, **{**defaults, "quiet": False, **options})
 
 
 @contextmanager
@@ -143,7 +143,7 @@ def ends(code: int) -> Iterator[None]:
     assert ended.value.code == code
 
 
-def test_ctrl_c_stops_the_session_and_is_code_130_without_a_word(
+def test_ctrl_c_stops_the_session_and_is_code_130_without_output(
     spark: FakeSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     def interrupted(_: Any) -> Report:
@@ -180,17 +180,17 @@ def test_findings_are_exit_code_1_and_a_report_without_findings_is_0(
     with ends(1):
         run_built(lambda _: report, json_file=str(file))
     assert json.loads(file.read_text())["findings"] == ["one thing"]
-    said = capsys.readouterr().out
-    assert "1 finding\n  one thing" in said
-    assert "Lead [of/it]." in said
-    assert said.endswith(f"Written: {file}\n")
+    output = capsys.readouterr().out
+    assert "1 finding\n  one thing" in output
+    assert "Lead [of/it]." in output
+    assert output.endswith(f"Written: {file}\n")
     run_built(lambda _: report, fails_on_findings=False)
     run_built(lambda _: Report("Title", "", [], []))
     assert spark.level == "OFF", "the log would show Java's stack of what is one line here"
 
 
 @pytest.mark.parametrize(("is_terminal", "quiet"), [(True, False), (False, False), (True, True)])
-def test_progress_is_for_terminals(
+def test_progress_is_shown_on_terminals_only(
     spark: FakeSession, monkeypatch: pytest.MonkeyPatch, is_terminal: bool, quiet: bool
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
@@ -199,7 +199,7 @@ def test_progress_is_for_terminals(
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "output"),
     [
         (NoJavaError("Spark needs Java 17"), "Spark needs Java 17"),
         (
@@ -209,7 +209,7 @@ def test_progress_is_for_terminals(
     ],
 )
 def test_a_session_that_does_not_start_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, output: str
 ) -> None:
     def start(*_: Any, **__: Any) -> None:
         raise error
@@ -217,7 +217,7 @@ def test_a_session_that_does_not_start_is_one_line(
     monkeypatch.setattr(session, "pocketmq_session", start)
     with ends(2):
         run_built(lambda _: Report("Title", "", []))
-    assert capsys.readouterr().err == f"pocketmq: {said}\n"
+    assert capsys.readouterr().err == f"pocketmq: {output}\n"
 
 
 def test_only_spark_s_own_folders_are_replaced(tmp_path: Path) -> None:
@@ -238,10 +238,10 @@ def test_keys_come_from_options_or_from_the_file_of_mqadmin(tmp_path: Path) -> N
     home = {"ROCKETMQ_HOME": str(tmp_path)}
     assert with_keys_of_file(Access(), home) == Access(access_key="file1", secret_key="secret1")
     assert with_keys_of_file(Access(uses_tls=True), {}) == Access(uses_tls=True)
-    given = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
-    assert with_keys_of_file(given, home) == given
-    source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(given)}
-    assert read_source_options(source, is_stream=False).access == given
+    access = Access(access_key="a", secret_key="b", security_token="c", uses_tls=True)
+    assert with_keys_of_file(access, home) == access
+    source = {"nameServer": "127.0.0.1:1", "subscribe": "T", **source_options(access)}
+    assert read_source_options(source, is_stream=False).access == access
     (tmp_path / "conf" / "tools.yml").write_text("accessKey: file1\n")
     with pytest.raises(OptionError, match=r"tools.yml: expected accessKey and secretKey"):
         with_keys_of_file(Access(), home)

@@ -1,4 +1,4 @@
-"""Store files are cut anywhere and lose nothing; what is damaged is said with its place."""
+"""Store files are split at any byte without losing a record; damage is reported with its position."""
 
 import struct
 from pathlib import Path
@@ -48,21 +48,21 @@ STARTS = [BASE + one for one in walk_records(memoryview(DATA), 0, len(DATA)).sta
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, FILE_BYTES), max_size=8))
-def test_cuts_at_any_byte_give_each_record_once(log_file: LogFile, cuts: list[int]) -> None:
+def test_splits_at_any_byte_give_each_record_once(log_file: LogFile, cuts: list[int]) -> None:
     edges = sorted({0, *cuts, FILE_BYTES})
     parts = [offsets(LogSplit(log_file, lo, hi, 0)) for lo, hi in itertools.pairwise(edges)]
     assert [one for part in parts for one in part] == STARTS
 
 
 @pytest.mark.parametrize("distance", range(-9, 10))
-def test_a_cut_beside_a_record_start_loses_none(log_file: LogFile, distance: int) -> None:
-    """A record that begins within eight bytes before a cut is the left split's."""
+def test_a_split_beside_a_record_start_loses_none(log_file: LogFile, distance: int) -> None:
+    """A record that begins within eight bytes before a split's end belongs to that split."""
     cut = STARTS[20] - BASE + distance
     left, right = LogSplit(log_file, 0, cut, 0), LogSplit(log_file, cut, FILE_BYTES, 0)
     assert offsets(left) + offsets(right) == STARTS
 
 
-def test_a_body_that_holds_a_record_is_not_taken_for_one() -> None:
+def test_a_body_that_holds_a_record_is_not_read_as_a_record() -> None:
     inner = stored(1, base=5)
     data = memoryview(inner + inner)
     assert find_record(data, 1, len(data), 5) == len(data), "its stored position is another one"
@@ -103,7 +103,7 @@ def test_one_damaged_record_is_reported_and_the_others_are_read(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("status", DAMAGES)
-def test_skip_leaves_out_the_damaged_record_alone(tmp_path: Path, status: str) -> None:
+def test_skip_skips_only_the_damaged_record(tmp_path: Path, status: str) -> None:
     split = damaged(tmp_path, *DAMAGES[status])
     read = [
         one
@@ -121,7 +121,7 @@ def test_fail_names_file_and_position(tmp_path: Path, status: str) -> None:
         list(scan_log(split, ScanOptions(verifies_crc=True)))
 
 
-def test_what_is_being_written_behind_the_known_end_is_the_end(tmp_path: Path) -> None:
+def test_bytes_being_written_after_the_known_end_are_the_end(tmp_path: Path) -> None:
     raw = DATA + DATA[:50] + bytes(500)
     path = tmp_path / f"{BASE:020}"
     path.write_bytes(raw)
@@ -138,8 +138,8 @@ def test_splits_cover_every_byte_once(tmp_path: Path) -> None:
     assert max(split.end - split.begin for split in splits) <= 300
 
 
-def test_splits_of_one_byte_are_not_more_than_an_engine_can_hold(tmp_path: Path) -> None:
-    """A file of 1 GiB would be as many tasks, each of them an object in the driver."""
+def test_splits_of_one_byte_are_not_more_than_spark_can_hold(tmp_path: Path) -> None:
+    """A file of 1 GiB would be as many tasks, each an object in the driver."""
     last = tmp_path / "last"
     last.write_bytes(b"x" * (1 << 20))
     files = [LogFile("a", 0, 1 << 30, False), LogFile(str(last), 1 << 30, 1 << 20, True)]
@@ -148,7 +148,7 @@ def test_splits_of_one_byte_are_not_more_than_an_engine_can_hold(tmp_path: Path)
     assert sum(split.end - split.begin for split in splits) == sum(file.size for file in files)
 
 
-def test_what_a_file_has_room_for_but_does_not_hold_is_not_looked_at(tmp_path: Path) -> None:
+def test_the_unwritten_part_of_a_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / f"{BASE:020}"
     with path.open("wb") as file:
         file.write(DATA)
@@ -161,7 +161,7 @@ def test_what_a_file_has_room_for_but_does_not_hold_is_not_looked_at(tmp_path: P
         assert [one for split in splits for one in offsets(split)] == STARTS
 
 
-def test_data_behind_a_hole_is_found(tmp_path: Path) -> None:
+def test_data_after_a_hole_is_found(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with path.open("wb") as file:
         file.write(b"x" * 10)
@@ -172,7 +172,7 @@ def test_data_behind_a_hole_is_found(tmp_path: Path) -> None:
     assert data_end(str(path), 16 << 20) == 16 << 20
 
 
-def test_a_batch_is_cut_at_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_limited_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_scan, "BATCH_BYTES", 500)
     (tmp_path / f"{BASE:020}").write_bytes(FILE)
     found = list(scan_log(LogSplit(log_files(tmp_path)[0], 0, FILE_BYTES, 0), ScanOptions()))
@@ -181,6 +181,6 @@ def test_a_batch_is_cut_at_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert offsets(LogSplit(log_files(tmp_path)[0], 0, FILE_BYTES, 0)) == STARTS
 
 
-def test_a_folder_that_is_no_store_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store_is_named(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="nothing-here is not a folder"):
         log_files(tmp_path / "nothing-here")

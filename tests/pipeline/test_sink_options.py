@@ -23,7 +23,9 @@ from pocketmq.pipeline.sink.sink_options import check_columns, read_sink_options
         ({"batchrow": "5"}, "unknown option batchrow;"),
     ],
 )
-def test_a_wrong_option_of_the_sink_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+def test_an_error_names_the_option_of_the_sink_and_what_is_allowed(
+    options: dict[str, str], named: str
+) -> None:
     with pytest.raises(OptionError, match=named):
         read_sink_options({"nameServer": "x:1", **options})
 

@@ -1,4 +1,4 @@
-"""Tables where they are read: whole values on a narrow terminal, whole lines in a pipe; no text is markup."""
+"""Tables on a terminal: whole values on a narrow one, whole lines in a pipe; text is never read as markup."""
 
 import io
 
@@ -38,7 +38,7 @@ def test_a_terminal_that_is_too_narrow_gets_a_line_for_each_column() -> None:
     assert "held share  -" in [line.rstrip() for line in lines]
 
 
-def test_what_is_no_terminal_is_as_wide_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_output_that_is_not_a_terminal_has_no_width_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert terminal.console().width == FILE_WIDTH
 

@@ -1,7 +1,7 @@
 """One Spark session for all tests of this folder; they are skipped, with one clear line, without Spark or Java.
 
-`local[2,3]`: two cores, and a task may fail twice before its job does. What takes drivers and clusters of its own, or
-longest, is marked `on_demand` and runs with POCKETMQ_SPARK_ALL=1 only (`make spark-all`).
+`local[2,3]`: two cores, and a task may fail twice before its job does. Tests with their own driver or cluster, and
+the longest ones, are marked `on_demand` and run only with POCKETMQ_SPARK_ALL=1 (`make spark-all`).
 """
 
 import os
@@ -76,7 +76,7 @@ def read(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
 
 @pytest.fixture
 def stream(spark: "SparkSession", rocketmq: "RocketMQ") -> Reads:
-    """stream(topic, **options): a streaming read, from the first message unless told otherwise."""
+    """stream(topic, **options): a streaming read, from the first message unless an option says otherwise."""
 
     def load(topic: str, **options: Any) -> "DataFrame":
         chosen = {

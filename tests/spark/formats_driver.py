@@ -2,8 +2,8 @@
 
     python formats_driver.py NAMESRV_ADDR TOPIC STORE MASTER registers|finds
 
-`test_installed.py` runs it. With `finds` no format is registered: Spark must find them by itself, which it does where
-the package is installed, and not where it comes by --py-files. It prints what it found as JSON.
+`test_installed.py` runs it. With `finds` no format is registered: Spark must find the formats itself, which it does for
+an installed package and not for --py-files. It prints its findings as JSON.
 """
 
 import json
@@ -30,7 +30,7 @@ def main() -> None:
         builder = builder.config(name, "127.0.0.1")
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     if way == "registers":
-        from pocketmq.pipeline.session.session import register
+        from pocketmq.pipeline import register
 
         register(spark)
     options = {"rocketmq.namesrv.addr": namesrv_addr, "subscribe": topic}

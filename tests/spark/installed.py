@@ -1,4 +1,4 @@
-"""A Python that has PocketMQ as a wheel, or not at all, beside everything the running one has installed.
+"""A Python with the packages of the running one, and PocketMQ as a wheel or not at all.
 
 The wheel is made of a copy of the source, so that nothing is left in it. Where its build tools cannot be had (no
 network) `WheelUnavailable` says so.
@@ -17,7 +17,7 @@ BUILD_SECONDS = 180
 
 
 class WheelUnavailable(RuntimeError):
-    """The text is fit for a skip line."""
+    """The text is the reason for a skip."""
 
 
 def make_wheel(folder: Path) -> Path:

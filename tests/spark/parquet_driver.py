@@ -1,4 +1,4 @@
-"""A driver that copies a topic into Parquet until it is killed, or until it has all that is there. Not a test.
+"""A driver that copies a topic into Parquet until it is killed, or until it has every message. Not a test.
 
     python parquet_driver.py NAMESRV_ADDR TOPIC FOLDER forever|all
 
@@ -7,7 +7,7 @@
 
 import sys
 
-from pocketmq.pipeline.session.session import pocketmq_session
+from pocketmq.pipeline import pocketmq_session
 
 BATCH_MESSAGES = 40
 

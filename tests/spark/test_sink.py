@@ -1,4 +1,4 @@
-"""The sink: every row acknowledged, with the ids, order and delays it was given, over failures and repetitions."""
+"""The sink: every row acknowledged, with its id, order and delay, over failures and repetitions."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_rows_of_one_sharding_key_stay_in_order(spark: SparkSession, rocketmq: R
     assert by_key == {f"order{key}": list(range(key, 200, 5)) for key in range(5)}
 
 
-def test_the_topic_may_stand_in_a_column_and_delays_wait(spark: SparkSession, rocketmq: RocketMQ) -> None:
+def test_the_topic_may_be_a_column_and_delayed_rows_wait(spark: SparkSession, rocketmq: RocketMQ) -> None:
     now, later = rocketmq.topic("now", queues=1), rocketmq.topic("later", queues=1)
     frame = spark.createDataFrame(
         [(now, "a", None), (later, "b", 18)], "topic string, body string, delayTimeLevel int"
@@ -63,16 +63,16 @@ def test_the_topic_may_stand_in_a_column_and_delays_wait(spark: SparkSession, ro
 
 
 @pytest.mark.parametrize(
-    ("columns", "options", "said"),
+    ("columns", "options", "message"),
     [
         (["'x' body", "1 color"], {"topic": "T"}, "unknown column color"),
         (["'x' body", "map('UNIQ_KEY', 'y') properties"], {"topic": "T"}, "UNIQ_KEY is reserved"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_sent(
-    spark: SparkSession, rocketmq: RocketMQ, columns: list[str], options: dict[str, str], said: str
+def test_errors_are_raised_before_a_message_is_sent(
+    spark: SparkSession, rocketmq: RocketMQ, columns: list[str], options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=message):
         write(spark.range(1).selectExpr(*columns), rocketmq, **options)
 
 
@@ -82,7 +82,7 @@ def test_overwrite_is_refused(spark: SparkSession, rocketmq: RocketMQ) -> None:
         writer.option(ADDRESS, rocketmq.namesrv_addr).option("topic", "T").save()
 
 
-def test_a_transactional_write_is_seen_as_a_whole_or_not_at_all(
+def test_a_transactional_write_is_visible_completely_or_not_at_all(
     spark: SparkSession, rocketmq: RocketMQ
 ) -> None:
     topic = rocketmq.topic("whole", queues=2)
@@ -102,8 +102,8 @@ def test_a_transactional_write_is_seen_as_a_whole_or_not_at_all(
 
 
 def test_a_transactional_write_that_fails_leaves_no_half_message(spark: SparkSession) -> None:
-    """Neither of tasks that were done, nor of the one that failed, nor of its earlier attempts. 4.9 brokers note
-    the end of each half message in a message of its own."""
+    """Neither of completed tasks, nor of the failed one, nor of its earlier attempts. 4.9 brokers record the end of
+    each half message in another message."""
     with EmbeddedServer(emulate="4.9") as server:
         rocketmq = RocketMQ(server)
         rows = spark.range(0, 12, 1, 2).selectExpr("cast(id as string) body", "if(id = 11, -1, 0) queueId")
@@ -138,10 +138,10 @@ def test_a_transactional_batch_that_was_committed_is_not_sent_again(
     assert [message.text for message in rocketmq.messages(target)] == [f"m{number}" for number in range(7)]
 
 
-def test_a_repeated_batch_carries_the_same_ids(
+def test_a_repeated_batch_has_the_same_ids(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
-    """The commit of the last batch is taken away: it is written again, and every double can be told by its id."""
+    """Without the commit of the last batch it is written again, and every duplicate is recognized by its id."""
     source, target = rocketmq.topic("in", queues=1), rocketmq.topic("out", queues=1)
     for number in range(10):
         rocketmq.send(source, f"m{number}")

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """40 messages in 2 topics, as the broker left them."""
+    """A store with 40 messages in 2 topics."""
     folder = tmp_path_factory.mktemp("store")
     with EmbeddedServer(store=folder) as server:
         one = RocketMQ(server)
@@ -27,7 +27,7 @@ ALL = [f"{name}{number:02}" for name in "AB" for number in range(20)]
 
 
 @pytest.mark.parametrize("options", [{"splitBytes": "4000"}, {"driver": "consumequeue"}])
-def test_every_message_is_read_once_along_the_log_and_along_the_queues(
+def test_every_message_is_read_once_by_the_log_and_by_the_queues(
     spark: SparkSession, store: Path, options: dict[str, str]
 ) -> None:
     frame = spark.read.format("rocketmq-store").options(**options).load(str(store))
@@ -56,6 +56,6 @@ def test_queues_point_at_the_messages(spark: SparkSession, store: Path) -> None:
     assert sorted(entries.drop("tagsCode").collect()) == sorted(wanted.collect())
 
 
-def test_a_folder_that_is_no_store_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="a store has commitlog and consumequeue in it"):
         spark.read.format("rocketmq-store").load(str(tmp_path)).collect()

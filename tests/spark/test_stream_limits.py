@@ -1,4 +1,4 @@
-"""How much a batch of a stream takes, asked from the reader itself: the engine's driver, without its JVM."""
+"""The size of a stream's batches, from the reader itself, without a JVM."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ SCHEMA = StructType([StructField("queueOffset", LongType())])
 
 
 def reader(rocketmq: RocketMQ, topic: str, **options: str) -> TopicStreamReader:
-    given = {
+    options = {
         "nameServer": rocketmq.namesrv_addr,
         "subscribe": topic,
         "startingOffsets": "earliest",
         **options,
     }
-    return TopicStreamReader(read_source_options(given, is_stream=True), SCHEMA)
+    return TopicStreamReader(read_source_options(options, is_stream=True), SCHEMA)
 
 
 def size(topic: str, start: dict[str, Any], end: dict[str, Any]) -> int:
@@ -46,7 +46,7 @@ def test_a_small_batch_waits_for_more(rocketmq: RocketMQ) -> None:
     assert patient.latestOffset(end, ReadAllAvailable()) is end
 
 
-def test_a_small_batch_does_not_wait_for_ever(rocketmq: RocketMQ) -> None:
+def test_a_small_batch_does_not_wait_forever(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("late", queues=1)
     impatient = reader(rocketmq, topic, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
     start = impatient.initialOffset()
@@ -54,7 +54,7 @@ def test_a_small_batch_does_not_wait_for_ever(rocketmq: RocketMQ) -> None:
     assert size(topic, start, impatient.latestOffset(start, ReadAllAvailable())) == 1
 
 
-def test_a_small_batch_does_not_wait_where_only_what_is_there_is_wanted(rocketmq: RocketMQ) -> None:
+def test_a_small_batch_does_not_wait_under_available_now(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("now", queues=1)
     one = reader(rocketmq, topic, minOffsetsPerTrigger="5")
     start = one.initialOffset()
@@ -64,7 +64,7 @@ def test_a_small_batch_does_not_wait_where_only_what_is_there_is_wanted(rocketmq
     assert size(topic, start, one.latestOffset(start, ReadAllAvailable())) == 1
 
 
-def test_bytes_limit_a_batch_by_the_size_of_what_waits(rocketmq: RocketMQ) -> None:
+def test_a_byte_limit_uses_the_size_of_the_next_messages(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("bytes", queues=2)
     one = reader(rocketmq, topic, maxBytesPerTrigger="100000")
     start = position = one.initialOffset()
@@ -81,8 +81,8 @@ def test_bytes_limit_a_batch_by_the_size_of_what_waits(rocketmq: RocketMQ) -> No
     assert len(sizes) <= 6, "not one by one"
 
 
-def test_the_smaller_of_two_limits_holds(rocketmq: RocketMQ) -> None:
-    """The engine hands over one limit only."""
+def test_the_smaller_of_two_limits_applies(rocketmq: RocketMQ) -> None:
+    """Spark passes only one limit."""
     topic = rocketmq.topic("both", queues=1)
     for _ in range(20):
         rocketmq.send(topic, "x" * 9_800)
@@ -92,12 +92,12 @@ def test_the_smaller_of_two_limits_holds(rocketmq: RocketMQ) -> None:
         assert 1 < size(topic, start, one.latestOffset(start, one.getDefaultReadLimit())) <= at_most
 
 
-def test_a_checkpoint_of_topics_that_a_pattern_does_not_mean_is_refused(rocketmq: RocketMQ) -> None:
+def test_a_checkpoint_of_topics_that_do_not_match_the_pattern_is_refused(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("meant", queues=1)
     start = reader(rocketmq, topic).initialOffset()
     for pattern, is_meant in ((f"{topic}.*", True), ("another.*", False)):
-        given = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": pattern}
-        one = TopicStreamReader(read_source_options(given, is_stream=True), SCHEMA)
+        options = {"nameServer": rocketmq.namesrv_addr, "subscribePattern": pattern}
+        one = TopicStreamReader(read_source_options(options, is_stream=True), SCHEMA)
         if is_meant:
             assert one.latestOffset(start, ReadAllAvailable()) is start
         else:
@@ -107,8 +107,8 @@ def test_a_checkpoint_of_topics_that_a_pattern_does_not_mean_is_refused(rocketmq
                 one.latestOffset(start, ReadAllAvailable())
 
 
-def test_a_stream_that_begins_at_the_end_begins_where_that_was_first_asked(rocketmq: RocketMQ) -> None:
-    """The engine asks more than once; what came between two answers would be lost."""
+def test_a_stream_at_latest_begins_at_the_first_answer(rocketmq: RocketMQ) -> None:
+    """Spark asks more than once; messages between two answers would be lost."""
     topic = rocketmq.topic("begun", queues=1)
     one = reader(rocketmq, topic, startingOffsets="latest")
     start = one.initialOffset()

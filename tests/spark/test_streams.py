@@ -1,4 +1,4 @@
-"""Streams: nothing lost and nothing twice over failures, restarts, new queues and a broker that goes away."""
+"""Streams: no message lost or repeated over failures, restarts, new queues and an unreachable broker."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def send(rocketmq: RocketMQ, topic: str, first: int, count: int, queues: int = 2
 
 
 def to_parquet(frame: DataFrame, folder: Path, **settings: Any) -> StreamingQuery:
-    """All that is there now, exactly once, into files."""
+    """All messages of this moment, exactly once, into files."""
     writer = frame.selectExpr("cast(body as string) text", "queueId", "queueOffset").writeStream
     return (
         writer.format("parquet")
@@ -48,14 +48,14 @@ def texts(spark: SparkSession, folder: Path) -> list[str]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Looks again and again; normally over at once."""
+    """Retries; normally the first attempt succeeds."""
     end = time.monotonic() + LIMIT_SECONDS
     while not is_so():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
 
 
-def test_available_now_reads_all_of_then_in_limited_batches(
+def test_available_now_reads_all_messages_of_that_moment_in_limited_batches(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     topic = rocketmq.topic("limits", queues=2)
@@ -103,10 +103,10 @@ def test_a_failed_first_batch_at_latest_is_read_again_and_not_lost(
     assert seen == lost_otherwise + later
 
 
-def test_a_batch_that_is_repeated_has_the_same_rows(
+def test_a_repeated_batch_has_the_same_rows(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
-    """The last commit taken away, as a crash between writing and committing leaves it: row for row equal."""
+    """Without the last commit, as after a crash between writing and committing, the rows are the same."""
     topic = rocketmq.topic("repeat", queues=2)
     sent = send(rocketmq, topic, 0, 10)
     ended(to_parquet(stream(topic, maxOffsetsPerTrigger="6"), tmp_path))
@@ -118,7 +118,7 @@ def test_a_batch_that_is_repeated_has_the_same_rows(
     assert texts(spark, tmp_path) == sorted([*sent, *(f"m{number:04}" for number in range(10, 14))])
 
 
-def test_queues_that_are_added_are_read_from_their_first_message(
+def test_new_queues_are_read_from_their_first_message(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     topic = rocketmq.topic("growing", queues=3)
@@ -139,7 +139,7 @@ def test_queues_that_are_added_are_read_from_their_first_message(
     assert texts(spark, tmp_path) == sent
 
 
-def test_a_query_goes_on_when_the_broker_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path: Path) -> None:
     with EmbeddedServer(store=tmp_path / "store") as server:
         one = RocketMQ(server)
         ports = int(server.namesrv_addr.rpartition(":")[2]), int(server.broker_addr.rpartition(":")[2])
@@ -160,7 +160,7 @@ def test_a_query_goes_on_when_the_broker_comes_back(spark: SparkSession, tmp_pat
     assert texts(spark, tmp_path) == sent
 
 
-def test_progress_is_the_offset_of_a_group_also_of_the_last_batch(
+def test_progress_is_committed_to_a_group_also_of_the_last_batch(
     spark: SparkSession, stream: Reads, rocketmq: RocketMQ, tmp_path: Path
 ) -> None:
     from pocketmq.pipeline.session.progress import commit_progress

@@ -1,4 +1,4 @@
-"""Topics as data frames, batch: every row once, columns as stored, ranges as asked, losses said."""
+"""Batch reads of topics: every row once, columns as stored, ranges as requested, losses reported."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 @pytest.fixture
 def topic(rocketmq: RocketMQ) -> str:
-    """12 messages in 3 queues; every other one has tag A, the others B."""
+    """12 messages in 3 queues, with tags A and B alternating."""
     made = rocketmq.topic("orders", queues=3)
     for number in range(12):
         rocketmq.send(made, f"m{number:02}", tags="AB"[number % 2], keys=f"k{number}", queue_id=number % 3)
@@ -27,7 +27,7 @@ def topic(rocketmq: RocketMQ) -> str:
 ALL = [f"m{number:02}" for number in range(12)]
 
 
-def test_every_message_is_one_row_with_what_is_stored(read: Reads, topic: str, rocketmq: RocketMQ) -> None:
+def test_every_message_is_one_row_with_its_stored_values(read: Reads, topic: str, rocketmq: RocketMQ) -> None:
     rows = {bytes(row.body).decode(): row for row in read(topic).collect()}
     assert sorted(rows) == ALL
     for message in rocketmq.messages(topic):
@@ -38,13 +38,13 @@ def test_every_message_is_one_row_with_what_is_stored(read: Reads, topic: str, r
         assert row.brokerName == "broker-a"
 
 
-def test_a_schema_of_the_user_is_all_that_is_read(read: Reads, topic: str) -> None:
+def test_only_the_columns_of_the_users_schema_are_read(read: Reads, topic: str) -> None:
     rows = read(topic, "queueOffset bigint, body binary").collect()
     assert rows[0].__fields__ == ["queueOffset", "body"]
     assert sorted(bytes(row.body).decode() for row in rows) == ALL
 
 
-def test_offsets_begin_and_end_where_they_say(read: Reads, topic: str) -> None:
+def test_a_read_begins_and_ends_at_the_offsets_in_the_options(read: Reads, topic: str) -> None:
     start = json.dumps({topic: {"0": 1, "1": -2, "2": 4}})
     end = json.dumps({topic: {"broker-a": {"0": 3, "1": 1, "2": -1}}})
     frame = read(topic, startingOffsets=start, endingOffsets=end)
@@ -73,7 +73,7 @@ def test_committed_offsets_of_a_group_are_a_start(read: Reads, rocketmq: RocketM
     assert bodies(frame) == sorted(set(ALL) - {"m01", "m04", "m07"})
 
 
-def test_large_queues_are_split_and_nothing_is_read_twice(read: Reads, topic: str) -> None:
+def test_large_queues_are_split_and_no_message_is_read_twice(read: Reads, topic: str) -> None:
     assert read(topic).rdd.getNumPartitions() == 1, "three queues of four messages share a task"
     for options, count in (({"minPartitions": "6"}, 6), ({"maxRecordsPerPartition": "1"}, 12)):
         frame = read(topic, **options)
@@ -81,13 +81,13 @@ def test_large_queues_are_split_and_nothing_is_read_twice(read: Reads, topic: st
         assert bodies(frame) == ALL
 
 
-def test_a_tag_filter_leaves_gaps_in_the_offsets_and_no_error(read: Reads, topic: str) -> None:
+def test_gaps_that_a_tag_filter_leaves_are_not_an_error(read: Reads, topic: str) -> None:
     assert bodies(read(topic, subExpression="A")) == ALL[::2]
     assert bodies(read(topic, subExpression="A || B")) == ALL
     assert bodies(read(topic, subExpression="none")) == []
 
 
-def test_two_tags_of_one_hash_are_told_apart(read: Reads, rocketmq: RocketMQ) -> None:
+def test_two_tags_with_one_hash_are_distinguished(read: Reads, rocketmq: RocketMQ) -> None:
     """`Aa` and `BB` have the same Java hash: the broker sends both."""
     topic = rocketmq.topic("hash", queues=1)
     rocketmq.send(topic, "wanted", tags="Aa")
@@ -95,7 +95,7 @@ def test_two_tags_of_one_hash_are_told_apart(read: Reads, rocketmq: RocketMQ) ->
     assert bodies(read(topic, subExpression="Aa")) == ["wanted"]
 
 
-def test_a_sql_filter_is_the_brokers_work(read: Reads) -> None:
+def test_the_broker_applies_a_sql_filter(read: Reads) -> None:
     with EmbeddedServer(enablePropertyFilter=True) as server:
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("Sql", queues=3)
@@ -123,7 +123,7 @@ def test_filters_narrow_what_is_read(read: Reads, topic: str) -> None:
     assert bodies(frame.where(F.col("storeTimestamp") <= F.lit(soon))) == ALL
 
 
-def test_a_session_without_pushdown_reads_all_the_same(spark: SparkSession, read: Reads, topic: str) -> None:
+def test_a_session_without_pushdown_can_read_too(spark: SparkSession, read: Reads, topic: str) -> None:
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
     try:
         assert bodies(read(topic).where("queueId = 1")) == ["m01", "m04", "m07", "m10"]
@@ -140,20 +140,20 @@ def test_sql_finds_the_format(spark: SparkSession, rocketmq: RocketMQ, topic: st
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"subscribe": "nothing-of-that-name"}, "topic nothing-of-that-name does not exist on any broker"),
         ({"minPartition": "2"}, "unknown option minpartition;"),
         ({"schema": "queueId string"}, "column queueId must be int"),
     ],
 )
-def test_what_is_wrong_is_said_in_words(read: Reads, topic: str, options: dict[str, Any], said: str) -> None:
+def test_errors_are_sentences(read: Reads, topic: str, options: dict[str, Any], message: str) -> None:
     schema = options.pop("schema", None)
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=message):
         read(options.pop("subscribe", topic), schema, retryTimeoutMs="500", **options).collect()
 
 
-def test_a_broker_that_is_not_there_is_an_error_after_the_retries(spark: SparkSession) -> None:
+def test_an_unreachable_broker_is_an_error_after_the_retries(spark: SparkSession) -> None:
     frame = spark.read.format("rocketmq").option(ADDRESS, "127.0.0.1:1").option("subscribe", "T")
     with pytest.raises(Exception, match="given up after 300 ms"):
         frame.option("retryTimeoutMs", "300").load().collect()

@@ -11,14 +11,14 @@ from pipeline.brokers.dropping_proxy import DroppingProxy, Proxied
 
 @pytest.fixture(scope="module")
 def rocketmq() -> Iterator[RocketMQ]:
-    """Of this file alone: the session's server would stand to the end of the suite."""
+    """A server for one file: the session's server would run to the end of the suite."""
     with EmbeddedServer() as server:
         yield RocketMQ(server)
 
 
 @pytest.fixture
 def proxied(rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
-    """proxied(code, every): a wire whose way to the broker ends at every so many requests of a code."""
+    """proxied(code, every): a wire whose connection is closed at every n-th request of a code."""
     made: list[DroppingProxy] = []
 
     def make(code: int, every: int) -> tuple[Wire, DroppingProxy]:

@@ -10,7 +10,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
 
 class DroppingProxy:
-    """Stands before a broker and ends the connection at every so many frames of a code, in its own thread."""
+    """A proxy that closes the connection at every n-th frame of a code, in its own thread."""
 
     def __init__(self, target: str, code: int, every: int) -> None:
         self._target = target

@@ -18,7 +18,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 from pipeline.brokers.dropping_proxy import Proxied
 
 
-def test_a_connection_that_ends_in_mid_send_loses_nothing(rocketmq: RocketMQ, proxied: Proxied) -> None:
+def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
     topic = rocketmq.topic("sent", queues=2)
     wire, proxy = proxied(320, 4)
     sender = BatchSender(wire, group="g", in_flight=3, timeout_ms=10_000, retry_timeout_ms=30_000)
@@ -33,7 +33,7 @@ def test_a_connection_that_ends_in_mid_send_loses_nothing(rocketmq: RocketMQ, pr
     assert proxy.dropped >= 2
 
 
-def test_a_topic_that_no_broker_has_or_makes_is_named_by_its_own_name() -> None:
+def test_a_topic_that_no_broker_has_or_creates_is_named() -> None:
     with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).closing() as wire:
         sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
         sender.send_one("Unmade", b"x", "", 0)

@@ -23,7 +23,7 @@ from pipeline.brokers.dropping_proxy import Proxied
 from pipeline.brokers.reading import options, read
 
 
-def test_a_connection_that_ends_in_mid_read_loses_nothing(rocketmq: RocketMQ, proxied: Proxied) -> None:
+def test_a_connection_lost_during_a_read_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
     topic = rocketmq.topic("dropped", queues=1)
     for number in range(40):
         rocketmq.send(topic, f"m{number:02}")
@@ -33,7 +33,7 @@ def test_a_connection_that_ends_in_mid_read_loses_nothing(rocketmq: RocketMQ, pr
     assert proxy.dropped >= 2
 
 
-def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> None:
+def test_messages_of_deleted_files_are_a_loss_or_skipped(tmp_path: Path) -> None:
     clock = VirtualClock(1_700_000_000_000)
     settings = {"mappedFileSizeCommitLog": 4096, "fileReservedTime": 1, "mappedFileSizeConsumeQueue": 600}
     with EmbeddedServer(settings, store=tmp_path, clock=clock) as server:
@@ -58,7 +58,7 @@ def test_messages_of_deleted_files_are_a_loss_or_left_out(tmp_path: Path) -> Non
             ]
 
 
-def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: RocketMQ) -> None:
+def test_queues_without_messages_are_not_a_failure(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("sparse", queues=4)
     for text in ("one", "two"):
         rocketmq.send(topic, text, queue_id=2)
@@ -70,7 +70,7 @@ def test_queues_without_messages_and_without_new_ones_are_no_failure(rocketmq: R
         assert read(wire, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
 
 
-def test_a_broker_that_does_not_answer_is_given_up_in_the_time_the_options_say(
+def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options(
     rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = rocketmq.topic("silent", queues=1)

@@ -19,29 +19,29 @@ from pipeline.brokers.reading import options, read
 
 
 @pytest.mark.parametrize(
-    ("option", "usual", "said", "left"),
+    ("option", "usual", "message", "left"),
     [
         # No range begins there, so that the loss of the messages before it would be no range's either.
         ("startingOffsets", -2, r"offsets \[2, 99\), do not exist", ["m1", "m3"]),
         ("endingOffsets", -1, r"offsets \[2, 99\)", ["m0", "m2", "m1", "m3"]),
     ],
 )
-def test_an_offset_beyond_the_end_is_a_loss_or_left_out(
-    rocketmq: RocketMQ, option: str, usual: int, said: str, left: list[str]
+def test_an_offset_beyond_the_end_is_a_loss_or_skipped(
+    rocketmq: RocketMQ, option: str, usual: int, message: str, left: list[str]
 ) -> None:
     topic = rocketmq.topic(option, queues=2)
     for number in range(4):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
-    given = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
+    offsets = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
     with Wire(rocketmq.namesrv_addr).closing() as wire:
-        with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {said}"):
-            read(wire, options(rocketmq, topic, **given))
-        tolerant = options(rocketmq, topic, **given, failOnDataLoss="false")
+        with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {message}"):
+            read(wire, options(rocketmq, topic, **offsets))
+        tolerant = options(rocketmq, topic, **offsets, failOnDataLoss="false")
         assert read(wire, tolerant) == left
 
 
 @pytest.mark.parametrize(
-    ("times", "said"),
+    ("times", "message"),
     [
         ('{"times":1,"another":1}', "exactly the topics that are read; wrong or missing: another"),
         ('{"another":1}', "wrong or missing: another, times"),
@@ -55,31 +55,31 @@ def test_an_offset_beyond_the_end_is_a_loss_or_left_out(
         ("[]", "JSON such as"),
     ],
 )
-def test_times_that_are_none_or_of_other_topics_are_refused(
-    times: str, said: str, rocketmq: RocketMQ
+def test_times_that_are_invalid_or_of_other_topics_are_refused(
+    times: str, message: str, rocketmq: RocketMQ
 ) -> None:
     queue = Queue("times", "broker-a", 0)
     chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
-    with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp.*{re.escape(said)}"):
+    with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp.*{re.escape(message)}"):
         Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
 
 
 @pytest.mark.parametrize(
-    ("expression", "is_on", "said"),
+    ("expression", "is_on", "message"),
     [
         ("TAGS ===", True, "broker-a cannot filter by 'TAGS ==='"),
         ("TAGS = 'A'", False, "does not support consumer to filter message by SQL92"),
     ],
 )
 def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
-    expression: str, is_on: bool, said: str
+    expression: str, is_on: bool, message: str
 ) -> None:
-    """Its pulls are answered as if there were none, so that a wrong expression would read everything."""
+    """A broker ignores such an expression in a pull, so a wrong one would read everything."""
     with EmbeddedServer(enablePropertyFilter=is_on) as server:
         rocketmq = RocketMQ(server)
         chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
         with (
             Wire(server.namesrv_addr).closing() as wire,
-            pytest.raises(OptionError, match=f"option subExpression: .*{said}"),
+            pytest.raises(OptionError, match=f"option subExpression: .*{message}"),
         ):
             Planner(wire, chosen).batch()

@@ -1,7 +1,4 @@
-"""Ranges read and batches sent: nothing lost where connections end, and losses said where messages are gone.
-
-An embedded server, or one that ends connections; no Spark.
-"""
+"""Name servers, routes, access and offsets, asked through a `Wire`. No Spark."""
 
 from pathlib import Path
 
@@ -22,7 +19,7 @@ from pipeline.brokers.reading import options, read
 from reader_account import KEYS, only_reader
 
 
-def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
+def test_an_unreachable_name_server_is_an_error_after_the_retries() -> None:
     with (
         Wire("127.0.0.1:1").closing() as wire,
         pytest.raises(SourceUnreachable, match="given up after 200 ms"),
@@ -30,7 +27,7 @@ def test_a_name_server_that_is_not_there_is_said_after_the_retries() -> None:
         wire.queues("T", 200)
 
 
-def test_a_topic_that_is_not_there_is_named(rocketmq: RocketMQ) -> None:
+def test_a_topic_that_does_not_exist_is_named(rocketmq: RocketMQ) -> None:
     with Wire(rocketmq.namesrv_addr).closing() as wire, pytest.raises(OptionError, match="no-such-topic"):
         wire.queues("no-such-topic", 500)
 
@@ -42,21 +39,21 @@ def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without
         rocketmq.send(topic, "a body")
     with EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server:
         rocketmq = RocketMQ(server)
-        for given, said in (
+        for access, refusal in (
             (KEYS, None),
             ({**KEYS, "rocketmq.secretKey": "another"}, "signature"),
             ({}, "accessKey"),
         ):
-            chosen = options(rocketmq, topic, **given)
+            chosen = options(rocketmq, topic, **access)
             with Wire(server.namesrv_addr, chosen.access).closing() as wire:
-                if said is None:
+                if refusal is None:
                     assert read(wire, chosen) == ["a body"]
                 else:
-                    with pytest.raises(PipelineError, match=f"(?i){said}"):
+                    with pytest.raises(PipelineError, match=f"(?i){refusal}"):
                         read(wire, chosen)
 
 
-def test_offsets_of_a_group_that_nobody_made_are_stored(rocketmq: RocketMQ) -> None:
+def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("progress", queues=1)
     queue = Queue(topic, "broker-a", 0)
     rocketmq.send(topic, "one")

@@ -1,4 +1,4 @@
-"""Planning keeps every message once: splits, rate limits, positions as JSON."""
+"""Positions of streams, and offsets that users write, as JSON."""
 
 import json
 
@@ -17,7 +17,7 @@ OFFSETS = st.dictionaries(QUEUES, st.integers(0, 5000), max_size=6)
 
 
 @given(OFFSETS, st.booleans(), OFFSETS)
-def test_a_position_comes_back_from_its_json(
+def test_a_position_survives_its_json(
     offsets: dict[Queue, int], is_initial: bool, begun: dict[Queue, int]
 ) -> None:
     position = StreamPosition(offsets, is_initial, begun)
@@ -30,7 +30,7 @@ def test_a_position_comes_back_from_its_json(
 @pytest.mark.parametrize(
     "value", [{}, {"v": 2, "topics": {}}, {"v": 1}, {"v": 1, "topics": {"T": 3}}, {"version": 0}]
 )
-def test_a_checkpoint_of_something_else_is_refused(value: dict[str, object]) -> None:
+def test_a_checkpoint_of_another_source_is_refused(value: dict[str, object]) -> None:
     with pytest.raises(CheckpointError, match="checkpoint"):
         StreamPosition.of_json(value)
 
@@ -44,7 +44,7 @@ def test_offsets_are_exclusive_ends_never_minus_one() -> None:
 TWO = [Queue("T", "a", 0), Queue("T", "a", 1)]
 
 
-def test_the_broker_may_be_left_out_where_there_is_one() -> None:
+def test_the_broker_may_be_omitted_if_there_is_only_one() -> None:
     wanted = {TWO[0]: 3, TWO[1]: -2}
     assert read_offsets("o", '{"T":{"0":3,"1":-2}}', TWO) == wanted
     assert read_offsets("o", '{"T":{"a":{"0":3,"1":-2}}}', TWO) == wanted
@@ -70,6 +70,6 @@ def test_the_broker_may_be_left_out_where_there_is_one() -> None:
         '{"T":{"a":{"0":null,"1":4}}}',
     ],
 )
-def test_offsets_must_name_exactly_the_queues_there_are(text: str) -> None:
+def test_offsets_must_name_exactly_the_existing_queues(text: str) -> None:
     with pytest.raises(OptionError, match="option startingOffsets"):
         read_offsets("startingOffsets", text, TWO)

@@ -55,7 +55,7 @@ def test_small_ranges_share_a_task_in_their_order(ranges: list[Range], rows: int
 
 
 @given(OFFSETS, st.dictionaries(QUEUES, st.integers(0, 5000), max_size=6), st.integers(1, 2000))
-def test_a_limited_batch_moves_every_queue_that_has_something(
+def test_a_limited_batch_moves_every_queue_with_a_backlog(
     start: dict[Queue, int], more: dict[Queue, int], most: int
 ) -> None:
     end = {queue: offset + more.get(queue, 0) for queue, offset in start.items()}
@@ -79,7 +79,7 @@ def test_a_limited_batch_moves_every_queue_that_has_something(
         (10, 20, (10, 20), []),
     ],
 )
-def test_what_a_queue_no_longer_holds_is_named(
+def test_messages_that_a_queue_no_longer_holds_are_reported(
     lo: int, hi: int, left: tuple[int, int], lost: list[tuple[int, int]]
 ) -> None:
     one, losses = clamp(Range(Queue("T", "b", 0), lo, hi), 10, 20)

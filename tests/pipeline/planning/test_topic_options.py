@@ -1,4 +1,4 @@
-"""Options: what is wrong is one line that names the option and what is allowed."""
+"""Options of the source: an error is one line that names the option and what is allowed."""
 
 import pytest
 from pocketmq.pipeline.errors import OptionError
@@ -57,7 +57,7 @@ GOOD = {"rocketmq.namesrv.addr": "127.0.0.1:9876", "subscribe": "T"}
         ({**GOOD, "groupId": "", "startingOffsets": "committed"}, "groupId is required"),
     ],
 )
-def test_a_wrong_option_is_named_with_what_it_may_be(options: dict[str, str], named: str) -> None:
+def test_an_error_names_the_option_and_what_is_allowed(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         read_source_options(options, is_stream=False)
 
@@ -67,12 +67,12 @@ def test_a_stream_has_no_end() -> None:
         read_source_options({**GOOD, "endingTimestamp": "5"}, is_stream=True)
 
 
-def test_options_of_the_engine_itself_are_none_of_the_sink() -> None:
+def test_the_sink_ignores_options_of_spark_itself() -> None:
     own = {"queryName": "q", "checkpointLocation": "/c", "path": "T"}
     assert read_sink_options({"nameServer": "x:1", **own}) == read_sink_options({"nameServer": "x:1"})
 
 
-def test_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
+def test_option_names_are_read_in_any_case_and_by_their_older_spellings() -> None:
     read = read_source_options(
         {"nameserver": "h:1", "TOPIC": "A, B", "MAXOFFSETSPERTRIGGER": "7"}, is_stream=True
     )

@@ -1,4 +1,4 @@
-"""Records of every form for the codec's tests: both versions, IPv4 and IPv6, bodies and properties or none."""
+"""Records of every form: both versions, IPv4 and IPv6, with and without bodies and properties."""
 
 from hypothesis import strategies as st
 from pocketmq.protocol.message.record import MAGIC_V1, MAGIC_V2, Record, encode_record
@@ -42,7 +42,7 @@ RECORDS = st.builds(
 def stored(
     count: int, *, base: int = 0, body_bytes: int = 20, topic: str = "Orders", queues: int = 2
 ) -> bytes:
-    """`count` records as a log file holds them from position `base` on: each knows its own position."""
+    """`count` records as in a log file from position `base` on, each with its own position."""
     pieces, position = [], base
     for number in range(count):
         record = Record(

@@ -1,4 +1,4 @@
-"""Batch bodies made column-wise have the bytes that the client's encoder makes, and ids that a repetition repeats."""
+"""Batch bodies encoded by column equal those of the client's encoder; a repeated task gives the same ids."""
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +48,7 @@ def batch_of(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
 
 @settings(max_examples=60)
 @given(ROWS)
-def test_bytes_are_those_of_the_client_and_properties_those_of_the_columns(
+def test_bytes_equal_those_of_the_client_and_properties_those_of_the_columns(
     rows: list[tuple[object, ...]],
 ) -> None:
     batch = batch_of(rows)
@@ -70,7 +70,7 @@ def test_bytes_are_those_of_the_client_and_properties_those_of_the_columns(
         }
 
 
-def test_ids_depend_on_the_writer_and_the_row_alone() -> None:
+def test_ids_depend_only_on_the_writer_and_the_row() -> None:
     whole = row_ids("query/7/1", 0, 10).to_pylist()
     assert row_ids("query/7/1", 4, 3).to_pylist() == whole[4:7]
     assert not set(whole) & set(row_ids("query/7/2", 0, 10).to_pylist())
@@ -79,7 +79,7 @@ def test_ids_depend_on_the_writer_and_the_row_alone() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 10), st.integers(1, 200))
-def test_batches_take_every_row_once_and_keep_both_limits(
+def test_batches_hold_every_row_once_within_both_limits(
     sizes: list[int], most_rows: int, most_bytes: int
 ) -> None:
     cuts = batch_slices(np.array(sizes), most_rows, most_bytes)
@@ -101,7 +101,7 @@ def test_a_separator_inside_a_value_is_refused() -> None:
         property_texts(batch_of([(b"x", "a\x02b", None, None, 0)]), row_ids("w", 0, 1))
 
 
-def test_a_null_among_the_keys_of_a_row_takes_no_others_along() -> None:
+def test_a_null_among_the_keys_of_a_row_is_skipped() -> None:
     keys = pa.array([["a", None, "b"], None, [], ["", ""], ["only"]], pa.list_(pa.string()))
     texts = property_texts(pa.RecordBatch.from_pydict({"keys": keys}), row_ids("w", 0, 5))
     read = [decode_properties(text).get("KEYS") for text in texts.to_pylist()]

@@ -1,4 +1,4 @@
-"""Property texts split all at once say what the reader of one record's properties says."""
+"""Properties split as arrays equal what the reader of one record's properties reads."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,7 +17,7 @@ TIDY = st.builds(
     PAIRS,
     st.booleans(),
 )
-"""Separators take turns; the last one is there, as older clients write it, or not, as newer ones do."""
+"""Separators alternate. Older clients write the last one, newer clients do not."""
 ANY = st.one_of(TIDY, st.text(st.sampled_from("ab\x01\x02é"), max_size=8))
 
 
@@ -31,11 +31,11 @@ def rows(properties: Properties) -> list[dict[str, str]]:
 @example(["a\x01b", "\x02a\x01b"])
 @example(["a\x01b", "a", "b\x01c\x02"])
 @example(["", "a\x01b\x02a\x01c", ""])
-def test_texts_side_by_side_are_read_as_each_alone(texts: list[str]) -> None:
+def test_texts_of_a_batch_are_read_as_each_text_alone(texts: list[str]) -> None:
     assert rows(Properties(pa.array(texts))) == [decode_properties(text.encode()) for text in texts]
 
 
 @given(st.lists(TIDY, min_size=3, max_size=6))
-def test_texts_in_the_middle_of_a_longer_array_are_read_alone(texts: list[str]) -> None:
+def test_a_slice_of_a_longer_array_is_read_without_the_rest(texts: list[str]) -> None:
     some = Properties(pa.array(texts).slice(1, len(texts) - 2))
     assert rows(some) == [decode_properties(text.encode()) for text in texts[1:-1]]

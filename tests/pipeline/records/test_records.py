@@ -1,4 +1,4 @@
-"""Columns decoded all at once say what the record-by-record reader of `protocol` says."""
+"""Columns decoded as arrays equal what the record-by-record reader of `protocol` reads."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +30,7 @@ def columns_of(data: bytes, broker_name: str | None = "broker-a") -> dict[str, l
 
 
 def slowly(record: Record) -> dict[str, object]:
-    """The row as one reads it off the record's drawing."""
+    """The expected row, from the decoded record."""
     properties = decode_properties(record.properties)
 
     def host(packed: bytes) -> str:
@@ -70,7 +70,7 @@ def slowly(record: Record) -> dict[str, object]:
 
 @settings(max_examples=60)
 @given(st.lists(RECORDS, min_size=1, max_size=8))
-def test_columns_are_those_of_the_record_by_record_reader(records: list[Record]) -> None:
+def test_columns_equal_those_of_the_record_by_record_reader(records: list[Record]) -> None:
     data = b"".join(map(encode_record, records))
     columns = columns_of(data)
     rows = [slowly(record) for record in decode_records(data)]
@@ -84,7 +84,7 @@ def test_columns_are_those_of_the_record_by_record_reader(records: list[Record])
 def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
     records: list[Record], data: st.DataObject
 ) -> None:
-    """What `lengths_agree` lets through can be decoded; nothing raises, whatever the byte."""
+    """Records that pass `lengths_agree` can be decoded; nothing raises for any byte."""
     raw = bytearray(b"".join(map(encode_record, records)))
     starts = walk_records(memoryview(bytes(raw)), 0, len(raw)).starts
     place = data.draw(st.integers(0, len(raw) - 1))
@@ -96,14 +96,14 @@ def test_lengths_that_disagree_are_found_wherever_a_byte_is_wrong(
             assert len(good.column(name)) == len(good)
 
 
-def test_of_equal_names_the_last_wins() -> None:
+def test_the_last_of_equal_names_wins() -> None:
     data = encode_record(Record("T", 0, 0, 0, b"x", b"a\x011\x02KEYS\x01x\x02a\x012\x02KEYS\x01y\x02"))
     columns = columns_of(data)
     assert (columns["keys"], columns["properties"]) == (["y"], [[("a", "2"), ("KEYS", "y")]])
 
 
 @pytest.mark.parametrize("kind", ["ZLIB", "LZ4", "ZSTD"])
-def test_compressed_bodies_come_out_as_they_were_sent(kind: str) -> None:
+def test_compressed_bodies_are_decompressed(kind: str) -> None:
     body, flag = compress(b"long " * 1000, kind)
     data = encode_record(Record("T", 0, 0, 0, body, b"", sys_flag=flag)) + encode_record(
         Record("T", 0, 1, 0, b"y", b"")
@@ -131,7 +131,7 @@ def test_no_records_give_empty_columns_of_the_right_type() -> None:
 @pytest.mark.parametrize(
     "topics", [["Orders"] * 3, ["Orders", "Orderz", "Orders"], ["Orders", "T", "Orders"]]
 )
-def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
+def test_a_batch_may_have_one_topic_or_several(topics: list[str]) -> None:
     data = bytearray()
     for topic in topics:
         data += encode_record(
@@ -140,7 +140,7 @@ def test_topics_of_a_batch_are_one_or_several(topics: list[str]) -> None:
     assert columns_of(bytes(data))["topic"] == topics
 
 
-def test_the_numpy_form_of_a_head_has_the_places_of_the_record_layout():
+def test_the_numpy_dtype_of_a_head_has_the_offsets_of_the_record_layout():
     places = {
         "storeSize": layout.SIZE_AT,
         "magic": layout.MAGIC_AT,
