@@ -87,17 +87,17 @@ def discard(frame: Any) -> None:
 
 def bare_read(namesrv_addr: str, topic: str) -> int:
     """Read and decode the messages of a topic with our reader alone."""
+    from pocketmq.pipeline.brokers.broker_client import shared_client
     from pocketmq.pipeline.brokers.range_reader import RangeReader
     from pocketmq.pipeline.brokers.read_planner import Planner
-    from pocketmq.pipeline.brokers.wire import wire
     from pocketmq.pipeline.planning.topic_options import read_source_options
     from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
 
     options = read_source_options({"nameServer": namesrv_addr, "subscribe": topic}, is_stream=False)
-    planner = Planner(wire(namesrv_addr), options)
+    planner = Planner(shared_client(namesrv_addr), options)
     rows = 0
     for part in planner.batch():
-        for records in RangeReader(planner.wire, part, options).batches():
+        for records in RangeReader(planner.client, part, options).batches():
             records.columns(list(MESSAGE_COLUMNS))
             rows += len(records)
     return rows

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from socket import socket
 
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock
 
 from .access.access import Access
 from .cluster.cluster import Cluster

@@ -1,10 +1,10 @@
-"""Errors of the broker: which code goes on the wire, and what stops a start."""
+"""Errors of the broker and the name server: a refused request, a start that fails, a peer that does not answer."""
 
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 
-class BrokerError(Exception):
-    """A request refused: answered with this code and remark, and nothing is logged."""
+class Refusal(Exception):
+    """The server refuses a request: the reply has this code and remark, and nothing is logged."""
 
     def __init__(self, code: ResponseCode | int, remark: str) -> None:
         super().__init__(remark)
@@ -13,8 +13,8 @@ class BrokerError(Exception):
 
 
 class StartError(Exception):
-    """The server cannot start for a reason its user can mend: one line, exit code 2."""
+    """The server cannot start, for a reason its user can correct: one line, exit code 2."""
 
 
 class PeerError(Exception):
-    """A peer we called did not answer, or its connection went away."""
+    """A peer did not answer our request, or its connection closed."""

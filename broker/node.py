@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.store.clock import Clock, WallClock
+from pocketmq.store import Clock, WallClock
 
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from .errors import StartError
 

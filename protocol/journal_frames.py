@@ -106,7 +106,6 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=DROPPED):
 
 
 Entry = Exchange | Connected | Closed | Pushed | Dropped
-_as_entry: Final = msgspec.msgpack.Decoder(Entry).decode
 
 
 def encode_frame(payload: Any) -> bytes:

@@ -36,7 +36,6 @@ V4_9_4: Final = 401
 V4_9_7: Final = 407
 V4_9_8: Final = 409
 V5_0_0: Final = 413
-V5_3_1: Final = 475
 V5_5_0: Final = 513
 HIGHER_VERSION: Final = 612
 

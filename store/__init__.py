@@ -2,7 +2,7 @@
 
 Bottom up; `log/` is the truth, `lookup/` is everything that can be rebuilt from it:
 
-    errors.py, clock.py, put_values.py, put_statistics.py, delay_levels.py, config.py
+    errors.py, clock.py, layout.py, put_values.py, put_statistics.py, delay_levels.py, config.py
     files/              mapped files, JSON files
     tables/             topics, groups, offsets and the other JSON tables
     log/                the commit log: all messages in order

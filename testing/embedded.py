@@ -217,7 +217,7 @@ class EmbeddedServer:
     def request(self, request: Request[ReplyT], body: Body | None = None) -> ReplyT:
         """Send the broker a request over TCP, as a client does; returns the reply's header.
 
-        `BrokerError` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
+        `Refusal` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
         """
         return self.run(self._request(request, body))
 

@@ -100,7 +100,7 @@ class RocketMQ:
     ) -> SendMessageReply:
         """Send one message over TCP; returns where it is stored. Queues are used round robin.
 
-        The topic is created if the broker allows it. `BrokerError` with code and remark if the broker refuses.
+        The topic is created if the broker allows it. `Refusal` with code and remark if the broker refuses.
         """
         queue_nums, unique_id = self.server.call(_before_send, self.server.broker, topic)
         given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}

@@ -1,8 +1,7 @@
 """A broker without sockets for tests of handlers: real store and tables in a temporary folder, everything else faked.
 
 `make_broker` builds it, `FakeConnection` stands for a client, `ask` runs one request through the broker's handler
-table as a connection would. Time is a `VirtualClock`. It registers nowhere, and serves the requests of the handler
-modules that the test imports.
+table as a connection would. Time is a `VirtualClock`. It registers nowhere, and serves every request.
 """
 
 import asyncio
@@ -16,10 +15,12 @@ import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.cluster.name_server_link import Connect
 from pocketmq.broker.config.broker_config import BrokerConfig
-from pocketmq.broker.errors import BrokerError, PeerError
+from pocketmq.broker.errors import PeerError, Refusal
+from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
-from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Call, Held, Result
+from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
+from pocketmq.protocol.bodies.body import Body as JsonBody
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.offset_id import encode_message_id, pack_host
@@ -28,9 +29,9 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
-from pocketmq.store import NewMessage
-from pocketmq.store.clock import VirtualClock
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import NewMessage, StoreConfig, VirtualClock
+
+assert HANDLER_MODULES, "importing them fills the tables of handlers"
 
 MakeBroker = Callable[..., Broker]
 """The fixture `broker_maker`: settings in, an open broker out, closed when the test ends."""
@@ -211,7 +212,7 @@ async def send(
     connection: FakeConnection | None = None,
     language: str = "JAVA",
     version: int = V5_5_0,
-) -> Answer | Reply | Held | None:
+) -> Result:
     """Run a request through its handler, by way of its header fields; refusals become answers as on a connection."""
     handler = BROKER.table[request.code]
     part = next(part for part in broker.parts if type(part) is handler.part_type)
@@ -221,15 +222,15 @@ async def send(
     caller = connection or FakeConnection()
     try:
         parsed = from_fields(handler.request_type, command.fields)
-        arguments = (parsed, Call(caller, command)) if handler.wants_call else (parsed,)
+        arguments = (parsed, handler.call_type(caller, command)) if handler.wants_call else (parsed,)
         result = handler.function(part, *arguments)
         if inspect.isawaitable(result):
             result = await result
-    except BrokerError as error:
+    except Refusal as error:
         return Answer(code=error.code, remark=error.remark)
     except (FieldError, BodyError) as error:
         return Answer(code=ResponseCode.SYSTEM_ERROR, remark=f"{type(error).__name__}: {error}")
-    return cast(Answer | Reply | Held | None, result)
+    return cast(Result, result)
 
 
 async def ask(
@@ -244,11 +245,13 @@ async def ask(
     """The answer to a request that is answered at once."""
     result = await send(broker, request, body, connection=connection, language=language, version=version)
     assert result is not HELD
-    return as_asked(cast(Answer | Reply | None, result))
+    return as_asked(cast(Answer | Reply | JsonBody | None, result))
 
 
-def as_asked(result: Answer | Reply | None) -> Asked:
+def as_asked(result: Answer | Reply | JsonBody | None) -> Asked:
     """What a handler returned, as the client sees it."""
+    if isinstance(result, JsonBody):
+        return Asked(0, None, {}, result.encode())
     if not isinstance(result, Answer):
         return Asked(0, None, {} if result is None else to_fields(result), b"")
     fields = {} if result.reply is None else to_fields(result.reply)

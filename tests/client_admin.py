@@ -17,7 +17,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
-from client_waits import until_it_says
+from waiting import until_it_says
 
 CLUSTER = "DefaultCluster"
 TOPIC = "Orders"

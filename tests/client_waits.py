@@ -1,8 +1,7 @@
-"""What tests of the client share: servers, listeners that remember, and waiting no longer than needed."""
+"""What tests of the client share: servers, listeners that remember, what a topic holds."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +16,7 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.message.record import Record
 from pocketmq.store.config import StoreConfig
 
-WAIT_SECONDS = 10.0
-"""Longer than anything a test waits for takes, on a busy machine."""
-
-
-async def until(condition: Callable[[], object], timeout: float = WAIT_SECONDS) -> None:
-    """Return when the condition holds; TimeoutError if it never does."""
-    async with asyncio.timeout(timeout):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.005)
-
-
-async def until_it_says(
-    question: Callable[[], Awaitable[object]], wanted: object, timeout: float = WAIT_SECONDS
-) -> None:
-    """Return when the question is answered with `wanted`; TimeoutError if it never is."""
-    async with asyncio.timeout(timeout):
-        while True:
-            if await question() == wanted:
-                return
-            await asyncio.sleep(0.01)
+from waiting import WAIT_SECONDS
 
 
 def make_node(folder: Path, *, port: int = 0, namesrv_port: int = 0) -> Node:

@@ -28,6 +28,7 @@ from raw_peer import (
     request,
     send_fields,
 )
+from waiting import wait_until
 
 MIB = 1 << 20
 MAX_FRAME_BYTES = 16 * MIB
@@ -52,17 +53,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProcess]:
 @pytest.fixture(params=["broker", "name server"])
 def port(request: pytest.FixtureRequest, served: ServedProcess) -> int:
     return served.broker_port if request.param == "broker" else served.namesrv_port
-
-
-def eventually(is_so: object, seconds: float = 5) -> bool:
-    """Poll for what another process does in its own time."""
-    assert callable(is_so)
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 # -- bytes that are no frames
@@ -212,7 +202,7 @@ def test_reset_in_the_middle_of_a_frame_harms_nobody(served: ServedProcess, port
         peer.say(QUESTION + QUESTION[:sent])
         peer.reset()
     served.assert_serves()
-    assert eventually(lambda: served.open_files <= files)
+    wait_until(lambda: served.open_files <= files, "the server has closed the file")
 
 
 # -- many
@@ -228,7 +218,7 @@ def test_500_connections_are_served_and_given_back(served: ServedProcess, port: 
             reply = peer.hear()
             assert reply is not None
             assert reply.opaque == 5
-    assert eventually(lambda: served.open_files <= files)
+    wait_until(lambda: served.open_files <= files, "the server has closed the file")
 
 
 def test_more_connections_than_files_leave_a_server_that_goes_on(tmp_path: Path) -> None:
@@ -238,7 +228,7 @@ def test_more_connections_than_files_leave_a_server_that_goes_on(tmp_path: Path)
             for _ in range(100):
                 stack.enter_context(server.broker())
             assert old.call(GET_MAX_OFFSET, {"topic": "t", "queueId": 0}).code == SUCCESS
-        assert eventually(lambda: server.open_files < 40)
+        wait_until(lambda: server.open_files < 40, "the server has closed the idle connections")
         with server.broker() as peer:
             assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
 
@@ -310,7 +300,10 @@ def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) 
         with contextlib.suppress(TimeoutError):
             deaf.socket.sendall(request(PULL_MESSAGE, fields) * 5000)
         talker = stack.enter_context(server.broker())
-        assert eventually(lambda: talker.call(3333).code == 3 and server.open_files <= files + 1, 10)
+        wait_until(
+            lambda: talker.call(3333).code == 3 and server.open_files <= files + 1,
+            "the server has closed the others",
+        )
 
 
 def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A broker with a timer on a virtual clock, messages for it, and what has come of them, for timed messages."""
 
-import pocketmq.broker.sending.send_handlers  # noqa: F401
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
 from pocketmq.protocol.message.record import Record

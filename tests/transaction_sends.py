@@ -3,8 +3,6 @@
 No fixtures: those are in `broker/conftest.py`. Works on a broker of `broker_fakes.py`.
 """
 
-import pocketmq.broker.sending.send_handlers
-import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import Record, decode_record

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
 from ..config.addresses import EVERY_ADDRESS
-from ..errors import BrokerError, StartError
+from ..errors import Refusal, StartError
 from ..network.role import Signer
 from .access_rules import needs_of
 from .authorization import refusal
@@ -99,8 +99,8 @@ class AccessControl:
         return user
 
 
-def _forbidden(remark: str) -> BrokerError:
-    return BrokerError(ResponseCode.NO_PERMISSION, remark)
+def _forbidden(remark: str) -> Refusal:
+    return Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 def _codes(text: str) -> frozenset[int]:

@@ -14,6 +14,24 @@ from typing import Final
 import msgspec
 from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody, UnlockBatchRequestBody
 from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.protocol.requests.membership import (
+    GetConsumerListByGroup,
+    HeartBeat,
+    LockBatchMq,
+    UnlockBatchMq,
+    UnregisterClient,
+)
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.requests.offset import QueryConsumerOffset, UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage, QueryMessage
+from pocketmq.protocol.requests.send import (
+    ConsumerSendMsgBack,
+    EndTransaction,
+    RecallMessage,
+    SendBatchMessage,
+    SendMessage,
+    SendMessageV2,
+)
 from pocketmq.protocol.wire.command import Command
 
 from .authorization import Need, Resource, group, topic
@@ -148,7 +166,7 @@ def _of_members(command: Command, fields: Fields) -> list[Need]:
 
 
 def _of_lock(command: Command, fields: Fields) -> list[Need]:
-    kind = LockBatchRequestBody if command.code == 41 else UnlockBatchRequestBody
+    kind = LockBatchRequestBody if command.code == LockBatchMq.code else UnlockBatchRequestBody
     body = kind.decode(command.body or b"")
     topics = {queue.topic for queue in body.mq_set if not is_retry_topic(queue.topic)}
     return [
@@ -158,20 +176,20 @@ def _of_lock(command: Command, fields: Fields) -> list[Need]:
 
 
 _SPECIAL: Final[dict[int, Callable[[Command, Fields], list[Need]]]] = {
-    105: _of_route,
-    10: _of_send("topic", "group"),
-    310: _of_send("b", "a"),
-    320: _of_send("b", "a"),
-    370: _of_topic_to_send,
-    37: _of_topic_to_send,
-    36: _of_send_back,
-    11: _of_topic_and_group(_SUB),
-    12: _of_query,
-    34: _of_heartbeat,
-    35: _of_unregister,
-    38: _of_members,
-    14: _of_topic_and_group(_READ),
-    15: _of_topic_and_group(_COMMIT),
-    41: _of_lock,
-    42: _of_lock,
+    GetRouteInfoByTopic.code: _of_route,
+    SendMessage.code: _of_send("topic", "group"),
+    SendMessageV2.code: _of_send("b", "a"),
+    SendBatchMessage.code: _of_send("b", "a"),
+    RecallMessage.code: _of_topic_to_send,
+    EndTransaction.code: _of_topic_to_send,
+    ConsumerSendMsgBack.code: _of_send_back,
+    PullMessage.code: _of_topic_and_group(_SUB),
+    QueryMessage.code: _of_query,
+    HeartBeat.code: _of_heartbeat,
+    UnregisterClient.code: _of_unregister,
+    GetConsumerListByGroup.code: _of_members,
+    QueryConsumerOffset.code: _of_topic_and_group(_READ),
+    UpdateConsumerOffset.code: _of_topic_and_group(_COMMIT),
+    LockBatchMq.code: _of_lock,
+    UnlockBatchMq.code: _of_lock,
 }

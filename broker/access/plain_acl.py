@@ -1,19 +1,19 @@
 """Access keys of the 4.9 line: conf/plain_acl.yml and conf/acl/*.yml, read again when they change.
 
-    globalWhiteRemoteAddresses: [10.10.103.*]      these need no key
+    globalWhiteRemoteAddresses: [10.10.103.*]      clients at these addresses need no key
     accounts:
-      - accessKey: RocketMQ                        at least 7 characters, as the secret
+      - accessKey: RocketMQ                        at least 7 characters, like the secret
         secretKey: 12345678
-        whiteRemoteAddress: 192.168.0.*            from here the key needs no signature
-        admin: false                               admins may do everything; some requests want one
-        defaultTopicPerm: DENY                     DENY, PUB, SUB, PUB|SUB: for what is not named
+        whiteRemoteAddress: 192.168.0.*            from these addresses the key needs no signature
+        admin: false                               an admin may do everything; some requests need an admin
+        defaultTopicPerm: DENY                     DENY, PUB, SUB, PUB|SUB: for topics that are not listed
         defaultGroupPerm: SUB
         topicPerms: [topicA=DENY, topicB=PUB|SUB]
         groupPerms: [groupA=DENY]
 
-A group stands in the tables under the name of its retry topic. A key named in several files counts where it is met
-first. A changed file that cannot be read leaves the former keys as they are. Mirrors `PlainPermissionManager`; what a
-request needs is in `plain_acl_needs.py`, changes over the wire in `plain_acl_handlers.py`.
+The tables list a group under the name of its retry topic. If several files contain a key, the first one counts. If a
+changed file cannot be read, the former keys stay. Mirrors `PlainPermissionManager`; `plain_acl_needs.py` says what a
+request needs, `plain_acl_handlers.py` changes keys over the wire.
 """
 
 import logging
@@ -27,7 +27,7 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
-from ..errors import BrokerError, StartError
+from ..errors import Refusal, StartError
 from .address_patterns import Matches, PatternError, parse_pattern
 from .plain_acl_needs import ADMIN_CODES, DENY, PUB, SUB, is_allowed, needs_of
 from .signatures import is_signed_with
@@ -92,7 +92,7 @@ class PlainAcl:
                 _log.info("access keys were read again: %d", len(self._accounts))
         except (AclError, OSError) as error:
             self._seen = self._marks()
-            _log.error("changed access keys are not taken: %s", error)
+            _log.error("changed access keys cannot be read, the former ones stay: %s", error)
 
     def files(self) -> list[Path]:
         """Where access keys stand, the default file last."""
@@ -142,7 +142,7 @@ class PlainAcl:
         return account is not None and account.admin
 
     def __call__(self, command: Command, peer: str) -> None:
-        """Raises `BrokerError` for a request that may not be sent."""
+        """Raises `Refusal` for a request that may not be sent."""
         address = peer.rpartition(":")[0]
         if any(matches(address) for matches in self._white):
             return
@@ -177,32 +177,32 @@ def _check(account: Account, command: Command) -> None:
             raise refused(f"No default permission for {name}")
 
 
-def refused(text: str) -> BrokerError:
+def refused(text: str) -> Refusal:
     """As the official broker answers an exception; its text goes on with a line of a Java stack."""
-    return BrokerError(ResponseCode.SYSTEM_ERROR, f"{_PACKAGE}: {text}")
+    return Refusal(ResponseCode.SYSTEM_ERROR, f"{_PACKAGE}: {text}")
 
 
 # -- the text form
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a file; an empty or missing file is an empty one. Raises `AclError`, without the content."""
+    """The mapping in a file; empty for an empty or missing file. The text of `AclError` never contains the content."""
     import yaml
 
     if not path.exists():
         return {}
     if path.stat().st_size > _MAX_FILE_BYTES:
-        raise AclError(f"{path} is too long")
+        raise AclError(f"{path} must have at most {_MAX_FILE_BYTES} bytes")
     try:
         content = yaml.safe_load(path.read_bytes())
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f", line {mark.line + 1}"
-        raise AclError(f"{path}{place}: this is no YAML") from None
+        line = "" if mark is None else f", line {mark.line + 1}"
+        raise AclError(f"{path}{line}: not valid YAML") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise AclError(f"{path} holds no mapping")
+        raise AclError(f"{path} must contain a mapping")
     return content
 
 
@@ -215,10 +215,12 @@ def version_of(content: dict[str, Any]) -> dict[str, int]:
 def account_of(entry: Any) -> Account:
     """An entry of `accounts`. Raises `AclError`."""
     if not isinstance(entry, dict):
-        raise AclError("an account is a mapping")
+        raise AclError(f"an account must be a mapping, got {type(entry).__name__}")
     access_key, secret_key = _text(entry.get("accessKey")), _text(entry.get("secretKey"))
     if not is_long_enough(access_key, secret_key):
-        raise AclError(f"accessKey {access_key}: it and its secretKey have {SHORTEST} characters or more")
+        raise AclError(
+            f"accessKey {access_key} and its secretKey must have at least {SHORTEST} characters each"
+        )
     perms: dict[str, int] = {}
     for kind, name in (("group", "groupPerms"), ("topic", "topicPerms")):
         for row in _list(entry, name):
@@ -248,7 +250,7 @@ def perm_of(text: Any) -> int:
 
 
 def pattern_of(text: Any) -> Matches:
-    """The addresses a text stands for. Raises `AclError`."""
+    """The addresses a text describes. Raises `AclError`."""
     try:
         return parse_pattern(_text(text))
     except PatternError as error:
@@ -260,7 +262,7 @@ def _list(content: dict[str, Any], name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise AclError(f"{name} is a list")
+        raise AclError(f"{name} must be a list")
     return value
 
 

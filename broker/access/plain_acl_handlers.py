@@ -18,7 +18,7 @@ from pocketmq.protocol.text.fastjson import dumps
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.files.json_file import JsonFile
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import handles
 from .access import Access
 from .plain_acl import (
@@ -44,7 +44,7 @@ _PERMISSION = (
 )
 
 
-@handles(UpdateAndCreateAclConfig, only_in=4)
+@handles(UpdateAndCreateAclConfig)
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
     """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
     acl = _acl(access)
@@ -76,18 +76,18 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
         content["accounts"] = [*accounts, entry]
         _write(access, path, content)
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
     acl.taken()
 
 
-@handles(DeleteAclConfig, only_in=4)
+@handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
     """Remove an access key from the file it stands in."""
     acl = _acl(access)
     path = acl.file_of(request.access_key)
     if path is None:
         remark = f"The accesskey[{request.access_key}] corresponding to accessConfig has been deleted failed."
-        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
+        raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, remark)
     try:
         content = read_yaml(path)
         content["accounts"] = [
@@ -97,11 +97,11 @@ def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
         ]
         _write(access, path, content)
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
     acl.taken()
 
 
-@handles(GetBrokerClusterAclInfo, only_in=4)
+@handles(GetBrokerClusterAclInfo)
 def get_broker_cluster_acl_info(
     access: Access, request: GetBrokerClusterAclInfo
 ) -> GetBrokerClusterAclInfoReply:
@@ -119,14 +119,14 @@ def get_broker_cluster_acl_info(
     )
 
 
-@handles(UpdateGlobalWhiteAddrsConfig, only_in=4)
+@handles(UpdateGlobalWhiteAddrsConfig)
 def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteAddrsConfig) -> None:
     """Replace the addresses of one file that need no key."""
     acl = _acl(access)
     path = Path(request.acl_file_full_path) if request.acl_file_full_path else acl.default_file
     if path not in acl.files():
         remark = f"The globalWhiteAddresses[{request.global_white_addrs}] has been updated failed."
-        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
+        raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
     addresses = [one.strip() for one in request.global_white_addrs.split(",") if one.strip()]
     try:
         for one in addresses:
@@ -136,14 +136,14 @@ def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteA
         _write(access, path, content)
         acl.taken()
     except (AclError, OSError) as error:
-        raise BrokerError(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
+        raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
 
 
 def _acl(access: Access) -> PlainAcl:
     acl = access.plain_acl
     if acl is None:
         remark = "the access keys of this broker are not in use: aclEnable is false"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return acl
 
 

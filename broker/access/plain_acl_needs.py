@@ -1,7 +1,7 @@
-"""What a request needs of an access key of the 4.9 line: PUB or SUB on topics, SUB on groups, or an admin.
+"""The permissions that a request needs in the 4.9 line: PUB or SUB on topics, SUB on groups, or an admin's access key.
 
-Groups appear under the name of their retry topic. Requests that are not here need only a signature. Mirrors
-`PlainAccessValidator.parse` and `Permission`. Who has what: `plain_acl.py`.
+Groups appear under the name of their retry topic. All other requests need only a signature. Mirrors
+`PlainAccessValidator.parse` and `Permission`. Which key has which permissions: `plain_acl.py`.
 """
 
 from typing import Final
@@ -10,14 +10,39 @@ from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.java_strings import hash_map_order
 from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.requests.group import DeleteSubscriptionGroup, UpdateAndCreateSubscriptionGroup
+from pocketmq.protocol.requests.membership import GetConsumerListByGroup, HeartBeat, UnregisterClient
+from pocketmq.protocol.requests.offset import UpdateConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage, QueryMessage
+from pocketmq.protocol.requests.security import (
+    DeleteAclConfig,
+    UpdateAndCreateAclConfig,
+    UpdateGlobalWhiteAddrsConfig,
+)
+from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendBatchMessage, SendMessage, SendMessageV2
+from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.protocol.wire.command import Command
 
 DENY: Final = 1
 PUB: Final = 4
 SUB: Final = 8
 
-ADMIN_CODES: Final = frozenset({17, 25, 200, 207, 215, 50, 51, 53})
-"""The last three, which change the keys themselves, need no admin officially: any key could make itself one."""
+ADMIN_CODES: Final = frozenset(
+    kind.code
+    for kind in (
+        UpdateAndCreateTopic,
+        UpdateBrokerConfig,
+        UpdateAndCreateSubscriptionGroup,
+        DeleteSubscriptionGroup,
+        DeleteTopicInBroker,
+        UpdateAndCreateAclConfig,
+        DeleteAclConfig,
+        UpdateGlobalWhiteAddrsConfig,
+    )
+)
+"""Only an admin may send these. The official broker lets any key send the last three, which change the keys: with them
+any key could make itself an admin."""
 
 Needs = dict[str, int]
 
@@ -27,7 +52,7 @@ def is_allowed(wanted: int, given: int) -> bool:
 
 
 def needs_of(command: Command) -> Needs:
-    """Resource -> permission, in the order a Java map gives them, which decides what a refusal names."""
+    """Resource -> permission, in the order of Java's hash map, which decides what a refusal names."""
     fields = command.fields or {}
     needs: Needs = {}
 
@@ -40,22 +65,22 @@ def needs_of(command: Command) -> Needs:
             needs[retry_topic(name)] = SUB
 
     match command.code:
-        case 10:
+        case SendMessage.code:
             _add_send(needs, fields.get("topic"), fields.get("group"))
-        case 310 | 320:
+        case SendMessageV2.code | SendBatchMessage.code:
             _add_send(needs, fields.get("b"), fields.get("a"))
-        case 36:
+        case ConsumerSendMsgBack.code:
             add_group(fields.get("group"))
-        case 11:
+        case PullMessage.code:
             add(fields.get("topic"), SUB)
             add_group(fields.get("consumerGroup"))
-        case 12:
+        case QueryMessage.code:
             add(fields.get("topic"), SUB)
-        case 34:
+        case HeartBeat.code:
             _add_heartbeat(needs, command)
-        case 35 | 38:
+        case UnregisterClient.code | GetConsumerListByGroup.code:
             add_group(fields.get("consumerGroup"))
-        case 15:
+        case UpdateConsumerOffset.code:
             add_group(fields.get("consumerGroup"))
             add(fields.get("topic"), SUB)
     return {resource: needs[resource] for resource in hash_map_order(needs)} if len(needs) > 1 else needs
@@ -75,7 +100,7 @@ def _add_heartbeat(needs: Needs, command: Command) -> None:
     try:
         heartbeat = HeartbeatData.decode(command.body or b"")
     except BodyError:
-        return  # refused by its handler
+        return  # the handler refuses it
     for consumer in heartbeat.consumer_data_set:
         if consumer.group_name is not None:
             needs[retry_topic(consumer.group_name)] = SUB

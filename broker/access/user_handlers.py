@@ -25,8 +25,8 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY
 
-from ..errors import BrokerError
-from ..network.dispatch import Answer, Call, handles
+from ..errors import Refusal
+from ..network.dispatch import Answer, Call, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK
 from .access import Access
 from .authorization import ACTIONS, by_name, is_address_range, parse_resource
@@ -48,8 +48,8 @@ _SYSTEM_ERROR: Final = "An system error occurred, please try again later."
 # -- users
 
 
-@handles(AuthCreateUser, only_in=5)
-async def auth_create_user(access: Access, request: AuthCreateUser, call: Call) -> Answer:
+@handles(AuthCreateUser)
+async def auth_create_user(access: Access, request: AuthCreateUser, call: CallWithBody[UserInfo]) -> Answer:
     """Make a user. Only a super user makes a super user."""
     user = _user_of(access, request.username, call, "create")
     _checked(access, lambda: access.users.create(user))
@@ -57,24 +57,24 @@ async def auth_create_user(access: Access, request: AuthCreateUser, call: Call) 
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthUpdateUser, only_in=5)
-async def auth_update_user(access: Access, request: AuthUpdateUser, call: Call) -> Answer:
+@handles(AuthUpdateUser)
+async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWithBody[UserInfo]) -> Answer:
     """Change password, type or status; a super user is changed by a super user."""
     user = _user_of(access, request.username, call, "update")
     known = access.users.find(user.username or "")
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
     _checked(access, lambda: access.users.update(user))
     await access.tables.saved(access.users)
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthDeleteUser, only_in=5)
+@handles(AuthDeleteUser)
 async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) -> Answer:
     """Remove a user with its rights."""
     known = _checked(access, lambda: access.users.get(request.username))
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
     _checked(access, lambda: access.users.delete(request.username))
     access.acls.forget(f"User:{request.username}")
     await access.tables.saved(access.acls)
@@ -82,26 +82,26 @@ async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) 
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthGetUser, only_in=5)
+@handles(AuthGetUser)
 def auth_get_user(access: Access, request: AuthGetUser) -> Answer:
     """One user; no body where there is none."""
     if request.username is None or not request.username.strip():
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
     user = _checked(access, lambda: access.users.get(request.username))
     return Answer(remark=UNSET_REMARK, body=None if user is None else user.encode())
 
 
-@handles(AuthListUser, only_in=5)
+@handles(AuthListUser)
 def auth_list_user(access: Access, request: AuthListUser) -> Answer:
     """Users whose name holds the filter; no body where there are none."""
     found = _checked(access, lambda: access.users.matching(request.filter))
     return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
 
 
-def _user_of(access: Access, username: str | None, call: Call, verb: str) -> UserInfo:
+def _user_of(access: Access, username: str | None, call: CallWithBody[UserInfo], verb: str) -> UserInfo:
     if not username:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
-    given = UserInfo.decode(call.body)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
+    given = call.read_body()
     user = UserInfo(
         username=username,
         password=given.password,
@@ -110,7 +110,7 @@ def _user_of(access: Access, username: str | None, call: Call, verb: str) -> Use
     )
     if user.user_type == SUPER and not _is_super_login(access, call):
         remark = f"The super user can only be {verb} by super user"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return user
 
 
@@ -122,32 +122,32 @@ def _is_super_login(access: Access, call: Call) -> bool:
     try:
         return access.users.is_super(name)
     except AccessRefusedError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
 # -- rights
 
 
-@handles(AuthCreateAcl, only_in=5)
-async def auth_create_acl(access: Access, request: AuthCreateAcl, call: Call) -> Answer:
+@handles(AuthCreateAcl)
+async def auth_create_acl(access: Access, request: AuthCreateAcl, call: CallWithBody[AclInfo]) -> Answer:
     """Give rights to a subject."""
     return await _put_acl(access, request.subject, call)
 
 
-@handles(AuthUpdateAcl, only_in=5)
-async def auth_update_acl(access: Access, request: AuthUpdateAcl, call: Call) -> Answer:
+@handles(AuthUpdateAcl)
+async def auth_update_acl(access: Access, request: AuthUpdateAcl, call: CallWithBody[AclInfo]) -> Answer:
     """Change rights of a subject: as giving them."""
     return await _put_acl(access, request.subject, call)
 
 
-async def _put_acl(access: Access, subject: str | None, call: Call) -> Answer:
+async def _put_acl(access: Access, subject: str | None, call: CallWithBody[AclInfo]) -> Answer:
     acl = _acl_of(subject, call)
     _checked(access, lambda: access.acls.put(acl))
     await access.tables.saved(access.acls)
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthDeleteAcl, only_in=5)
+@handles(AuthDeleteAcl)
 async def auth_delete_acl(access: Access, request: AuthDeleteAcl) -> Answer:
     """Take rights away: of one resource, or all of a subject."""
     subject = _subject(request.subject)
@@ -159,7 +159,7 @@ async def auth_delete_acl(access: Access, request: AuthDeleteAcl) -> Answer:
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(AuthGetAcl, only_in=5)
+@handles(AuthGetAcl)
 def auth_get_acl(access: Access, request: AuthGetAcl) -> Answer:
     """The rights of a subject; no body where it has none."""
     subject = _subject(request.subject)
@@ -167,7 +167,7 @@ def auth_get_acl(access: Access, request: AuthGetAcl) -> Answer:
     return Answer(remark=UNSET_REMARK, body=None if acl is None else acl.encode())
 
 
-@handles(AuthListAcl, only_in=5)
+@handles(AuthListAcl)
 def auth_list_acl(access: Access, request: AuthListAcl) -> Answer:
     """Rights by parts of subject and resource; no body where there are none."""
     found = _checked(access, lambda: access.acls.matching(request.subject_filter, request.resource_filter))
@@ -177,21 +177,21 @@ def auth_list_acl(access: Access, request: AuthListAcl) -> Answer:
 def _subject(text: str | None) -> str:
     kind, _, name = (text or "").partition(":")
     if by_name(("User",), kind) is None:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, _SYSTEM_ERROR)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, _SYSTEM_ERROR)
     return f"User:{name}"
 
 
-def _acl_of(subject: str | None, call: Call) -> AclInfo:
+def _acl_of(subject: str | None, call: CallWithBody[AclInfo]) -> AclInfo:
     owner = _subject(subject)
-    policies = AclInfo.decode(call.body).policies
+    policies = call.read_body().policies
     if not policies:
         remark = (
             "org.apache.rocketmq.auth.authorization.exception.AuthorizationException: The body of acl is null"
         )
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     checked = [_policy_of(policy) for policy in policies if policy.entries]
     if not checked:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The policies is empty.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The policies is empty.")
     return AclInfo(subject=owner, policies=checked)
 
 
@@ -203,20 +203,20 @@ def _policy_of(policy: PolicyInfo) -> PolicyInfo:
 def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
     resource = parse_resource(entry.resource)
     if resource is None:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The resource is null.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The resource is null.")
     actions = [name for text in entry.actions or [] if (name := by_name(ACTIONS, text)) is not None]
     if not actions:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions is empty.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The actions is empty.")
     if "Any" in actions:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The actions can not be Any.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The actions can not be Any.")
     for address in entry.source_ips or []:
         if not address.strip():
-            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is empty.")
+            raise Refusal(ResponseCode.NO_PERMISSION, "The source ip is empty.")
         if not is_address_range(address):
-            raise BrokerError(ResponseCode.NO_PERMISSION, "The source ip is invalid.")
+            raise Refusal(ResponseCode.NO_PERMISSION, "The source ip is invalid.")
     decision = by_name(("Allow", "Deny"), entry.decision)
     if decision is None:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "The decision is null or illegal.")
+        raise Refusal(ResponseCode.NO_PERMISSION, "The decision is null or illegal.")
     return PolicyEntryInfo(
         resource=resource.key, actions=actions, source_ips=entry.source_ips or None, decision=decision
     )
@@ -228,8 +228,8 @@ def _checked(access: Access, action: Callable[[], ResultT]) -> ResultT:
     is_configured = bool(config.authentication_metadata_provider)
     if not (is_configured or config.authentication_enabled or config.authorization_enabled):
         remark = "The authenticationMetadataProvider is not configured."
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     try:
         return action()
     except AccessRefusedError as refusal:
-        raise BrokerError(ResponseCode.NO_PERMISSION, str(refusal)) from refusal
+        raise Refusal(ResponseCode.NO_PERMISSION, str(refusal)) from refusal

@@ -29,7 +29,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
 from ..broker import Broker
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..membership.clients import Client
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
@@ -76,11 +76,11 @@ def _record_of(broker: Broker, message_id: str | None) -> bytes:
     try:
         offset = decode_message_id(message_id or "").position
     except BodyError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
     record = broker.store.read_record(offset)
     if record is None:
         remark = f"can not find message by the offset, {offset}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return bytes(record)
 
 
@@ -91,13 +91,13 @@ async def _relay(
     client = broker.membership.consumers.find(group, client_id) if client_id is not None else None
     if client is None:
         named = "null" if client_id is None else client_id  # Java's word
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{named}> not online")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{named}> not online")
     if client.version < V3_1_8_SNAPSHOT:
         remark = (
             f"The Consumer <{client_id}> Version <{version_name(client.version)}> too low to finish, "
             "please upgrade it to V3_1_8_SNAPSHOT"
         )
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     try:
         answer = await client.connection.exchange(request, body, timeout_seconds=CALL_TIMEOUT_SECONDS)
     except PeerError as error:
@@ -105,14 +105,14 @@ async def _relay(
     return Answer(code=answer.code, remark=answer.remark, fields=answer.fields, body=answer.body)
 
 
-def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> BrokerError:
+def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> Refusal:
     package = "org.apache.rocketmq.remoting.exception"
     if client.connection.closed:
         remark = f"invoke consumer <{group}> <{client.client_id}> Exception: {error}"
-        return BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        return Refusal(ResponseCode.SYSTEM_ERROR, remark)
     # The official text goes on with a line of a Java stack.
     slash = "" if not broker.config.is_5 else "/"
-    return BrokerError(
+    return Refusal(
         ResponseCode.CONSUME_MSG_TIMEOUT,
         f"consumer <{group}> <{client.client_id}> Timeout: {package}.RemotingTimeoutException: wait response on "
         f"the channel <{slash}{client.connection.peer}> timeout, {CALL_TIMEOUT_SECONDS * 1000:.0f}(ms)",
@@ -130,7 +130,7 @@ async def invoke_broker_to_get_consumer_status(
     group = broker.membership.consumers.get(request.group)
     if group is None:
         remark = f"No Any Consumer online in the consumer group: [{request.group}]"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     question = GetConsumerStatusFromClient(topic=request.topic, group=request.group)
     wanted = (request.client_addr or "").strip()
     table: dict[str, dict[MessageQueue, int]] = {}
@@ -159,7 +159,7 @@ async def _status_of(client: Client, question: GetConsumerStatusFromClient) -> d
 def _refuse_old_client(client: Client) -> None:
     if client.version < V3_0_7_SNAPSHOT:
         remark = f"the client does not support this feature. version={version_name(client.version)}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
 
 
 # -- resetting offsets
@@ -177,12 +177,12 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
     """The 5.x way (resetOffsetInner)."""
     topic, group = request.topic, request.group
     if broker.config.is_slave:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} does not exist")
     if group not in broker.groups:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} does not exist")
     if request.queue_id >= 0:
         offsets = {request.queue_id: _target_of_queue(broker, request)}
     else:
@@ -191,7 +191,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
             for queue_id in range(topic_config.read_queue_nums)
         }
     if not offsets:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
     for queue_id, offset in offsets.items():
         broker.offsets.assign_reset(topic, group, queue_id, offset)
     table = {
@@ -209,7 +209,7 @@ def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
     low, high = broker.store.min_offset(topic, queue_id), broker.store.max_offset(topic, queue_id)
     if not low <= offset <= high + 1:
         remark = f"Target offset {offset} not in consume queue range [{low}-{high}]"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return offset
 
 
@@ -226,11 +226,11 @@ def _reset_at_clients(broker: Broker, request: InvokeBrokerToResetOffset, *, is_
     if topic_config is None:
         code = ResponseCode.SYSTEM_ERROR if not broker.config.is_5 else ResponseCode.TOPIC_NOT_EXIST
         remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
-        raise BrokerError(code, remark)
+        raise Refusal(code, remark)
     body = ResetOffsetBody(offset_table=_pushed_offsets(broker, request, topic_config))
     members = broker.membership.consumers.get(group)
     if members is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.CONSUMER_NOT_ONLINE,
             f"Consumer not online, so can not reset offset, Group: {group} Topic: {topic} "
             f"Timestamp: {request.timestamp}",
@@ -253,7 +253,7 @@ def _pushed_offsets(
         consumed = broker.offsets.query(request.topic, request.group, queue_id)
         if consumed == -1:
             remark = f"THe consumer group <{request.group}> not exist"  # the official spelling
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+            raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
         # Unlike the 5.x way, only -1 means the end here; other times before 1970 find the first message.
         if request.timestamp == OFFSET_AT_END:
             offset = broker.store.max_offset(request.topic, queue_id)

@@ -38,9 +38,9 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..membership.clients import Client
-from ..network.dispatch import Answer, Call, handles
+from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
 
 MAX_PAGE_SIZE: Final = 2000
@@ -54,7 +54,7 @@ minutes."""
 def refuse_on_slave(broker: Broker) -> None:
     """The 4.9 line takes no changes of topics and groups on a slave; 5.x takes them."""
     if not broker.config.is_5 and broker.config.is_slave:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
         )
@@ -71,24 +71,24 @@ def tps_of(broker: Broker, name: str, key: str) -> float:
 
 @handles(UpdateAndCreateSubscriptionGroup)
 async def update_and_create_subscription_group(
-    broker: Broker, request: UpdateAndCreateSubscriptionGroup, call: Call
+    broker: Broker, request: UpdateAndCreateSubscriptionGroup, call: CallWithBody[SubscriptionGroupConfig]
 ) -> None:
     """Make a group or replace its settings. No body changes nothing (5.x)."""
     refuse_on_slave(broker)
     if not call.body and broker.config.is_5:
         return
-    group_config = SubscriptionGroupConfig.decode(call.body)
+    group_config = call.read_body()
     _check_group(broker, group_config)
     _update(broker, group_config)
     await broker.tables.saved(broker.groups)
 
 
-@handles(UpdateAndCreateSubscriptionGroupList, only_in=5)
+@handles(UpdateAndCreateSubscriptionGroupList)
 async def update_and_create_subscription_group_list(
-    broker: Broker, request: UpdateAndCreateSubscriptionGroupList, call: Call
+    broker: Broker, request: UpdateAndCreateSubscriptionGroupList, call: CallWithBody[SubscriptionGroupList]
 ) -> None:
     """Several groups: none where a name is bad; those before one whose attributes are bad."""
-    group_configs = SubscriptionGroupList.decode(call.body).group_config_list or []
+    group_configs = call.read_body().group_config_list or []
     for group_config in group_configs:
         _check_group(broker, group_config)
     for group_config in group_configs:
@@ -99,14 +99,14 @@ async def update_and_create_subscription_group_list(
 def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     if group_config.retry_queue_nums > MAX_QUEUES:
         remark = f"retryQueueNums is {group_config.retry_queue_nums}, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
     if not broker.config.is_5:
         if group_config.group_name is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
+            raise Refusal(ResponseCode.SYSTEM_ERROR, "java.lang.NullPointerException: groupName")
         return
     refusal = group_refusal(group_config.name)
     if refusal is not None:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, refusal)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, refusal)
 
 
 def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
@@ -114,7 +114,7 @@ def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
         broker.groups.update(group_config)
     except AttributeRefusedError as refusal:
         remark = f"java.lang.RuntimeException: {refusal}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from refusal
 
 
 @handles(GetAllSubscriptionGroupConfig)
@@ -135,29 +135,33 @@ def page_size(asked_count: int | None) -> int:
     return MAX_PAGE_SIZE if asked_count is None else min(MAX_PAGE_SIZE, max(0, asked_count))
 
 
-@handles(GetSubscriptionGroupConfig, only_in=5)
+@handles(GetSubscriptionGroupConfig)
 def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupConfig) -> Answer:
     """One group's settings; asking makes the group where groups make themselves, as official."""
     group_config = broker.groups.find_or_create(request.group)
     if group_config is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
     return Answer(body=fastjson.dumps(group_config))
 
 
 @handles(DeleteSubscriptionGroup)
 def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) -> None:
-    """Remove a group, and its offsets if asked. The two lines call that flag differently and ignore the other's.
+    """Delete a group, and its offsets if the request says so: each line has a flag of its own for that and ignores the
+    other's.
 
-    5.5.0 makes the group anew at once where offsets stay and groups make themselves; that is not copied.
+    Where the offsets stay, 5.x creates the group anew at once, if groups are created automatically.
     """
     refuse_on_slave(broker)
-    broker.groups.delete(request.group_name)
-    if request.remove_offset if not broker.config.is_5 else request.clean_offset:
-        broker.offsets.remove_group(request.group_name)
-    broker.statistics.group_deleted(request.group_name)
+    is_5, name = broker.config.is_5, request.group_name
+    broker.groups.delete(name)
+    if request.clean_offset if is_5 else request.remove_offset:
+        broker.offsets.remove_group(name)
+    elif is_5:
+        broker.groups.find_or_create(name)
+    broker.statistics.group_deleted(name)
 
 
-@handles(UpdateAndGetGroupForbidden, only_in=5)
+@handles(UpdateAndGetGroupForbidden)
 async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGroupForbidden) -> Answer:
     """Forbid a group to read one topic, or allow it again; without `readable` only say which holds."""
     group, topic = request.group, request.topic
@@ -172,35 +176,34 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
 
 
 @handles(GetConsumerConnectionList)
-def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> Answer:
+def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> ConsumerConnection:
     """Who consumes in a group, and what."""
     group = broker.membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer group[{request.consumer_group}] not online"
-        raise BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, remark)
-    body = ConsumerConnection(
+        raise Refusal(ResponseCode.CONSUMER_NOT_ONLINE, remark)
+    return ConsumerConnection(
         connection_set=[_connection_of(client) for client in group.clients()],
         subscription_table=dict(group.subscriptions),
         consume_type=group.consume_type,
         message_model=group.message_model,
         consume_from_where=group.consume_from_where,
     )
-    return Answer(body=body.encode())
 
 
 @handles(GetProducerConnectionList)
-def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> Answer:
+def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> ProducerConnection:
     """Who produces in a group."""
     members = broker.membership.producers.get(request.producer_group)
     if members is None:
         remark = f"the producer group[{request.producer_group}] not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     connections = [_connection_of(client) for client in members.values()]
-    return Answer(body=ProducerConnection(connection_set=connections).encode())
+    return ProducerConnection(connection_set=connections)
 
 
 @handles(GetAllProducerInfo)
-def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> Answer:
+def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> ProducerTableInfo:
     """Every producer, by group."""
     data = {
         group: [
@@ -215,7 +218,7 @@ def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> Answer
         ]
         for group, clients in broker.membership.producers.all().items()
     }
-    return Answer(body=ProducerTableInfo(data=data).encode())
+    return ProducerTableInfo(data=data)
 
 
 def _connection_of(client: Client) -> Connection:
@@ -231,7 +234,7 @@ def _connection_of(client: Client) -> Connection:
 
 
 @handles(GetConsumeStats)
-def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
+def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer | ConsumeStats:
     """How far the group is in each queue of its topics, and how fast it reads."""
     group = request.consumer_group
     table: dict[MessageQueue, OffsetWrapper] = {}
@@ -246,7 +249,7 @@ def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer:
         consume_tps += tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}")
     if not broker.config.is_5:
         return Answer(body=_encode_without_pull_offsets(table, consume_tps))
-    return Answer(body=ConsumeStats(offset_table=table, consume_tps=consume_tps).encode())
+    return ConsumeStats(offset_table=table, consume_tps=consume_tps)
 
 
 def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> bytes:

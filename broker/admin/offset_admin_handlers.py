@@ -53,7 +53,7 @@ def get_all_delay_offset(broker: Broker, request: GetAllDelayOffset) -> Answer:
 
 
 @handles(QueryCorrectionOffset)
-def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> Answer:
+def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> QueryCorrectionOffsetBody:
     """For each queue the lowest offset of all groups; `Long.MAX_VALUE` where the compared group is behind even that.
 
     The 4.9 line looks the compared group up under a wrong key, so that there it changes nothing.
@@ -67,11 +67,11 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> A
     for queue_id, offset in (compared or {}).items():
         if lowest.get(queue_id, offset) > offset:
             lowest[queue_id] = _LONG_MAX
-    return Answer(body=QueryCorrectionOffsetBody(correction_offsets=lowest).encode())
+    return QueryCorrectionOffsetBody(correction_offsets=lowest)
 
 
-@handles(QueryTopicsByConsumer, only_in=5)
-def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> Answer:
+@handles(QueryTopicsByConsumer)
+def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> TopicList:
     """The topics a group has offsets in."""
     topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))
-    return Answer(body=TopicList(topic_list=list(topics), broker_addr=broker.identity.address).encode())
+    return TopicList(topic_list=list(topics), broker_addr=broker.identity.address)

@@ -19,22 +19,22 @@ from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from .group_handlers import tps_of
 
 
 @handles(QueryConsumeTimeSpan)
-def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan) -> Answer:
+def query_consume_time_span(broker: Broker, request: QueryConsumeTimeSpan) -> QueryConsumeTimeSpanBody:
     """For each write queue: store times of its oldest, its newest and the last consumed message, and the delay."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
     spans = [
         _time_span(broker, request.group, request.topic, queue_id)
         for queue_id in range(topic_config.write_queue_nums)
     ]
-    return Answer(body=QueryConsumeTimeSpanBody(consume_time_span_set=spans).encode())
+    return QueryConsumeTimeSpanBody(consume_time_span_set=spans)
 
 
 def _time_span(broker: Broker, group: str, topic: str, queue_id: int) -> QueueTimeSpan:
@@ -111,12 +111,13 @@ def _consume_stats(broker: Broker, group: str, topic_config: TopicConfig) -> dic
     return {"consumeTps": tps_of(broker, "GROUP_GET_NUMS", f"{topic}@{group}"), "offsetTable": table}
 
 
-@handles(QuerySubscriptionByConsumer, only_in=5)
-def query_subscription_by_consumer(broker: Broker, request: QuerySubscriptionByConsumer) -> Answer:
+@handles(QuerySubscriptionByConsumer)
+def query_subscription_by_consumer(
+    broker: Broker, request: QuerySubscriptionByConsumer
+) -> QuerySubscriptionResponseBody:
     """What a group that is online wants of a topic; without `subscriptionData` where it is not."""
     group = broker.membership.consumers.get(request.group)
     subscription = None if group is None or request.topic is None else group.subscription(request.topic)
-    body = QuerySubscriptionResponseBody(
+    return QuerySubscriptionResponseBody(
         group=request.group, topic=request.topic, subscription_data=subscription
     )
-    return Answer(body=body.encode())

@@ -18,7 +18,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.lookup.queue_unit import UNIT
 
 from ..broker import Broker
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from ..state.refusals import UNSET_REMARK
 
@@ -35,9 +35,9 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
     """
     config = broker.config.store
     if request.max_num < 0:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
     max_num = config.default_query_max_num if request.unique_key_query else request.max_num
-    # The answer to 12 carries the index position in every case, so "not found" is no BrokerError.
+    # The answer to 12 carries the index position in every case, so "not found" is no Refusal.
     result = broker.store.query(
         request.topic,
         request.key,
@@ -62,7 +62,7 @@ def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
     record = broker.store.read_record(request.offset) if request.offset >= 0 else None
     if record is None or measure_record(record, 0, len(record), check_crc=False) != len(record):
         remark = f"can not find message by the offset, {request.offset}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return Answer(body=record)
 
 
@@ -72,7 +72,7 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
     topic, queue_id, group = request.topic, request.queue_id, request.consumer_group
     queue = broker.store.consume_queue(topic, queue_id) if topic else None
     if topic is None or queue is None:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
     if not queue.min_offset <= request.index < queue.max_offset:
         return Answer(remark=f"Index {request.index} of {queue_id}@{topic} is not exist!")
     subscription = filter_data = None

@@ -10,15 +10,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
+from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.languages import V4_9_7
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import layout
 
 from ..broker import Broker
-from ..errors import BrokerError
-from ..network.dispatch import Answer, handles
+from ..errors import Refusal
+from ..network.dispatch import handles
 from ..state.statistics import TPS_SPANS_SECONDS
 
 _POOL_CAPACITIES: Final = {
@@ -31,19 +33,19 @@ _NO_LIMIT: Final = 2_147_483_647
 
 
 @handles(GetBrokerRuntimeInfo)
-def get_broker_runtime_info(broker: Broker, request: GetBrokerRuntimeInfo) -> Answer:
+def get_broker_runtime_info(broker: Broker, request: GetBrokerRuntimeInfo) -> KVTable:
     """Everything there is to know about the state of this broker, as text by official key."""
-    return Answer(body=KVTable(table=runtime_info(broker)).encode())
+    return KVTable(table=runtime_info(broker))
 
 
 @handles(ViewBrokerStatsData)
-def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> Answer:
+def view_broker_stats_data(broker: Broker, request: ViewBrokerStatsData) -> BrokerStatsData:
     """Sum, throughput and average of one series over the last minute, hour and day."""
     data = broker.statistics.find(request.stats_name, request.stats_key)
     if data is None:
         remark = f"The stats <{request.stats_name}> <{request.stats_key}> not exist"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
-    return Answer(body=data.encode())
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
+    return data
 
 
 def runtime_info(broker: Broker) -> dict[str, str]:
@@ -102,7 +104,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     config, store = broker.config.store, broker.store
     log_ratio, queue_ratio = (
         java_double(broker.retention.disk.used_ratio(path))
-        for path in (config.commit_log_dir, config.root / "consumequeue")
+        for path in (config.commit_log_dir, config.root / layout.CONSUME_QUEUE)
     )
     info = {
         "commitLogMinOffset": str(store.log_start if store.log_end else -1),

@@ -32,8 +32,8 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.tables.attributes import AttributeRefusedError, parse_attributes
 
 from ..broker import Broker
-from ..errors import BrokerError
-from ..network.dispatch import Answer, Call, handles
+from ..errors import Refusal
+from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
@@ -45,7 +45,7 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
     """Make a topic or change it; answered when the name servers know it."""
     refuse_on_slave(broker)
     if request.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             "org.apache.rocketmq.remoting.exception.RemotingCommandException: "
             f"topicFilterType = [{request.topic_filter_type}] value invalid",
@@ -59,18 +59,18 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
             return Answer(remark=UNSET_REMARK)
         broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
     await broker.cluster.registration.settled()
     await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
 
 
-@handles(UpdateAndCreateTopicList, only_in=5)
+@handles(UpdateAndCreateTopicList)
 async def update_and_create_topic_list(
-    broker: Broker, request: UpdateAndCreateTopicList, call: Call
+    broker: Broker, request: UpdateAndCreateTopicList, call: CallWithBody[CreateTopicListRequestBody]
 ) -> Answer:
     """Several topics. None is touched where one is bad, nor, as official, where one is there already as asked."""
-    topic_configs = CreateTopicListRequestBody.decode(call.body).topic_config_list or []
+    topic_configs = call.read_body().topic_config_list or []
     for topic_config in topic_configs:
         _check_topic_name(broker, topic_config.name)
         _check_queue_nums(broker, topic_config)
@@ -81,7 +81,7 @@ async def update_and_create_topic_list(
         for topic_config in topic_configs:
             broker.topics.update(topic_config)
     except AttributeRefusedError as refusal:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(refusal)) from refusal
     await broker.cluster.registration.settled()
     await broker.tables.saved(broker.topics)
     return Answer(remark=UNSET_REMARK)
@@ -104,7 +104,7 @@ def _requested(broker: Broker, request: UpdateAndCreateTopic) -> TopicConfig:
 def _check_topic_name(broker: Broker, topic: str) -> None:
     refusal = topic_refusal(topic, emulate=broker.config.emulate)
     if refusal is not None:
-        raise BrokerError(invalid_parameter(broker.config), refusal)
+        raise Refusal(invalid_parameter(broker.config), refusal)
     _check_not_system(broker, topic)
 
 
@@ -112,20 +112,20 @@ def _check_not_system(broker: Broker, topic: str) -> None:
     is_checked = not broker.config.is_5 or broker.config.validate_system_topic_when_update_topic
     if is_checked and broker.topics.is_system_topic(topic):
         remark = f"The topic[{topic}] is conflict with system topic."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
     queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
     if queue_nums > MAX_QUEUES:
         remark = f"The topic[{topic_config.name}] shall have {queue_nums} queues, at most {MAX_QUEUES} are possible."
-        raise BrokerError(invalid_parameter(broker.config), remark)
+        raise Refusal(invalid_parameter(broker.config), remark)
 
 
 def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
     is_mixed = topic_config.attributes.get("+message.type") == "MIXED"
     if is_mixed and not broker.config.enable_mixed_message_type:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")
 
 
 @handles(DeleteTopicInBroker)
@@ -141,7 +141,7 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
         broker.statistics.topic_deleted(topic)
         return
     if not topic or topic.isspace():
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     _check_not_system(broker, topic)
     for doomed in (topic, *_pop_retry_topics(broker, topic)):
         broker.topics.delete(doomed)
@@ -179,22 +179,22 @@ def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
     return Answer(reply=GetAllTopicConfigReply(total_topic_num=len(topics)), body=body.encode())
 
 
-@handles(GetTopicConfig, only_in=5)
+@handles(GetTopicConfig)
 def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
     """One topic's settings."""
     topic_config = broker.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {request.topic}")
     return Answer(body=fastjson.dumps(topic_config))
 
 
 @handles(GetTopicStatsInfo)
-def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
+def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer | TopicStatsTable:
     """First and last offset of each queue, and when its last message was stored."""
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     queue_nums = topic_config.write_queue_nums
     if broker.config.is_5:
         queue_nums = max(queue_nums, topic_config.read_queue_nums)
@@ -208,21 +208,20 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer:
         )
     if not broker.config.is_5:
         return Answer(body=fastjson.dumps({"offsetTable": table}))
-    body = TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
-    return Answer(body=body.encode())
+    return TopicStatsTable(offset_table=table, topic_put_tps=tps_of(broker, "TOPIC_PUT_NUMS", topic))
 
 
 @handles(QueryTopicConsumeByWho)
-def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> Answer:
+def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
     """Groups that subscribe to a topic now or have offsets for it."""
     groups = {
         *broker.membership.consumers.subscribed_to(request.topic),
         *broker.offsets.groups_of(request.topic),
     }
-    return Answer(body=GroupList(group_list=sorted(groups)).encode())
+    return GroupList(group_list=sorted(groups))
 
 
 @handles(GetSystemTopicListFromBroker)
-def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> Answer:
+def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> TopicList:
     """Names an administrator cannot have."""
-    return Answer(body=TopicList(topic_list=sorted(broker.topics.system_topics)).encode())
+    return TopicList(topic_list=sorted(broker.topics.system_topics))

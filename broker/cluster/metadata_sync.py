@@ -39,14 +39,14 @@ from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
 from ..delayed.timer_messages import TimedMessages
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..membership.request_modes import RequestModes
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect
 from .registration import Registration
 
-_log = logging.getLogger("pocketmq.replication")
+_log = logging.getLogger("pocketmq.cluster")
 
 FIRST_SECONDS: Final = 3.0
 PERIOD_SECONDS: Final = 10.0
@@ -120,7 +120,7 @@ class MetadataSync:
         for part in parts:
             try:
                 await part(address)
-            except (PeerError, BrokerError, ProtocolError) as error:
+            except (PeerError, Refusal, ProtocolError) as error:
                 _log.warning("%s not taken over from %s: %s", part.__name__.strip("_"), address, error)
                 done = False
         return done

@@ -16,7 +16,7 @@ from pocketmq.protocol.wire.schema import Request
 from ..errors import PeerError
 from ..network.connection import Connection
 
-_log = logging.getLogger("pocketmq.registration")
+_log = logging.getLogger("pocketmq.cluster")
 
 FIRST_RETRY_SECONDS: Final = 1.0
 MAX_RETRY_SECONDS: Final = 10.0
@@ -56,7 +56,7 @@ class NameServerLink:
     async def call(
         self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
-        """Ask and wait. `BrokerError` where the name server refuses, `PeerError` where it is not there."""
+        """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 connection = await self._open()

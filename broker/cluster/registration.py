@@ -38,11 +38,11 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect, NameServerLink
 
-_log = logging.getLogger("pocketmq.registration")
+_log = logging.getLogger("pocketmq.cluster")
 
 ReplyT = TypeVar("ReplyT")
 
@@ -110,7 +110,7 @@ class Registration:
         await asyncio.gather(*(self._register_at(link) for link in links))
 
     async def ask(self, request: Request[ReplyT]) -> ReplyT:
-        """The reply of the first name server that answers. Raises `BrokerError` if it refuses or `ProtocolError` if its
+        """The reply of the first name server that answers. Raises `Refusal` if it refuses or `ProtocolError` if its
         reply cannot be read, and `PeerError` if none answers."""
         failure = PeerError("there is no name server")
         for link in self._links.values():
@@ -143,7 +143,7 @@ class Registration:
             link.known = topics
         except PeerError:
             pass  # the link has said so
-        except (BrokerError, ProtocolError) as error:
+        except (Refusal, ProtocolError) as error:
             link.known = None
             _log.warning("name server %s did not register us: %s", link.address, error)
 
@@ -169,7 +169,7 @@ class Registration:
             if reply.changed or not command.body:
                 return reply.changed
             seen = fastjson.decode(command.body, DataVersion)
-        except (PeerError, BrokerError, ProtocolError):
+        except (PeerError, Refusal, ProtocolError):
             return True
         if not self._state.config.is_5:
             return (seen.timestamp, seen.counter) != (version.timestamp, version.counter)
@@ -210,7 +210,7 @@ class Registration:
                     link.known = topics
                 except PeerError:
                     return
-                except (BrokerError, ProtocolError):
+                except (Refusal, ProtocolError):
                     # 5.x refuses the change of a broker it has dropped meanwhile.
                     await self._register_in_turn(link)
 
@@ -308,7 +308,7 @@ class Registration:
         )
         try:
             await link.call(request, timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
-        except (PeerError, BrokerError, ProtocolError) as error:
+        except (PeerError, Refusal, ProtocolError) as error:
             _log.warning("not unregistered from name server %s: %s", link.address, error)
 
     # -- timers

@@ -12,28 +12,25 @@ from pocketmq.protocol.requests.replication import (
     ResetMasterFlushOffset,
 )
 
-from ..network.dispatch import Answer, handles
+from ..network.dispatch import handles
 from .cluster import Cluster
 
 
-@handles(GetBrokerHaStatus, only_in=5)
-def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> Answer:
+@handles(GetBrokerHaStatus)
+def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARuntimeInfo:
     """A master names its slaves, a slave its master."""
     if cluster.config.is_slave:
-        return Answer(
-            body=HARuntimeInfo(ha_client_runtime_info=cluster.replication_slave.runtime_info()).encode()
-        )
+        return HARuntimeInfo(ha_client_runtime_info=cluster.replication_slave.runtime_info())
     replication = cluster.replication
-    info = HARuntimeInfo(
+    return HARuntimeInfo(
         master=True,
         master_commit_log_max_offset=cluster.store.log_end,
         in_sync_slave_nums=sum(replication.in_sync(slave) for slave in replication.slaves),
         ha_connection_info=[slave.runtime_info() for slave in replication.slaves],
     )
-    return Answer(body=info.encode())
 
 
-@handles(ExchangeBrokerHaInfo, only_in=5)
+@handles(ExchangeBrokerHaInfo)
 def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
     """A slave is told where its master is; a master that is asked says where it is itself."""
     is_slave = cluster.config.is_slave
@@ -51,7 +48,7 @@ def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> 
     )
 
 
-@handles(ResetMasterFlushOffset, only_in=5)
+@handles(ResetMasterFlushOffset)
 def reset_master_flush_offset(cluster: Cluster, request: ResetMasterFlushOffset) -> None:
     """Tool to slave. Here a slave copies whatever its master sends, so there is nothing to reset but the number
     that tools are shown."""

@@ -27,7 +27,7 @@ from ..errors import StartError
 from ..network.server import bind_sockets, port_of
 from ..state.broker_state import BrokerState
 
-_log = logging.getLogger("pocketmq.replication")
+_log = logging.getLogger("pocketmq.cluster")
 
 MAX_SLAVES: Final = 32
 BYTES_IN_A_TURN: Final = 1 << 20

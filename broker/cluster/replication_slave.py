@@ -14,14 +14,14 @@ from typing import Final, cast
 from pocketmq.protocol.bodies.replication import HAClientRuntimeInfo
 from pocketmq.protocol.errors import FrameError
 from pocketmq.protocol.wire.ha_stream import PartReader, encode_report
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from ..config.addresses import host_and_port
 from ..network.server import CONNECT_TIMEOUT_SECONDS
 from ..state.broker_state import BrokerState
 from .registration import Registration
 
-_log = logging.getLogger("pocketmq.replication")
+_log = logging.getLogger("pocketmq.cluster")
 
 RETRY_SECONDS: Final = 5.0
 LEAST_HA_ADDRESS: Final = 6

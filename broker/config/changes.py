@@ -19,10 +19,10 @@ from pocketmq.protocol.text.java_properties import (
 )
 from pocketmq.protocol.wire.command import Body
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from . import keys as config_keys
 from .broker_config import BrokerConfig
 from .keys import Config
@@ -35,7 +35,7 @@ def read_changes(body: Body) -> dict[str, str]:
     try:
         return {entry.key: entry.value for entry in parse_properties(decode_text(body))}
     except PropertiesError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "string2Properties error") from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "string2Properties error") from error
 
 
 def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None:
@@ -50,7 +50,7 @@ def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None
         refused |= set(config.config_black_list.split(";"))
     if refused & given.keys():
         remark = "Can not update config in black list." if is_5 else "Can not update config path"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 def apply_changes(config: Config, given: dict[str, str], peer: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import StoreConfig
 
 from .addresses import check_addresses
 from .broker_config import BrokerConfig

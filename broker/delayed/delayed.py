@@ -1,7 +1,6 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
-from pocketmq.store import NewMessage
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock, NewMessage
 
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic

@@ -24,13 +24,13 @@ from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 
-_log = logging.getLogger("pocketmq.delay")
+_log = logging.getLogger("pocketmq.delayed")
 
 RETRY_MS: Final = 100
 """After an append that failed."""
@@ -48,7 +48,7 @@ _TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names
 
 
 def delay_level(properties: dict[str, str]) -> int:
-    """The level a message asks for, 0 for none. Raises `BrokerError` where it is no number."""
+    """The level a message asks for, 0 for none. Raises `Refusal` where it is no number."""
     text = properties.get(names.DELAY)
     if text is None:
         return 0
@@ -56,7 +56,7 @@ def delay_level(properties: dict[str, str]) -> int:
         level = int(text)
         if -(1 << 31) <= level < 1 << 31:
             return level
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
+    raise Refusal(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
 
 
 def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:

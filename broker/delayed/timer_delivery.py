@@ -16,17 +16,18 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store import PutStatus
+from pocketmq.store import PutStatus, StoreError
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from pocketmq.store.timer.timer_store import TimerStore
 
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
+from ..storing.numbers import INT_MAX, number_property
 from ..storing.stored_properties import stored_properties
 from .timer_sends import deletion_key
 
-_log = logging.getLogger("pocketmq.timer")
+_log = logging.getLogger("pocketmq.delayed")
 
 DELIVERIES_IN_A_TURN: Final = 200
 """Messages delivered in one turn of the loop, some milliseconds of work."""
@@ -59,11 +60,26 @@ class TimedDelivery:
                 unit = timers.log.read(positions[index])
                 if unit is None or _only_deletes(unit) is not is_for_deletion:
                     continue
-                while not self._deliver_unit(unit, taken_back):
+                while not self._attempt(unit, taken_back):
                     yield RETRY_MS
                 done += 1
                 if done % DELIVERIES_IN_A_TURN == 0:
                     yield 0
+
+    def _attempt(self, unit: TimerUnit, taken_back: set[str]) -> bool:
+        """False where the store does not take the message now.
+
+        A message that fails in any other way is skipped: to start the slot again would deliver the messages before it a
+        second time.
+        """
+        try:
+            return self._deliver_unit(unit, taken_back)
+        except (StoreError, OSError) as error:
+            _log.error("timed message at log position %d waits: %s", unit.position, error)
+            return False
+        except Exception:
+            _log.exception("timed message at log position %d is skipped", unit.position)
+            return True
 
     def _deliver_unit(self, unit: TimerUnit, taken_back: set[str]) -> bool:
         """False where the store does not take the message now."""
@@ -92,18 +108,20 @@ class TimedDelivery:
         state = self._state
         properties[names.TIMER_ENQUEUE_MS] = str(noted_at)
         if rolls:
-            times = properties.get(names.TIMER_ROLL_TIMES, "0")
-            properties[names.TIMER_ROLL_TIMES] = str(int(times) + 1 if times.isdecimal() else 1)
+            times = number_property(properties, names.TIMER_ROLL_TIMES, 0, INT_MAX - 1) or 0
+            properties[names.TIMER_ROLL_TIMES] = str(times + 1)
         properties[names.TIMER_DEQUEUE_MS] = str(state.clock.now_ms())
         text = stored_properties(properties, is_5=state.config.is_5)
         topic, queue_id = TIMER_TOPIC, record.queue_id
         stored = dict(properties)
         if not rolls:
-            topic, queue_text = stored.pop(names.REAL_TOPIC, ""), stored.pop(names.REAL_QID, "")
-            if not topic or not queue_text.isdecimal():
-                _log.error("timed message at %d does not say where it belongs", record.position)
+            real_queue = number_property(stored, names.REAL_QID, 0, INT_MAX)
+            topic = stored.pop(names.REAL_TOPIC, "")
+            stored.pop(names.REAL_QID, None)
+            if not topic or real_queue is None:
+                _log.error("timed message at %d does not name its real topic and queue", record.position)
                 return True
-            queue_id = int(queue_text)
+            queue_id = real_queue
         result = state.store.append(copy_of(record, topic, queue_id, stored, text))
         if result.status in _NEVER:
             _log.error("timed message at %d is lost: %s", record.position, result.status.name)

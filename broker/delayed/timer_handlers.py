@@ -11,10 +11,9 @@ from pocketmq.protocol.message.recall_handle import RecallHandle, decode_recall_
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage, RecallMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.errors import StoreError
+from pocketmq.store import NewMessage, PutStatus, StoreError
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
 from ..storing.stored_properties import stored_properties
@@ -27,13 +26,13 @@ _BUCKETS = 16
 """The official broker makes this map itself, smaller than that of a message it was sent."""
 
 
-@handles(RecallMessage, only_in=5)
+@handles(RecallMessage)
 def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
     """Take back a timed message before its time."""
     try:
         handle = _checked_handle(delayed, request)
         _store_recall(delayed, request, call, handle)
-    except BrokerError as error:
+    except Refusal as error:
         return Answer(code=error.code, remark=error.remark, fields=_region(delayed))
     return Answer(
         reply=RecallMessageReply(msg_id=handle.message_id), remark=UNSET_REMARK, fields=_region(delayed)
@@ -45,31 +44,31 @@ def _region(delayed: Delayed) -> dict[str, str]:
 
 
 def _checked_handle(delayed: Delayed, request: RecallMessage) -> RecallHandle:
-    """The checks in official order. Raises `BrokerError`."""
+    """The checks in official order. Raises `Refusal`."""
     config, now_ms = delayed.config, delayed.clock.now_ms()
     if not config.recall_message_enable:
-        raise BrokerError(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
+        raise Refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
     if config.is_slave:
-        raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, _UNAVAILABLE)
+        raise Refusal(ResponseCode.SLAVE_NOT_AVAILABLE, _UNAVAILABLE)
     if now_ms < config.start_accept_send_request_time_stamp:
-        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+        raise Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
     if not config.broker_permission & PERM_WRITE and not config.allow_recall_when_broker_not_writeable:
-        raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
+        raise Refusal(ResponseCode.SERVICE_NOT_AVAILABLE, _UNAVAILABLE)
     if delayed.topics.find(request.topic) is None:
         remark = f"recall failed, the topic[{request.topic}] not exist"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     try:
         handle = decode_recall_handle(request.recall_handle)
     except BodyError as error:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, str(error)) from None
     if handle.topic != request.topic:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
     if handle.broker_name != config.broker_name:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
     text = handle.deliver_ms
     deliver_ms = int(text) if text.isdecimal() and len(text) < 19 else -1
     if not 0 < deliver_ms - now_ms < config.store.timer_max_delay_sec * 1000:
-        raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
+        raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
     return handle
 
 
@@ -97,29 +96,29 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
     )
     try:
         message = delayed.time_if_asked(message)
-    except BrokerError:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
+    except Refusal:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
     message.properties = stored_properties(kept, is_5=delayed.config.is_5, first_buckets=_BUCKETS)
     result = delayed.store.append(message)
     if result.status is not PutStatus.PUT_OK:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error")
     delayed.statistics.message_put(message.topic, 1, result.size)
 
 
-@handles(GetTimerCheckPoint, only_in=5)
+@handles(GetTimerCheckPoint)
 def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answer:
     """How far the timer has come, as its file has it."""
     if not delayed.timer.is_served:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
     try:
         return Answer(body=delayed.timer.checkpoint())
     except StoreError as error:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
 
 
-@handles(GetTimerMetrics, only_in=5)
+@handles(GetTimerMetrics)
 def get_timer_metrics(delayed: Delayed, request: GetTimerMetrics) -> Answer:
     """Timed messages that wait, by topic, as the file has them."""
     if not delayed.timer.is_served:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
     return Answer(body=delayed.timer.metrics.to_json())

@@ -17,7 +17,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError, layout
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
@@ -26,7 +26,7 @@ from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
 from .timer_delivery import RETRY_MS, TimedDelivery
 
-_log = logging.getLogger("pocketmq.timer")
+_log = logging.getLogger("pocketmq.delayed")
 
 NOTES_IN_A_TURN: Final = 200
 """Messages noted after the event in one turn of the loop, some milliseconds of work."""
@@ -64,7 +64,7 @@ class TimedMessages:
         self._sampled = (state.clock.now_ms(), 0, 0)
         self.noted_tps = self.delivered_tps = 0.0
         """Over the last second."""
-        self.metrics = MetricTable(state.config.store.root / "config", state.clock.now_ms, "timingCount")
+        self.metrics = MetricTable(state.config.store.root / layout.CONFIG, state.clock.now_ms, "timingCount")
         self.delivery = TimedDelivery(state, self.metrics)
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None

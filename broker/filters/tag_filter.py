@@ -12,7 +12,7 @@ from pocketmq.protocol.bodies.client import SUBSCRIBE_ALL, SubscriptionData, tag
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..config.broker_config import BrokerConfig
-from ..errors import BrokerError
+from ..errors import Refusal
 
 LONGEST_CACHED: Final = 1024
 """Characters of an expression; a longer one, which may fill a frame, is parsed again for each pull."""
@@ -25,7 +25,7 @@ def check_filter_enabled(config: BrokerConfig, expression_type: str | None) -> N
     """Refuse every type of expression but TAG if `enablePropertyFilter` is off."""
     if not config.enable_property_filter:
         remark = f"The broker does not support consumer to filter message by {expression_type}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
 
 
 def tags_match(subscription: SubscriptionData) -> TagsMatch | None:

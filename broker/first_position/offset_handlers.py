@@ -19,7 +19,7 @@ from pocketmq.protocol.requests.offset import (
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.reading.time_search import Boundary
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, handles
 from .first_position import FirstPosition
 from .rules import Rule
@@ -41,7 +41,7 @@ def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerO
     )
     if decision.offset is None:
         remark = _NOT_FOUND_NO_DEFAULT if decision.rule is Rule.DEFAULT_FORBIDDEN else _NOT_FOUND
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, remark)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, remark)
     return OffsetReply(offset=decision.offset)
 
 
@@ -51,9 +51,9 @@ def update_consumer_offset(first_position: FirstPosition, request: UpdateConsume
     group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
     if first_position.config.is_5:
         if group not in first_position.groups:
-            raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
+            raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {group} not exist!")
         if topic not in first_position.topics:
-            raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+            raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
         if first_position.config.use_server_side_reset_offset and first_position.offsets.has_reset(
             topic, group, queue_id
         ):
@@ -99,7 +99,7 @@ def explain_first_position(first_position: FirstPosition, request: ExplainFirstP
     """A verdict for each read queue of the topic."""
     topic_config = first_position.topics.find(request.topic)
     if topic_config is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
     verdicts = [
         explain(first_position.state, request.consumer_group, request.topic, queue_id)
         for queue_id in range(topic_config.read_queue_nums)

@@ -33,18 +33,20 @@ from pocketmq.protocol.requests.membership import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, compile_expression
 from ..filters.tag_filter import check_filter_enabled
-from ..network.dispatch import Answer, Call, handles
+from ..network.dispatch import Call, CallWithBody, handles
 from .clients import Client
 from .membership import Membership
 
 
 @handles(HeartBeat)
-def heart_beat(membership: Membership, request: HeartBeat, call: Call) -> HeartBeatReply:
+def heart_beat(
+    membership: Membership, request: HeartBeat, call: CallWithBody[HeartbeatData]
+) -> HeartBeatReply:
     """Register the producers and consumers of one client; makes their retry topics."""
-    heartbeat = HeartbeatData.decode(call.body)
+    heartbeat = call.read_body()
     _check_names(heartbeat)
     command = call.command
     client = Client(
@@ -141,42 +143,50 @@ def unregister_client(membership: Membership, request: UnregisterClient, call: C
 
 
 @handles(GetConsumerListByGroup)
-def get_consumer_list_by_group(membership: Membership, request: GetConsumerListByGroup) -> Answer:
+def get_consumer_list_by_group(
+    membership: Membership, request: GetConsumerListByGroup
+) -> GetConsumerListByGroupResponseBody:
     """The client ids a consumer shares the queues with."""
     group = membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"no consumer for this group, {request.consumer_group}"
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
-    return Answer(body=GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids()).encode())
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
+    return GetConsumerListByGroupResponseBody(consumer_id_list=group.client_ids())
 
 
 @handles(LockBatchMq)
-def lock_batch_mq(membership: Membership, request: LockBatchMq, call: Call) -> Answer:
+def lock_batch_mq(
+    membership: Membership, request: LockBatchMq, call: CallWithBody[LockBatchRequestBody]
+) -> LockBatchResponseBody:
     """Lock queues for one client; the reply names those it holds now."""
-    body = LockBatchRequestBody.decode(call.body)
+    body = call.read_body()
     held = membership.locks.lock(
         body.consumer_group or "", body.mq_set, body.client_id or "", membership.clock.now_ms()
     )
-    return Answer(body=LockBatchResponseBody(lock_ok_mq_set=held).encode())
+    return LockBatchResponseBody(lock_ok_mq_set=held)
 
 
 @handles(UnlockBatchMq)
-def unlock_batch_mq(membership: Membership, request: UnlockBatchMq, call: Call) -> None:
+def unlock_batch_mq(
+    membership: Membership, request: UnlockBatchMq, call: CallWithBody[UnlockBatchRequestBody]
+) -> None:
     """Give queues back."""
-    body = UnlockBatchRequestBody.decode(call.body)
+    body = call.read_body()
     membership.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
 
 
 @handles(CheckClientConfig)
-def check_client_config(membership: Membership, request: CheckClientConfig, call: Call) -> None:
+def check_client_config(
+    membership: Membership, request: CheckClientConfig, call: CallWithBody[CheckClientRequestBody]
+) -> None:
     """Can this subscription be served? Refused exactly where its pulls will be."""
     if not call.body and membership.config.is_5:
         return
-    subscription = CheckClientRequestBody.decode(call.body).subscription_data
+    subscription = call.read_body().subscription_data
     if subscription is None or is_tag_type(subscription.expression_type):
         return
     check_filter_enabled(membership.config, subscription.expression_type)
     try:
         compile_expression(subscription.sub_string, subscription.expression_type, is_5=membership.config.is_5)
     except ExpressionRefused as refusal:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal
+        raise Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(refusal)) from refusal

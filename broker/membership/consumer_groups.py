@@ -26,7 +26,7 @@ from pocketmq.protocol.bodies.client import SubscriptionData
 from ..network.dispatch import Peer
 from .clients import Client
 
-_log = logging.getLogger("pocketmq.groups")
+_log = logging.getLogger("pocketmq.membership")
 
 CHANNEL_EXPIRED_MS: Final = 120_000
 """A client without heartbeat for longer than this is gone."""

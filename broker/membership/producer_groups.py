@@ -10,7 +10,7 @@ from ..network.dispatch import Peer
 from .clients import Client
 from .consumer_groups import CHANNEL_EXPIRED_MS
 
-_log = logging.getLogger("pocketmq.groups")
+_log = logging.getLogger("pocketmq.membership")
 
 
 class ProducerGroups:

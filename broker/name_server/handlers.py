@@ -53,8 +53,8 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
-from ..network.dispatch import NAME_SERVER, Answer, Call
+from ..errors import Refusal
+from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
@@ -70,7 +70,7 @@ FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 @NAME_SERVER.handles(RegisterBroker)
 def register_broker(name_server: NameServer, request: RegisterBroker, call: Call) -> Answer:
     if request.body_crc32 and request.body_crc32 != body_crc(call.body or b""):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "crc32 not match")
     wrapper, filter_servers = _registration(request, call)
     reply = name_server.routes.register(request, wrapper, filter_servers, call.connection)
     ordered = None
@@ -108,7 +108,7 @@ def query_data_version(name_server: NameServer, request: QueryDataVersion, call:
     cluster, address = request.cluster_name, request.broker_addr
     version = fastjson.decode(call.body, DataVersion) if call.body else None
     if version is None and not name_server.is_5:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "BodyError: the data version is missing")
     changed = routes.is_changed(cluster, address, version)
     if name_server.is_5 or not changed:
         routes.touch(cluster, address)
@@ -124,12 +124,12 @@ def data_version_json(version: DataVersion, *, is_5: bool) -> bytes:
     return fastjson.dumps({"counter": version.counter, "timestamp": version.timestamp})
 
 
-@NAME_SERVER.handles(BrokerHeartbeat, only_in=5)
+@NAME_SERVER.handles(BrokerHeartbeat)
 def broker_heartbeat(name_server: NameServer, request: BrokerHeartbeat) -> None:
     name_server.routes.touch(request.cluster_name, request.broker_addr)
 
 
-@NAME_SERVER.handles(GetBrokerMemberGroup, only_in=5)
+@NAME_SERVER.handles(GetBrokerMemberGroup)
 def get_broker_member_group(name_server: NameServer, request: GetBrokerMemberGroup) -> Answer:
     group = name_server.routes.brokers.get(request.broker_name)
     members = BrokerMemberGroup(
@@ -165,7 +165,7 @@ def add_write_perm_of_broker(
 @NAME_SERVER.handles(GetRouteInfoByTopic)
 def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopic, call: Call) -> Answer:
     if not name_server.is_ready:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "name server not ready")
     config, is_5 = name_server.config, name_server.is_5
     route = topic_routes.find_route(
         name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
@@ -173,7 +173,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
     if route is None:
         text = f"No topic route info in name server for the topic: {request.topic}"
         faq = FAQ_5 if is_5 else FAQ_4
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
     if config.order_message_enable:
         order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
         route = msgspec.structs.replace(route, order_topic_conf=order)
@@ -189,19 +189,21 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
 
 
 @NAME_SERVER.handles(GetBrokerClusterInfo)
-def get_broker_cluster_info(name_server: NameServer, request: GetBrokerClusterInfo) -> Answer:
+def get_broker_cluster_info(name_server: NameServer, request: GetBrokerClusterInfo) -> ClusterInfo:
     routes = name_server.routes
     clusters = {cluster: list(names) for cluster, names in routes.clusters.items()}
-    return Answer(body=ClusterInfo(broker_addr_table=routes.brokers, cluster_addr_table=clusters).encode())
+    return ClusterInfo(broker_addr_table=routes.brokers, cluster_addr_table=clusters)
 
 
 # -- topics
 
 
-@NAME_SERVER.handles(RegisterTopicInNamesrv, only_in=5)
-def register_topic_in_namesrv(name_server: NameServer, request: RegisterTopicInNamesrv, call: Call) -> None:
+@NAME_SERVER.handles(RegisterTopicInNamesrv)
+def register_topic_in_namesrv(
+    name_server: NameServer, request: RegisterTopicInNamesrv, call: CallWithBody[TopicRouteData]
+) -> None:
     if call.body:
-        name_server.routes.register_topic(request.topic, TopicRouteData.decode(call.body).queue_datas)
+        name_server.routes.register_topic(request.topic, call.read_body().queue_datas)
 
 
 @NAME_SERVER.handles(DeleteTopicInNamesrv)
@@ -210,41 +212,41 @@ def delete_topic_in_namesrv(name_server: NameServer, request: DeleteTopicInNames
 
 
 @NAME_SERVER.handles(GetAllTopicListFromNameServer)
-def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> Answer:
+def get_all_topic_list(name_server: NameServer, request: GetAllTopicListFromNameServer) -> TopicList:
     if name_server.is_5 and not name_server.config.enable_all_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
-    return Answer(body=TopicList(topic_list=list(name_server.routes.topics)).encode())
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")
+    return TopicList(topic_list=list(name_server.routes.topics))
 
 
 @NAME_SERVER.handles(GetTopicsByCluster)
-def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> Answer:
+def get_topics_by_cluster(name_server: NameServer, request: GetTopicsByCluster) -> TopicList:
     _check_topic_list_enabled(name_server)
-    return Answer(body=topic_routes.topics_of_cluster(name_server.routes, request.cluster).encode())
+    return topic_routes.topics_of_cluster(name_server.routes, request.cluster)
 
 
 @NAME_SERVER.handles(GetSystemTopicListFromNs)
-def get_system_topic_list(name_server: NameServer, request: GetSystemTopicListFromNs) -> Answer:
-    return Answer(body=topic_routes.system_topics(name_server.routes).encode())
+def get_system_topic_list(name_server: NameServer, request: GetSystemTopicListFromNs) -> TopicList:
+    return topic_routes.system_topics(name_server.routes)
 
 
 @NAME_SERVER.handles(GetUnitTopicList)
-def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> Answer:
+def get_unit_topic_list(name_server: NameServer, request: GetUnitTopicList) -> TopicList:
     _check_topic_list_enabled(name_server)
-    return Answer(body=topic_routes.unit_topics(name_server.routes).encode())
+    return topic_routes.unit_topics(name_server.routes)
 
 
 @NAME_SERVER.handles(GetHasUnitSubTopicList)
-def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> Answer:
+def get_has_unit_sub_topic_list(name_server: NameServer, request: GetHasUnitSubTopicList) -> TopicList:
     _check_topic_list_enabled(name_server)
-    return Answer(body=topic_routes.unit_sub_topics(name_server.routes).encode())
+    return topic_routes.unit_sub_topics(name_server.routes)
 
 
 @NAME_SERVER.handles(GetHasUnitSubUnunitTopicList)
 def get_has_unit_sub_ununit_topic_list(
     name_server: NameServer, request: GetHasUnitSubUnunitTopicList
-) -> Answer:
+) -> TopicList:
     _check_topic_list_enabled(name_server)
-    return Answer(body=topic_routes.unit_sub_topics_without_unit(name_server.routes).encode())
+    return topic_routes.unit_sub_topics_without_unit(name_server.routes)
 
 
 # -- key-value settings
@@ -260,7 +262,7 @@ def get_kv_config(name_server: NameServer, request: GetKvConfig) -> GetKvConfigR
     value = name_server.kv.get(request.namespace, request.key)
     if value is None:
         text = f"No config item, Namespace: {request.namespace} Key: {request.key}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
     return GetKvConfigReply(value=value)
 
 
@@ -270,14 +272,14 @@ def delete_kv_config(name_server: NameServer, request: DeleteKvConfig) -> None:
 
 
 @NAME_SERVER.handles(GetKvListByNamespace)
-def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamespace) -> Answer:
+def get_kv_list_by_namespace(name_server: NameServer, request: GetKvListByNamespace) -> KVTable:
     table = name_server.kv.list(request.namespace)
     if table is None:
         text = f"No config item, Namespace: {request.namespace}"
-        raise BrokerError(ResponseCode.QUERY_NOT_FOUND, text)
-    return Answer(body=KVTable(table=table).encode())
+        raise Refusal(ResponseCode.QUERY_NOT_FOUND, text)
+    return KVTable(table=table)
 
 
 def _check_topic_list_enabled(name_server: NameServer) -> None:
     if name_server.is_5 and not name_server.config.enable_topic_list:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "disable")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "disable")

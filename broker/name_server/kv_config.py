@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import field
 from pocketmq.protocol.bodies.body import Body
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"

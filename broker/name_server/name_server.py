@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.requests.name_server import NotifyMinBrokerIdChange
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock
 
 from ..errors import PeerError
 from ..network.connection import Connection

@@ -22,16 +22,16 @@ from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import Clock
+from pocketmq.store import Clock
 
 from ..config.broker_config import MASTER_ID
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Peer
 
 if TYPE_CHECKING:
     from ..config.name_server_config import NameServerConfig
 
-_log = logging.getLogger("pocketmq.route_table")
+_log = logging.getLogger("pocketmq.name_server")
 
 EXPIRY_MS: Final = 120_000
 """A broker silent for longer is dropped; 5.x brokers may name another time when they register."""
@@ -115,7 +115,7 @@ class RouteTable:
                 self.live.pop(self.key(request.cluster_name, address), None)
                 return RegisterBrokerReply()
             if broker_id not in addresses and len(wrapper.topic_config_table) == 1:
-                raise BrokerError(ResponseCode.SYSTEM_ERROR, "register broker failed")
+                raise Refusal(ResponseCode.SYSTEM_ERROR, "register broker failed")
         is_first = is_first or not addresses.get(broker_id)
         addresses[broker_id] = address
         is_acting_master = request.enable_acting_master is not None and MASTER_ID != broker_id == min(

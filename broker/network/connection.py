@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
+from pocketmq.protocol.bodies.body import Body as JsonBody
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
@@ -23,9 +24,9 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from .calls import Calls
-from .dispatch import HELD, Answer, Call, Handler, Result
+from .dispatch import HELD, Answer, Handler, Result
 from .role import Role
 
 _log = logging.getLogger("pocketmq.network")
@@ -183,7 +184,7 @@ class Connection(asyncio.Protocol):
         try:
             request = from_fields(handler.request_type, command.fields)
             if handler.wants_call:
-                result = handler.function(handler.part, request, Call(self, command))
+                result = handler.function(handler.part, request, handler.call_type(self, command))
             else:
                 result = handler.function(handler.part, request)
         except Exception as error:
@@ -197,7 +198,8 @@ class Connection(asyncio.Protocol):
         """Write the reply to `command`: at the end of this pass, or in the next loop iteration."""
         if self.closed or command.flag & ONEWAY_FLAG:
             return
-        code, remark, body = 0, None, None
+        code, remark = 0, None
+        body: Body | Sequence[Body] | None = None
         fields: dict[str, str] = {}
         if isinstance(result, Answer):
             code, remark, body = result.code, result.remark, result.body
@@ -209,6 +211,8 @@ class Connection(asyncio.Protocol):
                     fields.update(result.fields)
         elif isinstance(result, Reply):
             fields = to_fields(result)
+        elif isinstance(result, JsonBody):
+            body = result.encode()
         reply = Command(
             code,
             command.opaque,
@@ -278,7 +282,7 @@ class Connection(asyncio.Protocol):
             self.answer(command, self._refusal(command, error))
 
     def _refusal(self, command: Command, error: Exception) -> Answer:
-        if isinstance(error, BrokerError):
+        if isinstance(error, Refusal):
             return Answer(code=error.code, remark=error.remark)
         command.header_type = JSON  # 4.9.7: whatever the request had
         remark = f"{type(error).__name__}: {error}"
@@ -305,11 +309,11 @@ class Connection(asyncio.Protocol):
     ) -> tuple[Command, ReplyT]:
         """Send a request and wait for its reply: the frame, and what the request declares of it.
 
-        Raises `BrokerError` with the peer's code and remark if the peer refused, `PeerError` if no reply arrived.
+        Raises `Refusal` with the peer's code and remark if the peer refused, `PeerError` if no reply arrived.
         """
         command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != ResponseCode.SUCCESS:
-            raise BrokerError(command.code, command.remark or "")
+            raise Refusal(command.code, command.remark or "")
         return command, read_reply(request, command.fields, command.body)
 
     async def exchange(

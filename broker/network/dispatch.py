@@ -8,20 +8,26 @@ pass of the loop; a coroutine function becomes a task of its connection.
 
 The first argument is the part of the program the handler works on, named by its type. `Handlers.bind(parts)` puts that
 part beside the function once, at the start; a part that is missing fails there. A handler that needs the frame itself
-(body, peer, version, opaque) takes a third argument, the `Call`. It returns a `Reply` (code 0), `None` (code 0, no
-fields), an `Answer`, or `HELD` when it has kept the call to answer later. Refusals are raised as `BrokerError`.
+(peer, version, opaque) takes a third argument, the `Call`. One that reads the body takes a
+`CallWithBody[HeartbeatData]`, whose type must be the one that the request declares.
+
+A handler returns a `Reply` (code 0), the declared body of the reply (code 0), `None` (code 0, no fields), an `Answer`,
+or `HELD` when it has kept the call to answer later. Refusals are raised as `Refusal`.
 """
 
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_type_hints
+from typing import Any, Final, Generic, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
+from pocketmq.protocol.bodies.body import Body as JsonBody
+from pocketmq.protocol.bodies.body import decode_body, form_name
 from pocketmq.protocol.wire.command import Body, Command
-from pocketmq.protocol.wire.schema import Reply, Request
+from pocketmq.protocol.wire.schema import REQUESTS, Line, Reply, Request
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+BodyT = TypeVar("BodyT")
 
 
 class Answer(msgspec.Struct):
@@ -43,7 +49,7 @@ HELD: Final = Held()
 """Returned by a handler that keeps its call and answers later (a suspended pull)."""
 
 
-Result = Answer | Reply | Held | None
+Result = Answer | Reply | JsonBody | Held | None
 """What a handler returns."""
 
 
@@ -87,19 +93,26 @@ class Call:
         body = self.command.body
         return b"" if body is None else body
 
-    def answer(self, result: Answer | Reply | None) -> None:
+    def answer(self, result: Answer | Reply | JsonBody | None) -> None:
         """Answer a held call. Does nothing for a one-way request or after the connection closed."""
         self.connection.answer(self.command, result)
 
 
-Line = Literal[4, 5]
-"""An official line: 4.9 or 5.5."""
+class CallWithBody(Call, Generic[BodyT]):
+    """A call whose body the handler reads, in the form that the request declares."""
+
+    __slots__ = ()
+
+    def read_body(self) -> BodyT:
+        """The body, decoded now. Raises BodyError, also for a missing body."""
+        return cast(BodyT, decode_body(REQUESTS[self.command.code].body_form, self.command.body))
 
 
 class Handler:
     """One entry of the table. `part` is given as the function's first argument; `None` before the table is bound."""
 
     __slots__ = (
+        "call_type",
         "function",
         "is_coroutine",
         "main_port_only",
@@ -115,18 +128,18 @@ class Handler:
         request_type: type[Request[Any]],
         function: Callable[..., Any],
         part_type: type,
+        call_type: type[Call] | None,
         *,
-        only_in: Line | None = None,
         main_port_only: bool = False,
     ) -> None:
-        parameters = list(inspect.signature(function).parameters)
         self.request_type = request_type
         self.function = function
-        self.wants_call = len(parameters) == 3
+        self.call_type = call_type or Call
+        self.wants_call = call_type is not None
         self.is_coroutine = inspect.iscoroutinefunction(function)
         self.part_type = part_type
         self.part: Any = None
-        self.only_in = only_in
+        self.only_in = request_type.only_in
         self.main_port_only = main_port_only
 
     def bound_to(self, part: object) -> "Handler":
@@ -135,7 +148,7 @@ class Handler:
             self.request_type,
             self.function,
             self.part_type,
-            only_in=self.only_in,
+            self.call_type if self.wants_call else None,
             main_port_only=self.main_port_only,
         )
         other.part = part
@@ -150,26 +163,27 @@ class Handlers:
         self.table: dict[int, Handler] = {}
 
     def handles(
-        self, *request_types: type[Request[Any]], only_in: Line | None = None, main_port: bool = False
+        self, *request_types: type[Request[Any]], main_port: bool = False
     ) -> Callable[[FunctionT], FunctionT]:
         """Register the decorated function for these requests; wrong types or a second handler fail at import.
 
-        `only_in`: the official line that knows these requests, if the other one does not. `main_port`: the fast port
-        does not serve them.
+        `main_port`: the fast port does not serve them.
         """
 
         def register(function: FunctionT) -> FunctionT:
             for request_type in request_types:
-                part_type = self._check(request_type, function)
+                part_type, call_type = self._check(request_type, function)
                 self.table[request_type.code] = Handler(
-                    request_type, function, part_type, only_in=only_in, main_port_only=main_port
+                    request_type, function, part_type, call_type, main_port_only=main_port
                 )
             return function
 
         return register
 
-    def _check(self, request_type: type[Request[Any]], function: Callable[..., Any]) -> type:
-        """The type of the part the function works on."""
+    def _check(
+        self, request_type: type[Request[Any]], function: Callable[..., Any]
+    ) -> tuple[type, type[Call] | None]:
+        """The types of the part the function works on and of its call, `None` if it takes no call."""
         code = request_type.code
         if code in self.table:
             raise TypeError(f"{self.name}: code {code} has a handler already")
@@ -182,7 +196,28 @@ class Handlers:
         if not any(issubclass(request_type, kind) for kind in accepted):
             raise TypeError(f"{self.name}: {function.__name__} does not take a {request_type.__name__}")
         part_type: type = hints[parameters[0]]
-        return part_type
+        self._check_reply(request_type, function, hints.get("return"))
+        if len(parameters) == 2:
+            return part_type, None
+        call = hints.get(parameters[2])
+        if get_origin(call) is not CallWithBody:
+            return part_type, Call
+        if get_args(call) != (request_type.body_form,):
+            form = form_name(request_type.body_form)
+            raise TypeError(f"{self.name}: {function.__name__} reads {call}; {request_type.name} has {form}")
+        return part_type, CallWithBody
+
+    def _check_reply(
+        self, request_type: type[Request[Any]], function: Callable[..., Any], returned: Any
+    ) -> None:
+        for kind in get_args(returned) or (returned,):
+            is_body = isinstance(kind, type) and issubclass(kind, JsonBody)
+            if is_body and kind is not request_type.reply_body_form:
+                form = form_name(request_type.reply_body_form)
+                raise TypeError(
+                    f"{self.name}: {function.__name__} returns a {kind.__name__}; {request_type.name} is answered "
+                    f"with {form}"
+                )
 
     def of_line(self, line: Line) -> "Handlers":
         """The entries the emulated line serves."""

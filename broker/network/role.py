@@ -16,7 +16,7 @@ from pocketmq.protocol.wire.command import Body, Command
 from .dispatch import Handlers, Peer
 
 Guard = Callable[[Command, str], None]
-"""Called with each request and its sender's `host:port`; raises `BrokerError` to refuse it."""
+"""Called with each request and its sender's `host:port`; raises `Refusal` to refuse it."""
 
 Signer = Callable[[Command, Body | None], None]
 """Called with a request of ours and its body; adds the fields that sign it."""

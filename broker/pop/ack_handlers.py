@@ -22,21 +22,21 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
-from ..network.dispatch import Answer, Call, handles
+from ..errors import Refusal
+from ..network.dispatch import Answer, Call, CallWithBody, handles
 from ..state.refusals import faq
 from .ordered_pops import NO_PLACE
 from .popping import Popping
 
 
-@handles(AckMessage, only_in=5)
+@handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
     """The message at `offset` is done."""
     _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
     if not minimum <= offset <= maximum:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_MESSAGE,
             f"offset is illegal, key:{topic}@{queue_id}, commit:{offset}, store:{minimum}~{maximum}",
         )
@@ -53,17 +53,19 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
             call,
         )
         if remark is not None:
-            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
+            raise Refusal(ResponseCode.MESSAGE_ILLEGAL, remark)
         return
     _store_ack(popping, request, receipt)
 
 
-@handles(BatchAckMessage, only_in=5)
-def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) -> Answer:
+@handles(BatchAckMessage)
+def batch_ack_message(
+    popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
+) -> Answer:
     """Many messages, perhaps of several queues, are done."""
-    body = BatchAckMessageRequestBody.decode(call.body) if call.body else BatchAckMessageRequestBody()
+    body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
-        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+        raise Refusal(ResponseCode.NO_MESSAGE, "")
     answer = Answer()
     for ack in body.acks:
         remark = _ack_batch(popping, ack, body.broker_name, call)
@@ -72,7 +74,7 @@ def batch_ack_message(popping: Popping, request: BatchAckMessage, call: Call) ->
     return answer
 
 
-@handles(ChangeMessageInvisibleTime, only_in=5)
+@handles(ChangeMessageInvisibleTime)
 def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
@@ -80,7 +82,7 @@ def change_message_invisible_time(
     _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
-        raise BrokerError(ResponseCode.NO_MESSAGE, "")
+        raise Refusal(ResponseCode.NO_MESSAGE, "")
     receipt = parse_receipt_of_ack(request.extra_info)
     now_ms = popping.clock.now_ms()
     if receipt.is_ordered:
@@ -112,9 +114,9 @@ def _check_topic_and_queue(
     topic_config = popping.topics.find(request.topic)
     if topic_config is None:
         remark = f"topic[{request.topic}] not exist, apply first please! {faq(popping.config)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
             f"queueId[{request.queue_id}] is illegal, topic:[{request.topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",

@@ -31,11 +31,11 @@ from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 from pocketmq.protocol.requests.pop import GetAllMessageRequestMode, QueryAssignment, SetMessageRequestMode
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError, PeerError
-from ..network.dispatch import Answer, Call, handles
+from ..errors import PeerError, Refusal
+from ..network.dispatch import Answer, CallWithBody, handles
 from .popping import Popping
 
-_log = logging.getLogger("pocketmq.assignment")
+_log = logging.getLogger("pocketmq.pop")
 
 PULL: Final = "PULL"
 POP: Final = "POP"
@@ -44,10 +44,12 @@ Allocate = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQu
 """One client's share of sorted queues among sorted client ids."""
 
 
-@handles(QueryAssignment, only_in=5)
-async def query_assignment(popping: Popping, request: QueryAssignment, call: Call) -> Answer:
+@handles(QueryAssignment)
+async def query_assignment(
+    popping: Popping, request: QueryAssignment, call: CallWithBody[QueryAssignmentRequestBody]
+) -> QueryAssignmentResponseBody:
     """Which queues one client reads, and how. Nothing is said where nothing is known."""
-    body = QueryAssignmentRequestBody.decode(call.body)
+    body = call.read_body()
     if body.topic is None or body.consumer_group is None:
         raise BodyError("QueryAssignmentRequestBody: topic and consumerGroup are wanted")
     mode = popping.request_modes.find(body.topic, body.consumer_group) or _default_mode(popping, body.topic)
@@ -55,30 +57,32 @@ async def query_assignment(popping: Popping, request: QueryAssignment, call: Cal
     assignments = None
     if queues is not None:
         assignments = [MessageQueueAssignment(message_queue=queue, mode=mode.mode) for queue in queues]
-    return Answer(body=QueryAssignmentResponseBody(message_queue_assignments=assignments).encode())
+    return QueryAssignmentResponseBody(message_queue_assignments=assignments)
 
 
-@handles(SetMessageRequestMode, only_in=5)
-async def set_message_request_mode(popping: Popping, request: SetMessageRequestMode, call: Call) -> None:
+@handles(SetMessageRequestMode)
+async def set_message_request_mode(
+    popping: Popping, request: SetMessageRequestMode, call: CallWithBody[SetMessageRequestModeRequestBody]
+) -> None:
     """A group pulls or pops a topic from now on; answered when it is on disk."""
-    body = SetMessageRequestModeRequestBody.decode(call.body)
+    body = call.read_body()
     topic, group = body.topic or "", body.consumer_group or ""
     if is_retry_topic(topic):
-        raise BrokerError(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
+        raise Refusal(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
     if popping.topics.find(topic) is None:
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     if body.mode not in (PULL, POP):
         raise BodyError(f"SetMessageRequestModeRequestBody: mode {body.mode[:40]!r} is neither PULL nor POP")
     if popping.groups.find_or_create(group) is None:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
     if popping.request_modes.is_full:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "too many request modes")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "too many request modes")
     popping.request_modes.set(topic, group, body)
     popping.tables.save_soon(popping.request_modes)
     await popping.tables.saved(popping.request_modes)
 
 
-@handles(GetAllMessageRequestMode, only_in=5)
+@handles(GetAllMessageRequestMode)
 def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
     """Everything that was set, for slaves."""
     return Answer(body=popping.request_modes.to_json())
@@ -122,7 +126,7 @@ async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | No
         route = await popping.registration.ask(
             GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True)
         )
-    except (BrokerError, PeerError, BodyError) as error:
+    except (Refusal, PeerError, BodyError) as error:
         _log.debug("no route of %s: %s", topic, error)
         return None
     return route.read_queues(topic)

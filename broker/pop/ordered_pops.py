@@ -19,6 +19,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.message.pop_receipt import retry_flag
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -67,7 +68,7 @@ class OrderedPops(JsonTable):
         self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
     ) -> None:
         """`on_free_at` is told of topic, group, queue and the time from which the queue is no longer blocked."""
-        super().__init__(config_folder / "consumerOrderInfo.json", now_ms)
+        super().__init__(config_folder / layout.CONSUMER_ORDER, now_ms)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._on_free_at = on_free_at
 

@@ -23,7 +23,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
@@ -36,7 +36,7 @@ _LOOKED_AT: Final = 32
 """Queue entries a notification with a filter looks at."""
 
 
-@handles(PeekMessage, only_in=5, main_port=True)
+@handles(PeekMessage, main_port=True)
 def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     """The next messages of a group, which stay where they are."""
     _check_readable(popping)
@@ -92,7 +92,7 @@ class _Peek:
             self.body += result.views
 
 
-@handles(Notification, only_in=5, main_port=True)
+@handles(Notification, main_port=True)
 def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
     """Is there something to pop? Held while there is not."""
     return _notify(popping, request, call, request.born_time or popping.clock.now_ms())
@@ -111,7 +111,7 @@ def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -
     def again() -> None:
         try:
             result = _notify(popping, request, call, born_ms)
-        except BrokerError as error:
+        except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
@@ -175,7 +175,7 @@ def _has_in_queue(
     return any(matches(code) for _, _, code in UNIT.iter_unpack(units[: _LOOKED_AT * UNIT.size]))
 
 
-@handles(PollingInfo, only_in=5, main_port=True)
+@handles(PollingInfo, main_port=True)
 def polling_info(popping: Popping, request: PollingInfo, call: Call) -> Answer:
     """How many pops wait in that place."""
     _check_readable(popping)
@@ -188,7 +188,7 @@ def _check_readable(popping: Popping) -> None:
     config = popping.config
     if not config.broker_permission & flags.PERM_READ:
         remark = f"the broker[{config.broker_ip1}] peeking message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
 def _place_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:

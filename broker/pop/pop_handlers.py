@@ -18,7 +18,7 @@ from pocketmq.protocol.message.topics import pop_retry_topic
 from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
@@ -33,7 +33,7 @@ LATE_MS: Final = 500
 PRIORITY: Final = "PRIORITY"
 
 
-@handles(PopMessage, only_in=5, main_port=True)
+@handles(PopMessage, main_port=True)
 def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
     """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
     return _pop(popping, request, call, request.born_time or popping.clock.now_ms())
@@ -119,7 +119,7 @@ def _wait(
     def again() -> None:
         try:
             result = _pop(popping, request, call, born_ms)
-        except BrokerError as error:
+        except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
@@ -135,15 +135,15 @@ def _checked(
     config = popping.config
     if age_ms - request.poll_time > LATE_MS:
         remark = f"the broker[{config.broker_ip1}] pop message is timeout too much"
-        raise BrokerError(ResponseCode.POLLING_TIMEOUT, remark)
+        raise Refusal(ResponseCode.POLLING_TIMEOUT, remark)
     if not config.broker_permission & flags.PERM_READ:
         remark = f"the broker[{config.broker_ip1}] pop message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     if request.max_msg_nums > MAX_MESSAGES:
         remark = f"the broker[{config.broker_ip1}] pop message's num is greater than 32"
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
+        raise Refusal(ResponseCode.INVALID_PARAMETER, remark)
     if not config.store.timer_wheel_enable:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR,
             f"the broker[{config.broker_ip1}] pop message is forbidden because timerWheelEnable is false",
         )
@@ -153,16 +153,16 @@ def _checked(
 def checked_topic_and_group(
     popping: Popping, request: PopMessage | PeekMessage | Notification | PollingInfo, call: Call
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
-    """What all requests of the family want of topic, queue and group. Raises `BrokerError`."""
+    """What all requests of the family want of topic, queue and group. Raises `Refusal`."""
     topic, group = request.topic, request.consumer_group
     topic_config = popping.topics.find(topic)
     if topic_config is None:
         remark = f"topic[{topic}] not exist, apply first please! {faq(popping.config)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
+        raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
     if request.queue_id >= topic_config.read_queue_nums:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.INVALID_PARAMETER,
             f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[{call.connection.peer}]",
@@ -170,17 +170,17 @@ def checked_topic_and_group(
     group_config = popping.groups.find_or_create(group)
     if group_config is None:
         remark = f"subscription group [{group}] does not exist, {faq(popping.config)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {group}"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     return topic_config, group_config
 
 
 def filter_of(
     popping: Popping, topic: str, expression: str | None, expression_type: str | None
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
-    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `BrokerError`."""
+    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `Refusal`."""
     if not expression:
         return None, None
     try:
@@ -188,6 +188,6 @@ def filter_of(
             return expression_match(topic, expression), None
         return None, compile_expression(expression, expression_type, is_5=popping.config.is_5)
     except (ProtocolError, ExpressionRefused) as error:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
         ) from error

@@ -23,7 +23,7 @@ from pocketmq.protocol.wire.command import Body
 from pocketmq.store import GetResult, GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..storing.stored_properties import stored_properties
@@ -146,7 +146,7 @@ class PopReading:
                 popping.revive_log.put_checkpoint(
                     self._check_point(topic, queue_id, offset, offsets), self._revive_queue_id
                 )
-            except BrokerError:
+            except Refusal:
                 return False
             popping.offsets.commit(topic, group, queue_id, result.next_offset)
             popping.statistics.popped(request.topic, group)

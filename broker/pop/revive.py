@@ -33,7 +33,7 @@ from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, re
 from pocketmq.store import NewMessage, PutStatus
 
 from ..delayed.timer_messages import TimedMessages
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
@@ -269,7 +269,7 @@ class Revive:
         )
         try:
             self._log.put_checkpoint(again, queue_id)
-        except BrokerError as error:
+        except Refusal as error:
             _log.error("message %d of %s is not revived: %s", offset, check_point.topic, error.remark)
 
 

@@ -17,7 +17,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
 from ..delayed.delayed import Delayed
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.stored_properties import stored_properties
 
@@ -33,12 +33,12 @@ class ReviveLog:
         self._delayed = delayed
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
-        """Store a checkpoint. Raises `BrokerError` where the store or the timer does not take it."""
+        """Store a checkpoint. Raises `Refusal` where the store or the timer does not take it."""
         key = _unique_key(point, point.start_offset, CHECKPOINT_TAG)
         self._put(point.encode(), CHECKPOINT_TAG, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
 
     def put_ack(self, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-        """Store an ack. Raises `BrokerError` as `put_checkpoint`."""
+        """Store an ack. Raises `Refusal` as `put_checkpoint`."""
         tag = ACK_TAG if ack.ack_offsets is None else BATCH_ACK_TAG
         key = _unique_key(ack, ack.ack_offset, ACK_TAG)
         self._put(ack.encode(), tag, key, revive_queue_id, due_ms)
@@ -58,7 +58,7 @@ class ReviveLog:
         )
         result = state.store.append(self._delayed.time_if_asked(message))
         if result.status is not PutStatus.PUT_OK:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
+            raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
 
 
 def _unique_key(what: CheckPoint | Ack, offset: int, tag: str) -> str:

@@ -18,7 +18,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetResult, GetStatus
 
 from ..config.broker_config import MASTER_ID
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
     TagsMatch,
@@ -51,7 +51,7 @@ FORBIDDEN_BROADCAST: Final = 4
 FORBIDDEN_SUBSCRIPTION: Final = 5
 
 
-class PullForbidden(BrokerError):
+class PullForbidden(Refusal):
     """NO_PERMISSION with the number that tells a 5.x client who forbade it."""
 
     def __init__(self, forbidden_type: int, remark: str) -> None:
@@ -60,7 +60,7 @@ class PullForbidden(BrokerError):
 
 
 @handles(PullMessage, main_port=True)
-@handles(LitePullMessage, only_in=5, main_port=True)
+@handles(LitePullMessage, main_port=True)
 def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer | Held:
     """Messages from `queue_offset` on; held where the queue has no more and the request may wait."""
     try:
@@ -261,7 +261,7 @@ def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupC
     group_config = pulling.groups.find_or_create(request.consumer_group)
     if group_config is None:
         remark = f"subscription group [{request.consumer_group}] does not exist, {faq(pulling.config)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {request.consumer_group}"
         raise PullForbidden(FORBIDDEN_GROUP, remark)
@@ -273,11 +273,11 @@ def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicC
     topic_config = pulling.topics.find(topic)
     if topic_config is None:
         remark = f"topic[{topic}] not exist, apply first please! {faq(pulling.config)}"
-        raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{topic}] pulling message is forbidden")
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
-        raise BrokerError(
+        raise Refusal(
             invalid_parameter(pulling.config),
             f"queueId[{request.queue_id}] is illegal, topic:[{topic}] "
             f"topicConfig.readQueueNums:[{topic_config.read_queue_nums}] consumer:[/{call.connection.peer}]",
@@ -299,7 +299,7 @@ def _checked_subscription(
     group = pulling.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer's group info not exist{faq(pulling.config)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if not group_config.consume_broadcast_enable and group.message_model == "BROADCASTING":
         remark = f"the consumer group[{request.consumer_group}] can not consume by broadcast way"
         raise PullForbidden(FORBIDDEN_BROADCAST, remark)
@@ -309,16 +309,16 @@ def _checked_subscription(
     subscription = group.subscription(request.topic)
     if subscription is None:
         remark = f"the consumer's subscription not exist{faq(pulling.config)}"
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if subscription.sub_version < request.sub_version:
-        raise BrokerError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
+        raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")
     if is_tag_type(subscription.expression_type):
         return tags_match(subscription), None
     return None, _sql_of_group(pulling, request, subscription.expression_type)
 
 
-def _parse_failed() -> BrokerError:
-    return BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+def _parse_failed() -> Refusal:
+    return Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
 
 
 def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
@@ -337,14 +337,12 @@ def _sql_of_group(pulling: Pulling, request: PullMessage, expression_type: str) 
     """The filter the group's heartbeats registered."""
     known = pulling.filters.find(request.topic, request.consumer_group)
     if known is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.FILTER_DATA_NOT_EXIST,
             "The broker's consumer filter data is not exist!Your expression may be wrong!",
         )
     data, sql = known
     if data.client_version < request.sub_version:
-        raise BrokerError(
-            ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest"
-        )
+        raise Refusal(ResponseCode.FILTER_DATA_NOT_LATEST, "the consumer's consumer filter data not latest")
     check_filter_enabled(pulling.config, expression_type)
     return sql

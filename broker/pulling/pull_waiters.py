@@ -18,7 +18,7 @@ from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Answer, Call
 
-_log = logging.getLogger("pocketmq.pull")
+_log = logging.getLogger("pocketmq.pulling")
 
 MAX_ANSWERS: Final = 256
 """Pulls answered in one turn of the loop, some milliseconds of work; a scan may wake thousands at once."""

@@ -18,14 +18,14 @@ from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import AppendResult, NewMessage, PutStatus
 
-from ..errors import BrokerError, PeerError
+from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..storing.stored_properties import stored_properties
 from .send_checks import check_send
 from .send_handlers import queue_of
 from .sending import Sending
 
-_log = logging.getLogger("pocketmq.reply")
+_log = logging.getLogger("pocketmq.sending")
 
 PUSH_TIMEOUT_SECONDS: Final = 10.0
 
@@ -39,10 +39,10 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
     )
     fields = answer.fields or {}
     if call.command.body is None and sending.is_5:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
     try:
         queue_id = queue_of(request, check_send(sending, request, call))
-    except BrokerError as error:
+    except Refusal as error:
         answer.code, answer.remark = error.code, error.remark
         return answer
     properties = decode_properties(request.properties or "")
@@ -121,7 +121,7 @@ def _store(
         if names.DELAY in properties:
             message = sending.delayed.delay_if_asked(message)
         message = sending.delayed.time_if_asked(message)
-    except BrokerError as error:
+    except Refusal as error:
         _log.warning("reply not stored: %s", error.remark)
         return None
     result = sending.store.append(message)

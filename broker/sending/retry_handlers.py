@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Call, handles
 from ..state.refusals import faq
 from ..storing.stored_properties import stored_properties
@@ -43,7 +43,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
     config = sending.config
     group_config = _group_config(sending, request.group)
     if not flags.is_writeable(config.broker_permission):
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_PERMISSION, f"the broker[{config.broker_ip1}] sending message is forbidden"
         )
     if group_config.retry_queue_nums <= 0:
@@ -54,7 +54,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
         topic, group_config.retry_queue_nums, _READ_WRITE, topic_sys_flag
     )
     if not flags.is_writeable(topic_config.perm):
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+        raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
     record = _record_at(sending, request.offset)
     limit = _limit(group_config, call.command.version, request.max_reconsume_times)
     is_dead = record.reconsume_times >= limit or request.delay_level < 0
@@ -73,7 +73,7 @@ def redirect_if_exhausted(
     """Topic and queue for a direct send to a %RETRY% topic: its own, or the dead letters after the last try.
 
     5.x also sends there at once what comes from a group that consumes in order (it holds a lock on any queue), and
-    then keeps the message from being delayed, by DELAY=-1 in `properties`. Raises `BrokerError` for an unknown group.
+    then keeps the message from being delayed, by DELAY=-1 in `properties`. Raises `Refusal` for an unknown group.
     """
     group = request.topic[len(RETRY_PREFIX) :]
     if not sending.is_5:
@@ -96,7 +96,7 @@ def redirect_if_exhausted(
 def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
     group_config = sending.groups.find_or_create(group)
     if group_config is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
             f"subscription group not exist, {group} {faq(sending.config)}",
         )
@@ -123,7 +123,7 @@ def _record_at(sending: Sending, offset: int) -> Record:
             return decode_record(data)
     except RecordError:
         pass  # a position inside some record: as absent as one beyond the end
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+    raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
 
 
 def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
@@ -157,7 +157,7 @@ def _store(
 ) -> None:
     result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, result.status.name)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
     delay_queue_id = message.queue_id if message.topic == SCHEDULE_TOPIC else None
     origin_topic = message.property_map[names.RETRY_TOPIC]
     sending.statistics.sent_back(request.group, origin_topic, result.size, delay_queue_id)

@@ -12,22 +12,22 @@ from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Call
 from ..state.refusals import OVERLOAD, faq, invalid_parameter
 from .sending import Sending
 
 
 def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
-    """The topic a send goes to, made on the way if it may be. Raises `BrokerError`."""
+    """The topic a send goes to, made on the way if it may be. Raises `Refusal`."""
     config = sending.config
     if sending.is_slave:
         refuse_at_slave(sending)
     if call.command.body is None and sending.is_5:
         # Officially its length is read before anything else is looked at.
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
     if sending.waiting_sends >= config.send_thread_pool_queue_capacity:
-        raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
+        raise Refusal(ResponseCode.SYSTEM_BUSY, OVERLOAD)
     if config.start_accept_send_request_time_stamp > 0:
         _check_accepting(sending)
     topic = request.topic
@@ -37,7 +37,7 @@ def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
     queues = max(topic_config.write_queue_nums, topic_config.read_queue_nums)
     if request.queue_id >= queues:
         text = topic_config_text(sending, topic_config)
-        raise BrokerError(
+        raise Refusal(
             invalid_parameter(sending.config),
             f"request queueId[{request.queue_id}] is illegal, {text} Producer: {call.connection.peer}",
         )
@@ -48,32 +48,32 @@ def refuse_at_slave(sending: Sending) -> None:
     """5.x turns sends to a slave away before it looks at them; in the 4.9 line the store refuses them."""
     if sending.is_5 and sending.is_slave:
         remark = "[REJECTREQUEST]system busy, start flow control for a while"
-        raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
+        raise Refusal(ResponseCode.SYSTEM_BUSY, remark)
 
 
 def _check_accepting(sending: Sending) -> None:
     start_ms = sending.config.start_accept_send_request_time_stamp
     if sending.clock.now_ms() < start_ms:
         start = datetime.fromtimestamp(start_ms / 1000).strftime("%Y-%m-%d %H:%M:%S:%f")[:-3]
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {start}")
 
 
 def _check_topic(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
     config, topic = sending.config, request.topic
     topic_config = sending.topics.find(topic)
     if not config.broker_permission & flags.PERM_WRITE and topic_config is not None and topic_config.order:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.NO_PERMISSION, f"the broker[{config.broker_ip1}] sending message is forbidden"
         )
     refusal = topic_refusal(topic, emulate=config.emulate)
     if refusal is not None:
-        raise BrokerError(invalid_parameter(sending.config), refusal)
+        raise Refusal(invalid_parameter(sending.config), refusal)
     if is_unsendable_topic(topic):
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
+        raise Refusal(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
     if topic_config is None:
         topic_config = _create(sending, request)
     if topic_config is None:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{topic}] not exist, apply first please!{faq(sending.config)}",
         )

@@ -19,7 +19,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import AppendResult, NewMessage, PutStatus
 
 from ..delayed.timer_sends import asks_for_time, recall_handle
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import refusal_of
 from ..storing.stored_properties import stored_properties
@@ -112,9 +112,9 @@ def _store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     topic_config = check_send(sending, request, call)
     topic = request.topic
     if len(topic) > MAX_TOPIC_LENGTH:
-        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
     if sending.is_5 and is_retry_topic(topic):
-        raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
     queue_id = queue_of(request, topic_config)
     shared = decode_properties(request.properties or "")
     if len(call.body) > sending.config.store.max_message_size or _cannot_be_batched(request, shared):
@@ -178,7 +178,7 @@ def _is_half(sending: Sending, request: AnySend, properties: dict[str, str]) -> 
         return False  # a consumer gives back what once was a half message
     if sending.config.reject_transaction_message:
         remark = f"the broker[{sending.config.broker_ip1}] sending transaction message is forbidden"
-        raise BrokerError(ResponseCode.NO_PERMISSION, remark)
+        raise Refusal(ResponseCode.NO_PERMISSION, remark)
     return True
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-_log = logging.getLogger("pocketmq.periodic")
+_log = logging.getLogger("pocketmq.state")
 
 
 class Periodic(NamedTuple):

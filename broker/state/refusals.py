@@ -6,7 +6,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import PutStatus
 
 from ..config.broker_config import BrokerConfig
-from ..errors import BrokerError
+from ..errors import Refusal
 
 UNSET_REMARK: Final = "not set any response code"
 """What official brokers say beside some successes: their handler forgets to clear the remark it started with."""
@@ -26,45 +26,43 @@ def invalid_parameter(config: BrokerConfig) -> ResponseCode:
     return ResponseCode.INVALID_PARAMETER if config.is_5 else ResponseCode.SYSTEM_ERROR
 
 
-def refusal_of(config: BrokerConfig, status: PutStatus) -> BrokerError:
+def refusal_of(config: BrokerConfig, status: PutStatus) -> Refusal:
     """The answer to a send that the store did not take."""
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             limit = config.store.max_message_size
-            return BrokerError(
+            return Refusal(
                 ResponseCode.MESSAGE_ILLEGAL,
                 "the message is illegal, maybe msg body or properties length not matched. "
                 f"msg body length limit {limit}B, msg properties length limit 32KB.",
             )
         case PutStatus.SERVICE_NOT_AVAILABLE:
-            return BrokerError(
+            return Refusal(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 "service not available now. It may be caused by one of the following reasons: the broker's disk is "
                 "full, messages are put to the slave, message store has been shut down, etc.",
             )
         case PutStatus.OS_PAGE_CACHE_BUSY:
             code = ResponseCode.SYSTEM_BUSY if config.is_5 else ResponseCode.SYSTEM_ERROR
-            return BrokerError(code, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
+            return Refusal(code, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
         case PutStatus.WHEEL_TIMER_NOT_ENABLE:
             remark = "accurate timer message is not enabled, timerWheelEnable is false"
-            return BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+            return Refusal(ResponseCode.SYSTEM_ERROR, remark)
         case PutStatus.WHEEL_TIMER_MSG_ILLEGAL:
             limit_ms = config.store.timer_max_delay_sec * 1000
-            return BrokerError(
+            return Refusal(
                 ResponseCode.MESSAGE_ILLEGAL,
                 "timer message illegal, the delay time should not be bigger than the max delay "
                 f"{limit_ms}ms; or if set del msg, the delay time should be bigger than the current time",
             )
         case PutStatus.WHEEL_TIMER_FLOW_CONTROL:
             limit = config.store.timer_congest_num_each_slot
-            return BrokerError(
+            return Refusal(
                 ResponseCode.SYSTEM_ERROR,
                 f"timer message is under flow control, max num limit is {limit * 2} or the current value is "
                 f"greater than {limit} and less than {limit * 2}, trigger random flow control",
             )
         case PutStatus.CREATE_MAPPED_FILE_FAILED:
-            return BrokerError(
-                ResponseCode.SYSTEM_ERROR, "create mapped file failed, server is busy or broken."
-            )
+            return Refusal(ResponseCode.SYSTEM_ERROR, "create mapped file failed, server is busy or broken.")
         case _:
-            return BrokerError(ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
+            return Refusal(ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")

@@ -21,8 +21,7 @@ from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-from pocketmq.store.clock import Clock
-from pocketmq.store.message_store import MessageStore
+from pocketmq.store import Clock, MessageStore
 from pocketmq.store.tables.group_table import GroupTable
 from pocketmq.store.tables.topic_table import TopicTable
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 from pocketmq.store.tables.json_table import JsonTable
 
-_log = logging.getLogger("pocketmq.tables")
+_log = logging.getLogger("pocketmq.state")
 
 SAVE_DELAY_SECONDS: Final = 0.01
 """Changes of a table within this time are saved together, and so are those made while it is being written."""

@@ -34,7 +34,7 @@ from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 
-_log = logging.getLogger("pocketmq.transaction")
+_log = logging.getLogger("pocketmq.transactions")
 
 OP_TAG: Final = "d"
 OP_RETRY_SECONDS: Final = 1.0
@@ -99,7 +99,7 @@ class HalfMessages:
         """Store the message for its consumers; where that fails the half message stays open.
 
         `properties` are those of the record, and are changed. Raises KeyError or ValueError for a record that does
-        not say where it belongs, `BrokerError` for a DELAY that is no number.
+        not say where it belongs, `Refusal` for a DELAY that is no number.
         """
         state = self._state
         real_topic = properties.get(names.REAL_TOPIC)

@@ -37,7 +37,7 @@ from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 from .half_messages import OP_TAG, HalfMessages
 
-_log = logging.getLogger("pocketmq.transaction")
+_log = logging.getLogger("pocketmq.transactions")
 
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
 LONGEST_ROUND_MS: Final = 60_000

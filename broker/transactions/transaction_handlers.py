@@ -18,14 +18,14 @@ from pocketmq.protocol.requests.send import EndTransaction, ResumeCheckHalfMessa
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import PutStatus
 
-from ..errors import BrokerError
+from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.message_copies import copy_of
 from ..storing.stored_properties import stored_properties
 from .transactions import Transactions
 
-_log = logging.getLogger("pocketmq.transaction")
+_log = logging.getLogger("pocketmq.transactions")
 
 
 @handles(EndTransaction)
@@ -37,7 +37,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
     if verdict == TRANSACTION_NONE:
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
     half = _half_record(transactions, request.commit_log_offset)
     properties = decode_properties(half.properties)
     if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
@@ -49,7 +49,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
     try:
         result = transactions.half_messages.commit(half, properties)
     except (KeyError, ValueError) as error:
-        raise BrokerError(
+        raise Refusal(
             ResponseCode.SYSTEM_ERROR, f"the half message does not say where it belongs: {error!r}"
         ) from error
     if result.status is not PutStatus.PUT_OK:
@@ -57,7 +57,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
     return Answer()
 
 
-def _refusal(transactions: Transactions, status: PutStatus) -> BrokerError:
+def _refusal(transactions: Transactions, status: PutStatus) -> Refusal:
     """As for a send, but for the words."""
     refusal = refusal_of(transactions.config, status)
     match status:
@@ -80,7 +80,7 @@ def _half_record(transactions: Transactions, position: int) -> Record:
             return decode_record(data)
     except RecordError:
         pass
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+    raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
 def _is_too_late(
@@ -100,14 +100,14 @@ def _seconds_ms(text: str) -> int:
 
 def _check_place(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:
     if properties.get(names.PGROUP) != request.producer_group:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != request.tran_state_table_offset:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The transaction state table offset wrong")
     if half.position != request.commit_log_offset:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
     if half.topic != HALF_TOPIC:
         # Officially the end of a committed message is stored once more, under whatever its properties say.
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
 @handles(ResumeCheckHalfMessage)
@@ -122,11 +122,11 @@ def resume_check_half_message(transactions: Transactions, request: ResumeCheckHa
     except BodyError as error:
         _log.warning("cannot resume %s: %s", request.msg_id, error)
         remark = "Exception was thrown when putting message back to RMQ_SYS_TRANS_HALF_TOPIC."
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark) from error
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark) from error
     properties = decode_properties(record.properties)
     properties[names.TRANSACTION_CHECK_TIMES] = "0"
     text = stored_properties(properties, is_5=transactions.config.is_5)
     result = transactions.store.append(copy_of(record, HALF_TOPIC, 0, properties, text))
     if result.status is not PutStatus.PUT_OK:
         remark = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        raise Refusal(ResponseCode.SYSTEM_ERROR, remark)

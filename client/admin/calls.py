@@ -21,7 +21,7 @@ from ..hooks.rpc_hooks import RPCHook
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..pulling.pull_api import PullApi
+from ..offsets.offset_questions import OffsetQuestions
 from ..settings.client_settings import ClientSettings
 from ..settings.keywords import ClientOptions
 
@@ -191,9 +191,10 @@ class AdminCalls(Client):
                 failure = failure or error
         raise failure or RouteNotFound("no topic given")
 
-    def _pull_api(self, group: str = TOOLS_GROUP) -> PullApi:
-        """Reads queues and their offsets in the name of a group."""
-        return PullApi(self._usable, group)
+    @property
+    def _questions(self) -> OffsetQuestions:
+        """Asks for the offsets of queues."""
+        return OffsetQuestions(self._usable)
 
 
 def check_one_place(address: str | None, cluster: str | None) -> None:

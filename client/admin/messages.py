@@ -28,6 +28,7 @@ from ..connections.route import MASTER_ID
 from ..errors import Absence, ClientError, MessageNotFound, NotOnline, RequestRefused
 from ..hooks.trace_views import TraceView, trace_views
 from ..producing.producer import Producer
+from ..pulling.pull_api import SHORT_PULL_TIMEOUT_MS, PullApi, PullOrder
 from ..settings.client_settings import ClientSettings
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import MessageExt, decode_messages
@@ -43,7 +44,6 @@ BY_KEY: Final = "K"
 BY_TAG: Final = "T"
 BY_UNIQUE_KEY: Final = "U"
 PULL_COUNT: Final = 32
-PULL_TIMEOUT_MS: Final = 10_000
 PORT_MAX: Final = 65_535
 RESEND_GROUP: Final = "ReSendMsgById"
 
@@ -160,15 +160,15 @@ class AdminMessages(AdminBrokers):
         group: str = TOOLS_GROUP,
     ) -> PullResult:
         """One pull that does not wait and commits nothing, for `group` (official DefaultMQPullConsumer.pull)."""
-        return await self._pull_api(group).pull(
-            queue,
-            offset,
+        order = PullOrder(
+            offset=offset,
             subscription=tag_subscription(queue.topic, tags, sub_version=wall_ms()),
             sends_expression=True,
             sys_flag=flags.PULL_SUBSCRIPTION,
             max_count=max_count,
-            timeout_ms=PULL_TIMEOUT_MS,
+            timeout_ms=SHORT_PULL_TIMEOUT_MS,
         )
+        return await PullApi(self._usable, group).pull(queue, order)
 
     async def read(
         self, queue: MessageQueue, begin: int, end: int, *, tags: str = "*", max_count: int = PULL_COUNT

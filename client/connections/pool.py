@@ -122,12 +122,6 @@ class ConnectionPool:
             self._leaving = [one for one in self._leaving if not one.closed]
             self._leaving.append(connection)
 
-    def close_address(self, address: str) -> None:
-        """End the connection to a server that is no longer wanted."""
-        connection = self._open.pop(address, None)
-        if connection is not None:
-            connection.close()
-
     def close(self) -> None:
         """End every connection; none can be made afterwards."""
         self._closed = True

@@ -1,12 +1,12 @@
 """After a concurrent listener: which messages go back to the broker, and which offset may be stored.
 
     1. `to_send_back` names the failed messages; the caller sends each back (36, with SEND_BACK_TIMEOUT_MS)
-    2. `settle` takes those whose sending failed too: they stay cached, and are tried again here after
-       LOCAL_RETRY_DELAY_MS; everything else of the batch is finished, and the offset comes back
+    2. `finish` is given those whose sending failed too: they stay cached, and are tried again here after
+       LOCAL_RETRY_DELAY_MS; everything else of the batch is finished. It returns the offset to store
 
 The result of a queue that was dropped meanwhile is discarded by the caller: its messages come again at the next owner.
 A message that is no longer cached was sent back by the cleaning of expired ones and is not sent a second time (4.9
-clients do). Next: `ordered_results.py`. Official class: ConsumeMessageConcurrentlyService.processConsumeResult.
+clients do). Official class: ConsumeMessageConcurrentlyService.processConsumeResult.
 """
 
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ from typing import Final
 from pocketmq.protocol.bodies.client import MessageModel
 
 from ..rebalancing.process_queue import ProcessQueue
+from ..settings.checks import OFF
 from ..values.listener_returns import ACK_ALL, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 
 LOCAL_RETRY_DELAY_MS: Final = 5_000
 SEND_BACK_TIMEOUT_MS: Final = 5_000
 DEFAULT_MAX_RECONSUME_TIMES: Final = 16
-UNLIMITED: Final = -1
 
 
-def max_reconsume_times(setting: int) -> int:
-    """Tries after which the broker files a message under dead letters; -1 is the official 16."""
-    return DEFAULT_MAX_RECONSUME_TIMES if setting == UNLIMITED else setting
+def concurrent_reconsume_limit(setting: int) -> int:
+    """Tries after which the broker moves a message to the dead letters: `max_reconsume_times`, 16 if it is not set."""
+    return DEFAULT_MAX_RECONSUME_TIMES if setting == OFF else setting
 
 
 def first_failed(status: ConsumeConcurrentlyStatus, ack_index: int, size: int) -> int:
-    """Index of the first message of a batch that failed; `size` where none did."""
+    """Index of the first message of a batch that failed; `size` if none did."""
     if status is ConsumeConcurrentlyStatus.RECONSUME_LATER:
         return 0
     return size if ack_index >= size else max(ack_index, -1) + 1
@@ -44,15 +44,15 @@ def to_send_back(
     ack_index: int = ACK_ALL,
     message_model: MessageModel = MessageModel.CLUSTERING,
 ) -> list[MessageExt]:
-    """The messages to send back to the broker. A broadcasting consumer sends none back: what failed is lost."""
+    """The messages to send back to the broker. A broadcasting consumer sends none back, it loses them."""
     failed = first_failed(status, ack_index, len(messages))
     if failed == len(messages) or message_model is MessageModel.BROADCASTING:
         return []
     return [message for message in messages[failed:] if message in queue]
 
 
-def settle(queue: ProcessQueue, messages: Sequence[MessageExt], not_sent: Sequence[MessageExt] = ()) -> int:
-    """Finish a batch but for the messages that could not be sent back, whose tries are counted.
+def finish(queue: ProcessQueue, messages: Sequence[MessageExt], not_sent: Sequence[MessageExt] = ()) -> int:
+    """Finish a batch, except the messages that could not be sent back: their tries are counted.
 
     The offset to store, which may only raise the stored one; -1 for none.
     """

@@ -11,11 +11,9 @@
     no           SUSPEND, else              go on; the messages stay taken
 
 A pause is needed unless every message of the batch used up its tries and was sent to the retry topic, from where
-the broker files it under dead letters. So the caller, for SUSPEND: `exhausted` names what to send; what could not be
-sent is given to `settle`. The whole batch comes again then, also what was sent. Tries are counted in the client
-alone and start anew with the next owner. Locks and the 60 s slice of a queue are the running consumer's business;
-the message that is sent is made in `retry_message.py`, the next to read. Official class:
-ConsumeMessageOrderlyService.processConsumeResult.
+the broker moves it to the dead letters. For SUSPEND the caller sends what `exhausted` returns and gives `settle` what
+could not be sent; the whole batch comes again then, also what was sent. Tries are counted in the client alone and start
+anew with the next owner. Official class: ConsumeMessageOrderlyService.processConsumeResult.
 """
 
 from collections.abc import Sequence
@@ -24,9 +22,9 @@ from typing import Final
 import msgspec
 
 from ..rebalancing.process_queue import ProcessQueue
+from ..settings.checks import OFF
 from ..values.listener_returns import ConsumeOrderlyStatus
 from ..values.message import MessageExt
-from .concurrent_results import UNLIMITED
 
 MAX_TIME_CONSUME_CONTINUOUSLY_MS: Final = 60_000
 """A queue gives way to others after this long."""
@@ -49,9 +47,9 @@ class OrderedOutcome(msgspec.Struct, frozen=True):
     pauses: bool
 
 
-def max_reconsume_times(setting: int) -> int:
-    """Tries of an ordered consumer; -1 is no limit, unlike for a concurrent one."""
-    return _NO_LIMIT if setting == UNLIMITED else setting
+def ordered_reconsume_limit(setting: int) -> int:
+    """Tries of an ordered consumer: `max_reconsume_times`, without limit if it is not set."""
+    return _NO_LIMIT if setting == OFF else setting
 
 
 def exhausted(messages: Sequence[MessageExt], max_times: int) -> list[MessageExt]:

@@ -1,25 +1,24 @@
-"""A message the listener failed on goes back to the broker, which delivers it again later or files it away.
+"""Sends failed messages back to the broker, which delivers them again later or moves them to the dead letters.
 
-First the broker is asked to do it (36); where that fails the message is sent to the group's retry topic as a new one.
+First the broker is asked to do it (36); if that fails, a copy is sent to the retry topic of the group.
 Mirrors `DefaultMQPushConsumerImpl.sendMessageBack`.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.topics import retry_topic
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
 from ..errors import ClientError, RouteNotFound
+from ..instance.instance import ClientInstance
 from ..producing.sender import Sender
 from ..values.message import Message, MessageExt
 from ..values.namespaces import Namespace
-from .concurrent_results import SEND_BACK_TIMEOUT_MS
+from .concurrent_results import SEND_BACK_TIMEOUT_MS, concurrent_reconsume_limit
+from .ordered_results import ordered_reconsume_limit
 from .retry_message import retry_properties
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
 
 _log = logging.getLogger(__name__)
 
@@ -27,16 +26,27 @@ INNER_SEND_ATTEMPTS: Final = 3
 
 
 class SendBack:
-    """For one group. `sender` is the inner producer's."""
+    """For one group. `sender` is that of the inner producer."""
 
-    def __init__(self, instance: "ClientInstance", sender: Sender, group: str, namespace: Namespace) -> None:
+    def __init__(
+        self,
+        instance: ClientInstance,
+        sender: Sender,
+        group: str,
+        namespace: Namespace,
+        max_reconsume_times: int,
+    ) -> None:
         self._instance = instance
         self._sender = sender
         self._group = group
         self._namespace = namespace
+        self._max_reconsume_times = max_reconsume_times
+        """The setting: what -1 means depends on the kind of listener."""
 
-    async def send_back(self, message: MessageExt, delay_level: int, max_times: int) -> bool:
-        """Let the broker deliver the message again after a delay level; False where neither way worked."""
+    async def send_back(self, message: MessageExt, delay_level: int) -> bool:
+        """For a concurrent listener: the broker delivers the message again after a delay level, or moves it to the dead
+        letters. False if that could not be arranged."""
+        max_times = concurrent_reconsume_limit(self._max_reconsume_times)
         request = ConsumerSendMsgBack(
             offset=message.commit_log_offset,
             group=self._group,
@@ -57,11 +67,16 @@ class SendBack:
             )
         except ClientError as error:
             _log.warning("%s could not send %r back: %s", self._group, message, error)
-            return await self.send_as_normal(message, max_times)
+            return await self._send_copy(message, max_times)
         return True
 
-    async def send_as_normal(self, message: MessageExt, max_times: int) -> bool:
-        """Send a copy to the retry topic of the group; False where that failed."""
+    async def send_to_dead_letters(self, message: MessageExt) -> bool:
+        """For an ordered listener: send a message without tries left to the retry topic, from where the broker moves it
+        to the dead letters. False if that failed."""
+        return await self._send_copy(message, ordered_reconsume_limit(self._max_reconsume_times))
+
+    async def _send_copy(self, message: MessageExt, max_times: int) -> bool:
+        """Send a copy to the retry topic of the group; False if that failed."""
         properties = retry_properties(
             message.properties,
             topic=self._namespace.wrap(message.topic),

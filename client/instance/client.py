@@ -183,21 +183,28 @@ class Client(ABC):
     def _running(self) -> ClientInstance:
         """The instance, also after shutdown. ClientClosed before the start."""
         if self._instance is None:
-            raise ClientClosed(f"the {self._title} is not started")
+            raise self._not_started()
         return self._instance
 
     @property
     def _usable(self) -> ClientInstance:
-        """The instance; ClientClosed before the start, after shutdown, or in another loop or thread."""
+        """The instance; ClientClosed as `_check_running`."""
+        self._check_running()
+        return self._running
+
+    def _check_running(self) -> None:
+        """ClientClosed before the start, after shutdown, or in another loop or thread."""
         if self._instance is None or self._closed:
             raise ClientClosed(f"the {self._title} is not started, or was shut down")
         self._instance.check_loop()
-        return self._instance
 
     def _check_usable(self) -> None:
-        """For calls that are allowed before the start: `_usable` from then on."""
+        """For calls that are allowed before the start; after it as `_check_running`."""
         if self._instance is not None:
-            self._usable  # noqa: B018
+            self._check_running()
+
+    def _not_started(self) -> ClientClosed:
+        return ClientClosed(f"the {self._title} is not started")
 
     # -- what a subclass says
 

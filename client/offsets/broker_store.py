@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -15,20 +14,19 @@ from pocketmq.protocol.requests.offset import QueryConsumerOffset
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import ClientError, RequestRefused
+from ..instance.instance import ClientInstance
 from .offset_memory import NO_OFFSET, OFFSET_UNREADABLE, OffsetMemory
 from .offset_reports import CALL_TIMEOUT_SECONDS, OffsetReports
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
+from .offset_store import OffsetStore
 
 _log = logging.getLogger(__name__)
 
 
 class RemoteBrokerOffsetStore(OffsetMemory):
-    """Offsets of a group, kept by the master of each queue. Regular updates are one-way: a lost one comes again in
-    5 s. How they are told, and why the first ones one by one, is `offset_reports.py`."""
+    """Regular reports are one-way: if one is lost, the next follows in 5 s.
+    How they are sent is `offset_reports.py`."""
 
-    def __init__(self, instance: "ClientInstance", group: str) -> None:
+    def __init__(self, instance: ClientInstance, group: str) -> None:
         super().__init__()
         self._instance = instance
         self._group = group
@@ -63,19 +61,21 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         return reply.offset
 
     async def persist(self, queue: MessageQueue) -> None:
-        """Tell the broker one queue's offset, if there is one, and wait until it knows: who takes the queue next
-        asks for it."""
-        await self._tell(queue, waits=True)
+        """Send the broker one queue's offset, if there is one, and wait for the answer: the queue's next owner asks for
+        it."""
+        await self._report(queue, waits=True)
 
     async def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Tell the brokers the offsets of these queues, changed or not; forget all other queues.
+        """Send the brokers the offsets of these queues, changed or not; forget all other queues.
 
         No queues at all: nothing happens, as in Java.
         """
         by_broker: defaultdict[str, list[MessageQueue]] = defaultdict(list)
         for queue in self.to_persist(set(queues)):
             by_broker[queue.broker_name].append(queue)
-        await asyncio.gather(*(self._tell_one_broker(some) for some in by_broker.values()))
+        await asyncio.gather(
+            *(self._report_to_one_broker(queues_of_one) for queues_of_one in by_broker.values())
+        )
 
     async def persist_last(self, queues: Iterable[MessageQueue]) -> None:
         """As `persist_all`, and wait until the brokers know, at most 5 s: for a consumer that leaves its group."""
@@ -86,31 +86,31 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         except TimeoutError:
             _log.warning("the last offsets of %s are not persisted in time", self._group)
 
-    def may_ride(self, queue: MessageQueue) -> bool:
-        """Whether a pull may carry the queue's offset. If not yet, the broker is told in the way first offsets are."""
-        if self._reports.is_told(queue):
+    def may_travel_with_pull(self, queue: MessageQueue) -> bool:
+        """Whether a pull may carry the queue's offset. If not yet, the offset is sent the way first offsets are."""
+        if self._reports.knows_topic(queue):
             return True
-        if not self._reports.is_telling(queue):
+        if not self._reports.is_sending_first(queue):
             self._instance.spawn(self.persist(queue), f"first offset of {queue}")
         return False
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Tell the broker an offset and wait for its answer."""
+        """Send the broker an offset and wait for its answer."""
         self.update(queue, offset)
-        await self._reports.tell(queue, waits=True, offset=offset)
+        await self._reports.send(queue, waits=True, offset=offset)
 
-    async def _tell_one_broker(self, queues: list[MessageQueue]) -> None:
+    async def _report_to_one_broker(self, queues: list[MessageQueue]) -> None:
         """One after the other; a broker that does not answer is left alone until the next report."""
         for queue in queues:
-            if not await self._tell(queue, waits=False):
+            if not await self._report(queue, waits=False):
                 return
 
-    async def _tell(self, queue: MessageQueue, *, waits: bool) -> bool:
-        """False where the broker cannot be reached."""
+    async def _report(self, queue: MessageQueue, *, waits: bool) -> bool:
+        """False if the broker cannot be reached."""
         if self.read(queue) == NO_OFFSET:
             return True
         try:
-            await self._reports.tell(queue, waits=waits)
+            await self._reports.send(queue, waits=waits)
         except ClientError as error:
             offset = self.read(queue)
             _log.warning("offset %d of %s in %s is not persisted: %s", offset, self._group, queue, error)
@@ -124,3 +124,9 @@ def stored_offset_of_refusal(code: int) -> int:
     No answer at all is OFFSET_UNREADABLE too. Official class: RemoteBrokerOffsetStore.readOffset.
     """
     return NO_OFFSET if code == ResponseCode.QUERY_NOT_FOUND else OFFSET_UNREADABLE
+
+
+def pull_may_carry(store: OffsetStore, queue: MessageQueue) -> bool:
+    """Whether the broker may learn the queue's offset from a pull. A user's own store is not asked: as in Java its
+    offsets travel with every pull."""
+    return not isinstance(store, RemoteBrokerOffsetStore) or store.may_travel_with_pull(queue)

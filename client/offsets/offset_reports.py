@@ -1,68 +1,66 @@
-"""Offsets of a group, told to the brokers: the first of a topic alone, the others as they come.
+"""How the offsets of a group are sent to the brokers: the first of a topic on its own, the others as they come.
 
-    first of a topic   request -> answer      whoever has another offset of the topic waits meanwhile
+    first of a topic   request -> answer      other offsets of the topic wait meanwhile
     then               one-way requests, pulls that carry the offset; with `waits` a request and its answer
 
-Official brokers make the table of a topic@group on its first offset, without a lock: of two first offsets that arrive
-at the same moment one is lost (ConsumerOffsetManager.commitOffset). What a broker has been told counts for one
-connection: behind the next one may be a broker that forgot it. Official clients send all of them one-way, hence lose
-one now and then.
+Official brokers create the table of a topic@group with its first offset, without a lock: of two first offsets that
+arrive together, one can be lost (ConsumerOffsetManager.commitOffset). Which topics a broker knows is remembered for one
+connection only: the next connection may lead to a broker that lost its table. Official clients send every offset
+one-way, so they lose one now and then.
 """
 
 import asyncio
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
 from ..connections.connection import Connection
+from ..instance.instance import ClientInstance
 from .offset_memory import NO_OFFSET
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
 
 CALL_TIMEOUT_SECONDS: Final = 5.0
 
 
 class OffsetReports:
-    """Of one group. `offset_of` is what memory holds of a queue at this moment, NO_OFFSET for nothing."""
+    """Of one group. `offset_of` reads a queue's offset from memory; NO_OFFSET if it has none."""
 
     def __init__(
-        self, instance: "ClientInstance", group: str, offset_of: Callable[[MessageQueue], int]
+        self, instance: ClientInstance, group: str, offset_of: Callable[[MessageQueue], int]
     ) -> None:
         self._instance = instance
         self._group = group
         self._offset_of = offset_of
-        self._told: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
+        self._known_topics: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
         self._first: dict[tuple[str, str], asyncio.Lock] = {}
         """By broker name and topic: held while the first offset is under way."""
 
-    def is_told(self, queue: MessageQueue) -> bool:
-        """Whether the broker has the topic's table: pulls may carry the offset."""
+    def knows_topic(self, queue: MessageQueue) -> bool:
+        """Whether the broker has the table of the queue's topic: then pulls may carry the offset."""
         address = self._instance.routes.member(queue.broker_name)
         connection = None if address is None else self._instance.connections.live(address)
-        return connection is not None and queue.topic in self._told.get(connection, ())
+        return connection is not None and queue.topic in self._known_topics.get(connection, ())
 
-    def is_telling(self, queue: MessageQueue) -> bool:
+    def is_sending_first(self, queue: MessageQueue) -> bool:
         """Whether the topic's first offset is under way."""
         lock = self._first.get((queue.broker_name, queue.topic))
         return lock is not None and lock.locked()
 
-    async def tell(self, queue: MessageQueue, *, waits: bool, offset: int | None = None) -> None:
-        """Tell the master this offset, or the one memory holds when the request leaves; `waits` for the answer.
+    async def send(self, queue: MessageQueue, *, waits: bool, offset: int | None = None) -> None:
+        """Send the master this offset, or the one in memory when the request is sent; `waits` for the answer.
 
         RequestRefused, NotReachable, RouteNotFound: the broker may know it nevertheless.
         """
         address = await self._instance.routes.find_member(queue)
         connection = await self._instance.connections.get(address)
-        if queue.topic not in self._told.get(connection, ()):
+        if queue.topic not in self._known_topics.get(connection, ()):
             async with self._first.setdefault((queue.broker_name, queue.topic), asyncio.Lock()):
                 connection = await self._instance.connections.get(address)
-                if queue.topic not in self._told.get(connection, ()):
+                if queue.topic not in self._known_topics.get(connection, ()):
                     if await self._call(address, queue, offset):
-                        self._told.setdefault(connection, set()).add(queue.topic)
+                        self._known_topics.setdefault(connection, set()).add(queue.topic)
                     return
         if waits:
             await self._call(address, queue, offset)
@@ -70,7 +68,7 @@ class OffsetReports:
             connection.notify(request)
 
     async def _call(self, address: str, queue: MessageQueue, offset: int | None) -> bool:
-        """False where there is nothing to tell any more."""
+        """False if there is no offset any more."""
         request = self._request(queue, offset)
         if request is None:
             return False
@@ -79,7 +77,7 @@ class OffsetReports:
 
     def _request(self, queue: MessageQueue, offset: int | None) -> UpdateConsumerOffset | None:
         if offset is None:
-            # Not before: while this one waited, the queue may have moved on, or gone to another member.
+            # Only now: while this call waited, the offset may have moved, or the queue went to another member.
             offset = self._offset_of(queue)
             if offset == NO_OFFSET:
                 return None

@@ -11,14 +11,12 @@ producer's business. Official classes: MQFaultStrategy, LatencyFaultToleranceImp
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Final
 
 from ..settings.producer_settings import LATENCY_MAX_MS, NOT_AVAILABLE_DURATION_MS
 
 ISOLATION_LATENCY_MS: Final = 10_000
 DETECT_INTERVAL_MS: Final = 2_000
-DETECT_TIMEOUT_MS: Final = 200
 DETECTOR_PERIOD_MS: Final = 3_000
 """The detector looks every so often at which brokers are due."""
 
@@ -80,11 +78,6 @@ class LatencyFaultTolerance:
     def remove(self, broker_name: str) -> None:
         """Forget a broker, as the detector does with one that has no address any more."""
         self._items.pop(broker_name, None)
-
-    def pick_one_at_least(self, random: Random) -> str | None:
-        """Any reachable one of the brokers known here, None without any."""
-        reachable = [name for name, item in self._items.items() if item.reachable]
-        return random.choice(reachable) if reachable else None
 
     def due_for_detection(self) -> list[str]:
         """Brokers to probe now; each is due again after the interval (official detectByOneRound)."""

@@ -1,8 +1,8 @@
-"""pocketmq.client.pulling
+"""pocketmq.client.pulling: pulls from a queue, and the consumers that ask for their messages.
 
-after_pull.py          What the answer of a pull does to the position of the pull loop, and how an il
-lite_pull_consumer.py  A consumer that asks for its messages
+pull_api.py            One pull from one queue
+after_pull.py          What the answer of a pull does to the position
+pull_consumer.py       A consumer that reads queues by offset
+lite_pull_consumer.py  A consumer that polls
 lite_pull_queues.py    The queues a lite pull consumer reads
-pull_api.py            One pull from one queue, and the questions about a queue's offsets
-pull_consumer.py       A queue read by offset, and its offsets asked for, with the caller deciding ev
 """

@@ -1,4 +1,4 @@
-"""What the answer of a pull does to the position of the pull loop, and how an illegal position is put right.
+"""What the answer of a pull does to the position of the pull loop, and how an illegal position is corrected.
 
     reply code  status          position        then
     0           FOUND           nextBegin       pull on, after pull_interval if messages were left by the filter
@@ -12,7 +12,7 @@ as rebalance does (persists again, unfreezes, unlocks); rebalance at once, which
 first makes results of running listeners void; persisting before removing is what makes the new position stick. 4.9
 clients (and 5.0, 5.1) wait 10 s before the correction, freeze nothing, and leave the queue idle until the next round.
 
-Raising the memory offset is what lets a group that filters everything out, or only waits, make progress at the broker.
+Raising the memory offset lets a group make progress at the broker that filters everything out, or only waits.
 Official classes: PullStatus, DefaultMQPushConsumerImpl.pullMessage.
 """
 
@@ -45,13 +45,10 @@ def after_pull(
 
 
 def delay_after_refusal(code: int | None, pull_time_delay_ms: int) -> int:
-    """Pause after a refused pull or, `code` None, one without answer (pull_time_delay_mills_when_exception)."""
+    """Pause after a pull that was refused, or with `code` None, was not answered."""
     return BROKER_FLOW_CONTROL_DELAY_MS if code == ResponseCode.FLOW_CONTROL else pull_time_delay_ms
 
 
-def commit_with_pull(memory_offset: int, *, clustering: bool, to_slave: bool) -> int | None:
-    """The offset to carry in a pull request with the commit bit, or None to leave the bit out.
-
-    0 is never carried, slaves are told nothing.
-    """
-    return memory_offset if clustering and not to_slave and memory_offset > 0 else None
+def commit_with_pull(memory_offset: int, *, clustering: bool) -> int | None:
+    """The offset to carry in a pull request with the commit bit, or None to leave the bit out. 0 is never carried."""
+    return memory_offset if clustering and memory_offset > 0 else None

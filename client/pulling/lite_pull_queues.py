@@ -1,4 +1,4 @@
-"""The queues a lite pull consumer reads: one pull loop each, and the batches that wait for `poll`.
+"""The queues a lite pull consumer reads: a pull loop for each, and the batches that wait for `poll`.
 
 Queues come from rounds of the rebalancer or from `assign`. Mirrors the pull tasks of `DefaultLitePullConsumerImpl`,
 `AssignedMessageQueue` and `RebalanceLitePullImpl`.
@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pocketmq.protocol.bodies.client import ExpressionError, SubscriptionData, build_subscription
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.flags import PULL_LITE_PULL_MESSAGE, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -29,10 +28,12 @@ from ..rebalancing.flow_control import (
 )
 from ..rebalancing.held_queues import HeldQueues
 from ..rebalancing.process_queue import ProcessQueue
+from ..rebalancing.queue_table import QueueTable
+from ..rebalancing.subscriptions import Subscriptions, subscription_of
 from ..settings.consumer_settings import LitePullConsumerSettings
 from ..values.message import MessageExt
 from ..values.results import PullResult, PullStatus
-from ..values.validators import check_topic
+from .pull_api import PullApi, PullOrder
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +47,9 @@ QueuesChanged = Callable[[str, set[MessageQueue], set[MessageQueue]], None]
 class Assigned:
     """One queue that is read. Offsets are -1 while unknown."""
 
-    def __init__(self, queue: MessageQueue, state: ProcessQueue) -> None:
+    def __init__(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         self.queue = queue
-        self.state = state
+        self.process_queue = process_queue
         self.pull_offset = NO_POSITION
         self.consume_offset = NO_POSITION
         self.seek_offset = NO_POSITION
@@ -64,15 +65,16 @@ class LiteQueues(HeldQueues):
         instance: ClientInstance,
         group: str,
         settings: LitePullConsumerSettings,
-        subscriptions: dict[str, SubscriptionData],
+        subscriptions: Subscriptions,
         offsets: OffsetStore,
         on_queues_changed: QueuesChanged | None,
         hooks: Hooks,
     ) -> None:
         super().__init__(
-            instance, group, settings, subscriptions, offsets, hooks=hooks, consume_passively=False
+            instance, group, settings, subscriptions, offsets, QueueTable(), consume_passively=False
         )
         self.settings = settings
+        self.pull_api = PullApi(instance, group, hooks, unit_mode=settings.unit_mode)
         self.assigned: dict[MessageQueue, Assigned] = {}
         self.ready: deque[tuple[Assigned, ProcessQueue, list[MessageExt]]] = deque()
         self.arrived = asyncio.Event()
@@ -81,7 +83,7 @@ class LiteQueues(HeldQueues):
 
     async def rebalance(self) -> bool:
         """Share the subscribed topics with the group."""
-        found_all = await self.find_topics_to_come()
+        found_all = await self.find_missing_topics()
         return await self._rebalancer.round(list(self._subscriptions)) and found_all
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
@@ -94,21 +96,21 @@ class LiteQueues(HeldQueues):
             self.start_pulling(assigned)
 
     async def stop(self) -> None:
-        """End every pull loop; the queues stay ours."""
+        """End every pull loop; the queues stay assigned."""
         self._stopped = True
         self.arrived.set()
-        tasks = [one.task for one in self.assigned.values() if one.task is not None]
+        tasks = [assigned.task for assigned in self.assigned.values() if assigned.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def take_ready(self) -> list[MessageExt] | None:
-        """The next batch that still counts, and with it the offset that was read up to."""
+        """The next batch of a queue that is still assigned; its offset is what a commit would store."""
         while self.ready:
-            assigned, state, messages = self.ready.popleft()
-            if state.dropped or assigned.state is not state:
+            assigned, process_queue, messages = self.ready.popleft()
+            if process_queue.dropped or assigned.process_queue is not process_queue:
                 continue
-            offset = state.remove(messages)
+            offset = process_queue.remove(messages)
             if offset >= 0:
                 assigned.consume_offset = offset
             return messages
@@ -119,7 +121,7 @@ class LiteQueues(HeldQueues):
         assigned = self.assigned.get(queue)
         if assigned is None:
             return
-        assigned.state.clear()
+        assigned.process_queue.clear()
         self.ready = deque(item for item in self.ready if item[0] is not assigned)
         assigned.seek_offset = offset
         self.start_pulling(assigned)
@@ -135,8 +137,8 @@ class LiteQueues(HeldQueues):
 
     async def _pull(self, assigned: Assigned) -> None:
         """The pull loop of one queue, while it is assigned."""
-        while not assigned.state.dropped:
-            assigned.state.note_pull()
+        while not assigned.process_queue.dropped:
+            assigned.process_queue.note_pull()
             delay_ms = self._delay_before(assigned)
             if delay_ms == 0:
                 async with self._slots:
@@ -151,7 +153,7 @@ class LiteQueues(HeldQueues):
         if len(self.ready) * settings.pull_batch_size > settings.pull_threshold_for_all:
             return FLOW_CONTROL_DELAY_MS
         held = hold_back(
-            assigned.state,
+            assigned.process_queue,
             max_count=settings.pull_threshold_for_queue,
             max_size_mib=settings.pull_threshold_size_for_queue,
             max_span=settings.consume_max_span,
@@ -167,21 +169,23 @@ class LiteQueues(HeldQueues):
         except (ClientError, ProtocolError) as error:
             _log.warning("first offset of %s in %s: %s", self.group, queue, error)
             return FIRST_OFFSET_RETRY_MS
-        subscription = self._subscriptions.get(queue.topic) or subscription_of(queue.topic, "*", "TAG")
+        subscription = self._subscriptions.get(queue.topic) or subscription_of(queue.topic, "*")
         try:
             result = await self.pull_api.pull(
                 queue,
-                offset,
-                subscription=subscription,
-                sends_expression=True,
-                sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION | PULL_LITE_PULL_MESSAGE,
-                max_count=settings.pull_batch_size,
-                suspend_ms=settings.broker_suspend_max_time_millis,
-                timeout_ms=settings.consumer_timeout_millis_when_suspend,
+                PullOrder(
+                    offset=offset,
+                    subscription=subscription,
+                    sends_expression=True,
+                    sys_flag=PULL_SUSPEND | PULL_SUBSCRIPTION | PULL_LITE_PULL_MESSAGE,
+                    max_count=settings.pull_batch_size,
+                    suspend_ms=settings.broker_suspend_max_time_millis,
+                    timeout_ms=settings.consumer_timeout_millis_when_suspend,
+                ),
             )
         except RequestRefused as refusal:
             if refusal.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                return 1  # the next pull comes in the old form
+                return 1  # the next pull uses the old form
             _log.warning("pull of %s from %s: %s", self.group, queue, refusal)
             if refusal.code == ResponseCode.FLOW_CONTROL:
                 return BROKER_FLOW_CONTROL_DELAY_MS
@@ -193,7 +197,7 @@ class LiteQueues(HeldQueues):
         return 0
 
     async def _next_offset(self, assigned: Assigned) -> int:
-        """Where the next pull begins: where one was sought, where the last ended, or the first position."""
+        """Where the next pull begins: at the offset of a seek, where the last pull ended, or at the first position."""
         if assigned.seek_offset >= 0:
             assigned.pull_offset = assigned.consume_offset = assigned.seek_offset
             self.offsets.update(assigned.queue, assigned.seek_offset)
@@ -203,7 +207,7 @@ class LiteQueues(HeldQueues):
         return assigned.pull_offset
 
     def _take(self, assigned: Assigned, result: PullResult) -> None:
-        if assigned.state.dropped or assigned.seek_offset >= 0:
+        if assigned.process_queue.dropped or assigned.seek_offset >= 0:
             return
         if result.status is PullStatus.OFFSET_ILLEGAL:
             _log.warning(
@@ -213,56 +217,47 @@ class LiteQueues(HeldQueues):
                 result.next_offset,
             )
         if result.status is PullStatus.FOUND and result.messages:
-            assigned.state.put(result.messages, result.max_offset)
-            self.ready.append((assigned, assigned.state, result.messages))
+            assigned.process_queue.put(result.messages, result.max_offset)
+            self.ready.append((assigned, assigned.process_queue, result.messages))
             self.arrived.set()
         assigned.pull_offset = result.next_offset
 
     def forget(self, queue: MessageQueue) -> None:
         assigned = self.assigned.pop(queue, None)
         if assigned is not None:
-            assigned.state.dropped = True
+            assigned.process_queue.dropped = True
             if assigned.task is not None:
                 assigned.task.cancel()
             self.pull_api.forget(queue)
 
     def remember(self, queues: Iterable[MessageQueue]) -> None:
-        """Polled offsets become what the next persist tells (official commitAll)."""
+        """The offsets of polled messages are those that the next persist sends (official commitAll)."""
         for queue in queues:
             assigned = self.assigned[queue]
-            if assigned.consume_offset >= 0 and not assigned.state.dropped:
+            if assigned.consume_offset >= 0 and not assigned.process_queue.dropped:
                 self.offsets.update(queue, assigned.consume_offset)
 
-    # -- what the rebalancer asks
+    # -- QueueKeeper
 
     async def stored_offset(self, queue: MessageQueue) -> int:
         return await read_offset(self.offsets, queue)
 
-    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
-        if queue in self.assigned and self.assigned[queue].state is state:
+    def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        if queue in self.assigned and self.assigned[queue].process_queue is process_queue:
             self.forget(queue)
 
-    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
+    async def release(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
         await self.offsets.persist(queue)
         self.offsets.remove(queue)
         return True
 
-    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
+    def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         if self._stopped:
             return
-        assigned = self.assigned[queue] = Assigned(queue, state)
+        assigned = self.assigned[queue] = Assigned(queue, process_queue)
         assigned.pull_offset = offset
         self.start_pulling(assigned)
 
-    async def queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
+    async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
         if self._on_queues_changed is not None:
-            self._on_queues_changed(topic, known, mine)
-
-
-def subscription_of(topic: str, expression: str, expression_type: str) -> SubscriptionData:
-    """The subscription a user's words stand for; ClientError in the official words."""
-    check_topic(topic)
-    try:
-        return build_subscription(topic, expression, expression_type, sub_version=steady_ms())
-    except ExpressionError as error:
-        raise ClientError(f"subscription exception: {error}") from error
+            self._on_queues_changed(topic, known, assigned)

@@ -1,12 +1,15 @@
-"""pocketmq.client.push
+"""pocketmq.client.push: consumers whose listener is called with messages.
 
-consumer_report.py  What a push consumer tells of itself (307)
-message_stream.py   The listener of a consumer that is iterated over
-pop_api.py          Requests of pop consumption
-pop_queues.py       The queues a push consumer pops
-pop_receipts.py     gives each popped message its receipt
-pop_settlement.py   What becomes of popped messages after their listener
-pull_loop.py        The pull loop of one assigned queue of a push consumer
-push_consumer.py    A consumer that is given its messages
-push_queues.py      The queues a push consumer holds
+push_consumer.py      The consumer: its parts, its start and shutdown
+announcement.py       Routes and expressions of new subscriptions
+push_queues.py        The queues it holds, and how each is given up
+pull_control.py       The user's pause, and how much may wait in one queue
+pull_loop.py          One pull after the other from one queue
+pop_queues.py         The queues it pops, with a loop for each
+pop_process_queue.py  The state of one popped queue
+pop_api.py            Requests of pop consumption
+pop_receipts.py       Gives each popped message its receipt
+pop_settlement.py     Acknowledges popped messages, or puts them off
+message_stream.py     The listener of a consumer that is iterated over
+consumer_report.py    The running info that mqadmin shows
 """

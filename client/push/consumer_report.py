@@ -1,4 +1,4 @@
-"""What a push consumer tells of itself (307): settings, subscriptions, queues, rates. mqadmin consumerStatus shows it.
+"""The running info of a push consumer (307): settings, subscriptions, queues, rates. mqadmin consumerStatus shows it.
 
 Mirrors `DefaultMQPushConsumerImpl.consumerRunningInfo`.
 """
@@ -14,7 +14,7 @@ from ..offsets.offset_store import OffsetStore
 from ..rebalancing.process_queue import ProcessQueue
 from ..settings.client_settings import SECRETS
 from ..settings.consumer_settings import PushConsumerSettings
-from .pop_queues import PopQueue
+from .pop_process_queue import PopProcessQueue
 
 CLIENT_VERSION = "V5_5_0"
 
@@ -24,7 +24,7 @@ def running_info(
     *,
     subscriptions: Sequence[SubscriptionData],
     table: Mapping[MessageQueue, ProcessQueue],
-    pops: Mapping[MessageQueue, PopQueue],
+    pops: Mapping[MessageQueue, PopProcessQueue],
     offsets: OffsetStore,
     statistics: ConsumerStatistics,
     is_orderly: bool,
@@ -47,11 +47,15 @@ def running_info(
     }
     return ConsumerRunningInfo(
         properties=properties,
-        subscription_set=sorted(subscriptions, key=lambda one: one.topic or ""),
-        mq_table={queue: state.info(max(offsets.read(queue), 0)) for queue, state in table.items()},
-        mq_pop_table={queue: state.info() for queue, state in pops.items()},
+        subscription_set=sorted(subscriptions, key=lambda subscription: subscription.topic or ""),
+        mq_table={
+            queue: process_queue.info(max(offsets.read(queue), 0)) for queue, process_queue in table.items()
+        },
+        mq_pop_table={queue: pop_queue.info() for queue, pop_queue in pops.items()},
         status_table={
-            one.topic: statistics.of_topic(one.topic) for one in subscriptions if one.topic is not None
+            subscription.topic: statistics.of_topic(subscription.topic)
+            for subscription in subscriptions
+            if subscription.topic is not None
         },
     )
 

@@ -1,8 +1,8 @@
-"""The listener of a consumer that is iterated over: it hands each message to the reader and waits for the verdict.
+"""The listener of a consumer that is iterated over: gives each message to the reader and waits until it is done.
 
-A message read with `async for` is done when the next one is asked for, those of `fetch` when it returns. What a reader
-leaves undone, by leaving the loop in its middle or by being cancelled, goes to the next reader; without one it comes
-again to another consumer.
+A message read with `async for` is done when the next one is asked for, those of `fetch` when it returns. If a reader
+leaves the loop before that, or is cancelled, the next reader gets the message again; without one, another consumer of
+the group gets it.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class MessageStream:
 
     def __init__(self, calls_at_once: int = 1) -> None:
         self.held = 0
-        """Messages in the hands of readers, not done."""
+        """Messages that readers have and are not done with."""
         self._calls_at_once = calls_at_once
         self._waiting: deque[_Item] = deque()
         self._arrived = asyncio.Event()
@@ -53,26 +53,26 @@ class MessageStream:
     async def fetch(self, count: int, timeout: float) -> list[MessageExt]:
         """Up to `count` messages within `timeout` seconds; all of them done."""
         found: list[_Item] = []
-        undone = 0
+        done = 0  # so many of them are finished already
         try:
             async with asyncio.timeout(timeout):
                 while len(found) < count:
                     if not self._waiting and self.held >= self._calls_at_once:
-                        # Every listener call waits for a verdict: without one nothing more would come.
-                        undone = self._finish_last(found, undone)
+                        # Every listener call waits for its reader: finish them, or no more messages arrive.
+                        self._finish(found[done:])
+                        done = len(found)
                     item = await self._next()
                     if item is None:
                         break
                     found.append(item)
-                    undone += 1
                     self.held += 1
         except TimeoutError:
             pass
         except asyncio.CancelledError:
-            self.held -= undone
+            self.held -= len(found) - done
             self._hand_back(found)
             raise
-        self._finish_last(found, undone)
+        self._finish(found[done:])
         return [message for message, _ in found]
 
     def close(self) -> None:
@@ -81,15 +81,14 @@ class MessageStream:
         self._waiting.clear()
         self._arrived.set()
 
-    def _finish_last(self, found: list[_Item], undone: int) -> int:
-        """Say that the last `undone` of these are done: none is undone then."""
-        for item in found[len(found) - undone :]:
+    def _finish(self, items: list[_Item]) -> None:
+        """The reader is done with these."""
+        for item in items:
             _finish(item)
-        self.held -= undone
-        return 0
+        self.held -= len(items)
 
     def _hand_back(self, items: list[_Item]) -> None:
-        """Read, and not taken after all: the next reader gets them before everything else."""
+        """The reader did not finish these: the next reader gets them before all others."""
         if not self._closed:
             self._waiting.extendleft(reversed(items))
             self._arrived.set()

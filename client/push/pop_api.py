@@ -1,4 +1,4 @@
-"""Requests of pop consumption: take messages for a while, acknowledge them, or have them later.
+"""Requests of pop consumption: pop messages, acknowledge them, or have them delivered again later.
 
 Acknowledgements do not wait for their answers: one that is lost brings its message again. Mirrors the pop part of
 `PullAPIWrapper` and `DefaultMQPushConsumerImpl.ackAsync`, `changePopInvisibleTimeAsync`.
@@ -7,7 +7,7 @@ Acknowledgements do not wait for their answers: one that is lost brings its mess
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from pocketmq.protocol.bodies.client import SubscriptionData
@@ -28,11 +28,9 @@ from pocketmq.protocol.wire.schema import Request
 from ..clock import wall_ms
 from ..connections.connection import Connection
 from ..errors import ClientError, NotReachable, RequestRefused
+from ..instance.instance import ClientInstance
 from ..values.message import MessageExt, decode_messages
 from .pop_receipts import give_receipts, receipt_of
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +50,11 @@ class PopResult(msgspec.Struct, frozen=True):
 class PopApi:
     """For one group of one client instance."""
 
-    def __init__(self, instance: "ClientInstance", group: str) -> None:
+    def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
         self._group = group
         self._without_batches: set[str] = set()
-        """Brokers that take acknowledgements one by one only: those of 5.0."""
+        """Brokers that accept acknowledgements one by one only: those of 5.0."""
 
     async def pop(
         self,
@@ -67,7 +65,7 @@ class PopApi:
         invisible_ms: int,
         init_mode: int,
     ) -> PopResult:
-        """Take messages of a queue, or of any with id -1; waits up to 15 s for some.
+        """Pop messages of a queue, or of any queue with id -1; waits up to 15 s for some.
 
         `RequestRefused` for a code that is no PopStatus, `NotReachable`, `RouteNotFound`, `BodyError`.
         """
@@ -107,7 +105,7 @@ class PopApi:
         return PopResult(messages)
 
     def ack(self, messages: Sequence[MessageExt], topic: str) -> None:
-        """These messages of one pop are done; several at once travel together. `topic` is the one popped."""
+        """Acknowledge messages of one pop, several in one request. `topic` is the one popped."""
         by_broker: dict[str, list[Receipt]] = {}
         for message in messages:
             receipt = receipt_of(message)
@@ -134,7 +132,7 @@ class PopApi:
             self._post(queue, self._ack_request(receipt, topic))
 
     def change_invisible_time(self, message: MessageExt, topic: str, invisible_ms: int) -> None:
-        """Have a message again after so long."""
+        """Have a message delivered again after so long."""
         receipt = receipt_of(message)
         request = ChangeMessageInvisibleTime(
             consumer_group=self._group,
@@ -164,7 +162,7 @@ class PopApi:
         body: Body | None = None,
         refused: Callable[[int], None] | None = None,
     ) -> None:
-        """Write at once where the connection is there; `refused` is told a code that is not success."""
+        """Write at once if there is a connection; `refused` is called with a code that is not success."""
         address = self._instance.routes.master(queue.broker_name, main_port=True)
         connection = None if address is None else self._instance.connections.live(address)
         if connection is None:

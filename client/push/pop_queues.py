@@ -1,25 +1,24 @@
-"""The queues a push consumer pops: one loop each, which takes messages and hands them over to delivery.
+"""The queues a push consumer pops: one loop each, which pops messages and gives them to delivery.
 
-The broker assigns them (`rebalancing/broker_assignments.py`), mostly as one queue -1 for each broker that stands for
-all of its queues.
-Nothing is locked and no offset is kept: each message is acknowledged by itself (`pop_settlement.py`). A queue that is
-given up loses its unfinished messages to others when their time is over. Mirrors `PopProcessQueue` and
-`DefaultMQPushConsumerImpl.popMessage`.
+The broker assigns them (`rebalancing/broker_assignments.py`), mostly as one queue -1 for each broker, which stands for
+all of its queues. Nothing is locked and no offset is kept: each message is acknowledged on its own
+(`pop_settlement.py`). When a queue is given up, its unfinished messages become visible to others once their time is
+over. Mirrors `DefaultMQPushConsumerImpl.popMessage`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Collection
 
 from pocketmq.protocol.bodies.client import SubscriptionData
-from pocketmq.protocol.bodies.client_state import PopProcessQueueInfo
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..clock import wall_ms
-from ..delivery.concurrent_results import max_reconsume_times
+from ..delivery.concurrent_delivery import ConcurrentDelivery
+from ..delivery.concurrent_results import concurrent_reconsume_limit
+from ..delivery.statistics import ConsumerStatistics
 from ..errors import ClientError, RequestRefused
 from ..hooks.hooks import FilterMessageContext, Hooks
 from ..instance.instance import ClientInstance
@@ -30,49 +29,15 @@ from ..rebalancing.flow_control import (
     FLOW_CONTROL_DELAY_MS,
     SUSPENDED_DELAY_MS,
 )
-from ..rebalancing.process_queue import PULL_MAX_IDLE_MS
+from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
 from ..values.message import MessageExt
 from .pop_api import PopApi
-
-if TYPE_CHECKING:
-    from ..delivery.statistics import ConsumerStatistics
+from .pop_process_queue import PopProcessQueue
+from .pop_settlement import PopSettlement
+from .pull_control import PullControl
 
 _log = logging.getLogger(__name__)
-
-INVISIBLE_MS: Final = (5_000, 300_000)
-DEFAULT_INVISIBLE_MS: Final = 60_000
-
-DeliverPopped = Callable[[list[MessageExt], MessageQueue, "PopQueue"], None]
-
-
-class PopQueue:
-    """State of one popped queue: how many messages are out, and whether it is still ours."""
-
-    __slots__ = ("dropped", "last_pop_ms", "waiting_acks")
-
-    def __init__(self) -> None:
-        self.dropped = False
-        self.last_pop_ms = wall_ms()
-        self.waiting_acks = 0
-
-    @property
-    def is_expired(self) -> bool:
-        """Its loop has not popped for too long (official isPullExpired)."""
-        return wall_ms() - self.last_pop_ms > PULL_MAX_IDLE_MS
-
-    def info(self) -> PopProcessQueueInfo:
-        return PopProcessQueueInfo(
-            wait_ack_count=self.waiting_acks, droped=self.dropped, last_pop_timestamp=self.last_pop_ms
-        )
-
-
-class PopOwner(Protocol):
-    """What the loops ask of their consumer."""
-
-    is_paused: bool
-
-    def subscription(self, topic: str) -> SubscriptionData | None: ...
 
 
 class PopQueues:
@@ -83,47 +48,46 @@ class PopQueues:
         instance: ClientInstance,
         group: str,
         settings: PushConsumerSettings,
-        statistics: "ConsumerStatistics",
-        owner: PopOwner,
+        subscriptions: Subscriptions,
+        control: PullControl,
+        statistics: ConsumerStatistics,
         hooks: Hooks,
-        deliver: DeliverPopped,
+        delivery: ConcurrentDelivery,
     ) -> None:
         self.api = PopApi(instance, group)
-        self.table: dict[MessageQueue, PopQueue] = {}
+        self.table: dict[MessageQueue, PopProcessQueue] = {}
         self._instance = instance
         self._group = group
         self._settings = settings
         self._statistics = statistics
-        self._owner = owner
+        self._subscriptions = subscriptions
+        self._control = control
         self._hooks = hooks
-        self._deliver = deliver
-        self._loops: dict[PopQueue, asyncio.Task[None]] = {}
+        self._delivery = delivery
+        self._loops: dict[PopProcessQueue, asyncio.Task[None]] = {}
         self._stopped = False
-        low, high = INVISIBLE_MS
-        asked = settings.pop_invisible_time
-        self._invisible_ms = asked if low <= asked <= high else DEFAULT_INVISIBLE_MS
         self._init_mode = pop_init_mode(settings.consume_from_where)
-        self._max_times = max_reconsume_times(settings.max_reconsume_times)
+        self._max_times = concurrent_reconsume_limit(settings.max_reconsume_times)
 
     def exchange(self, topic: str, target: Collection[MessageQueue]) -> bool:
-        """Pop exactly these queues of a topic; True where that changes anything."""
+        """Pop exactly these queues of a topic; True if that changes anything."""
         changed = False
-        for queue, state in list(self.table.items()):
-            if queue.topic == topic and (queue not in target or state.is_expired):
-                self._drop(queue, state)
+        for queue, pop_queue in list(self.table.items()):
+            if queue.topic == topic and (queue not in target or pop_queue.is_expired):
+                self._drop(queue, pop_queue)
                 changed = True
         for queue in sorted(target):
             if queue not in self.table and not self._stopped:
-                state = self.table[queue] = PopQueue()
-                self._loops[state] = self._instance.spawn(self._run(queue, state), f"pop {queue}")
+                pop_queue = self.table[queue] = PopProcessQueue()
+                self._loops[pop_queue] = self._instance.spawn(self._run(queue, pop_queue), f"pop {queue}")
                 changed = True
         return changed
 
     def keep_only(self, topics: Collection[str]) -> None:
         """Give up the queues of all other topics."""
-        for queue, state in list(self.table.items()):
+        for queue, pop_queue in list(self.table.items()):
             if queue.topic not in topics:
-                self._drop(queue, state)
+                self._drop(queue, pop_queue)
 
     async def stop(self) -> None:
         """End every loop; what was popped may still be acknowledged."""
@@ -138,33 +102,38 @@ class PopQueues:
         """Give up everything at once: the consumer has left the group."""
         self.keep_only(())
 
-    def _drop(self, queue: MessageQueue, state: PopQueue) -> None:
-        state.dropped = True
+    def _drop(self, queue: MessageQueue, pop_queue: PopProcessQueue) -> None:
+        pop_queue.dropped = True
         del self.table[queue]
-        loop = self._loops.pop(state, None)
+        loop = self._loops.pop(pop_queue, None)
         if loop is not None:
             loop.cancel()
 
     # -- one queue
 
-    async def _run(self, queue: MessageQueue, state: PopQueue) -> None:
-        while not state.dropped:
-            state.last_pop_ms = wall_ms()
-            delay_ms = self._delay_before(state)
+    async def _run(self, queue: MessageQueue, pop_queue: PopProcessQueue) -> None:
+        settlement = PopSettlement(
+            self.api, queue.topic, pop_queue, self._max_times, self._settings.pop_invisible_time
+        )
+        while not pop_queue.dropped:
+            pop_queue.last_pop_ms = wall_ms()
+            delay_ms = self._delay_before(pop_queue)
             if delay_ms == 0:
-                delay_ms = await self._pop_once(queue, state)
+                delay_ms = await self._pop_once(queue, pop_queue, settlement)
             if delay_ms > 0:
                 await asyncio.sleep(delay_ms / 1000)
 
-    def _delay_before(self, state: PopQueue) -> int:
+    def _delay_before(self, pop_queue: PopProcessQueue) -> int:
         """0 to pop now; else look again after so many ms."""
-        if self._owner.is_paused:
+        if self._control.is_paused:
             return SUSPENDED_DELAY_MS
-        return FLOW_CONTROL_DELAY_MS if state.waiting_acks > self._settings.pop_threshold_for_queue else 0
+        return FLOW_CONTROL_DELAY_MS if pop_queue.waiting_acks > self._settings.pop_threshold_for_queue else 0
 
-    async def _pop_once(self, queue: MessageQueue, state: PopQueue) -> int:
+    async def _pop_once(
+        self, queue: MessageQueue, pop_queue: PopProcessQueue, settlement: PopSettlement
+    ) -> int:
         """One pop and what follows from it: the delay in ms before the next."""
-        settings, subscription = self._settings, self._owner.subscription(queue.topic)
+        settings, subscription = self._settings, self._subscriptions.get(queue.topic)
         if subscription is None:
             return settings.pull_time_delay_mills_when_exception
         began_ms = wall_ms()
@@ -173,7 +142,7 @@ class PopQueues:
                 queue,
                 subscription,
                 max_count=settings.pop_batch_nums,
-                invisible_ms=self._invisible_ms,
+                invisible_ms=settings.pop_invisible_time,
                 init_mode=self._init_mode,
             )
         except (ClientError, ProtocolError) as error:
@@ -184,11 +153,11 @@ class PopQueues:
         if result.is_full:
             return settings.pull_time_delay_mills_when_exception
         messages = self._wanted(result.messages, queue, subscription)
-        if not messages or state.dropped:
+        if not messages or pop_queue.dropped:
             return 0
         self._statistics.pulled(queue.topic, len(messages), wall_ms() - began_ms)
-        state.waiting_acks += len(messages)
-        self._deliver(messages, queue, state)
+        pop_queue.waiting_acks += len(messages)
+        self._delivery.submit(messages, queue, settlement)
         return settings.pull_interval
 
     def _wanted(

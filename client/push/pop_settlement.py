@@ -1,9 +1,9 @@
 """What becomes of popped messages after their listener: acknowledged, or asked for again after a while.
 
-A message that failed stays hidden for longer each time; the broker then hands it out once more, from the group's pop
-retry topic, with its tries counted. After the last try it is acknowledged once it is four hours old; the broker files
-no popped message under dead letters. A batch whose time is over is neither acknowledged nor put off: somebody else has
-it by then. Mirrors `ConsumeMessagePopConcurrentlyService`.
+A failed message stays invisible for longer each time; the broker then delivers it once more, from the group's pop retry
+topic, with its tries counted. After the last try it is acknowledged once it is four hours old: the broker moves no
+popped message to the dead letters. A batch whose invisible time is over is neither acknowledged nor put off: another
+consumer has it by then. Mirrors `ConsumeMessagePopConcurrentlyService`.
 """
 
 import logging
@@ -17,7 +17,7 @@ from ..delivery.concurrent_results import first_failed
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from ..values.message import MessageExt
 from .pop_api import PopApi
-from .pop_queues import PopQueue
+from .pop_process_queue import PopProcessQueue
 from .pop_receipts import receipt_of
 
 _log = logging.getLogger(__name__)
@@ -48,42 +48,53 @@ def level_after_last_try(age_ms: int) -> int | None:
 
 
 class PopSettlement:
-    """For one consumer. `max_times`: tries after which a message is given up."""
+    """For one popped queue. `topic` is the one popped, `max_times` the tries after which a message is given up."""
 
-    def __init__(self, api: PopApi, max_times: int) -> None:
+    def __init__(
+        self, api: PopApi, topic: str, pop_queue: PopProcessQueue, max_times: int, invisible_ms: int
+    ) -> None:
         self._api = api
+        self._topic = topic
+        self._pop_queue = pop_queue
         self._max_times = max_times
+        self.listener_limit_ms = invisible_ms
 
-    def settle(
+    def accepts(self, messages: Sequence[MessageExt]) -> bool:
+        """Messages whose time is over belong to another consumer by now."""
+        if is_pop_timeout(messages):
+            self._pop_queue.waiting_acks -= len(messages)
+            return False
+        return not self._pop_queue.dropped
+
+    async def settle(
         self,
         messages: Sequence[MessageExt],
-        topic: str,
-        state: PopQueue,
         status: ConsumeConcurrentlyStatus,
         context: ConsumeConcurrentlyContext,
-    ) -> None:
-        """Acknowledge what was done, put off what was not. `topic` is the one popped."""
-        state.waiting_acks -= len(messages)
-        if state.dropped or is_pop_timeout(messages):
+    ) -> list[MessageExt]:
+        """Acknowledge what succeeded and put off what failed. Nothing is tried again here."""
+        self._pop_queue.waiting_acks -= len(messages)
+        if self._pop_queue.dropped or is_pop_timeout(messages):
             _log.warning("popped messages are dropped, or their time is over: %r", list(messages))
-            return
+            return []
         failed = first_failed(status, context.ack_index, len(messages))
         if failed:
-            self._api.ack(messages[:failed], topic)
+            self._api.ack(messages[:failed], self._topic)
         for message in messages[failed:]:
             if message.reconsume_times >= self._max_times:
-                self._give_up(message, topic)
+                self._give_up(message)
             else:
-                self._put_off(message, topic, context.delay_level_when_next_consume)
+                self._put_off(message, context.delay_level_when_next_consume)
+        return []
 
-    def _give_up(self, message: MessageExt, topic: str) -> None:
+    def _give_up(self, message: MessageExt) -> None:
         level = level_after_last_try(wall_ms() - message.born_timestamp)
         if level is None:
             _log.warning("consumed too many times, acknowledging %r", message)
-            self._api.ack([message], topic)
+            self._api.ack([message], self._topic)
         else:
-            self._put_off(message, topic, level)
+            self._put_off(message, level)
 
-    def _put_off(self, message: MessageExt, topic: str, delay_level: int) -> None:
+    def _put_off(self, message: MessageExt, delay_level: int) -> None:
         seconds = hidden_seconds(delay_level, message.reconsume_times)
-        self._api.change_invisible_time(message, topic, seconds * 1000)
+        self._api.change_invisible_time(message, self._topic, seconds * 1000)

@@ -1,38 +1,35 @@
 """The queues a push consumer holds: locks, pull loops, thresholds, and how each queue is given up.
 
-The rebalancer decides and calls here; the pull loops ask here what they may do. What is pulled goes to `deliver`.
-Mirrors `RebalancePushImpl` and the pulling half of `DefaultMQPushConsumerImpl`.
+The rebalancer decides and calls here (`rebalancing/rebalancer.py`). Mirrors `RebalancePushImpl` and the pulling half of
+`DefaultMQPushConsumerImpl`.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection
+from typing import Final
 
-import msgspec
-from pocketmq.protocol.bodies.client import SubscriptionData, build_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 
-from ..clock import steady_ms
+from ..delivery.concurrent_delivery import ConcurrentDelivery
 from ..delivery.ordered_delivery import OrderedDelivery
+from ..delivery.statistics import ConsumerStatistics
 from ..hooks.hooks import Hooks
 from ..instance.instance import ClientInstance
-from ..offsets.broker_store import RemoteBrokerOffsetStore
 from ..offsets.offset_store import OffsetStore, read_offset
+from ..pulling.pull_api import PullApi
 from ..rebalancing.broker_assignments import BrokerAssignments
-from ..rebalancing.flow_control import share_of_topic
 from ..rebalancing.held_queues import HeldQueues
-from ..rebalancing.plan import is_client_rebalance, needs_lock, pop_retry_subscription
+from ..rebalancing.plan import is_client_rebalance, pop_retry_subscription
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
+from ..rebalancing.queue_table import QueueTable
+from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
-from ..values.message import MessageExt
-from .pop_queues import DeliverPopped, PopQueues
-from .pull_loop import PullLoop
-
-if TYPE_CHECKING:
-    from ..delivery.statistics import ConsumerStatistics
+from .pop_queues import PopQueues
+from .pull_control import PullControl
+from .pull_loop import PullLoop, PullParts
 
 _log = logging.getLogger(__name__)
 
@@ -40,81 +37,93 @@ RELEASE_WAIT_SECONDS: Final = 0.5
 RESET_WAIT_SECONDS: Final = 10.0
 """A reset lets listeners finish for this long before it moves the offsets."""
 
-Deliver = Callable[[list[MessageExt], MessageQueue, ProcessQueue, bool], None]
 QueuesChanged = Callable[[list[MessageQueue]], None]
 
 
 class PushQueues(HeldQueues):
-    """Of one started consumer. `ordered` is its ordered delivery, None for a concurrent one."""
+    """Of one started consumer. `locks` is None for a consumer that needs none."""
 
     def __init__(
         self,
         instance: ClientInstance,
         group: str,
         settings: PushConsumerSettings,
-        subscriptions: dict[str, SubscriptionData],
+        subscriptions: Subscriptions,
         offsets: OffsetStore,
-        statistics: "ConsumerStatistics",
-        deliver: Deliver,
-        *,
+        table: QueueTable,
+        statistics: ConsumerStatistics,
+        delivery: ConcurrentDelivery | OrderedDelivery,
+        locks: QueueLocks | None,
+        control: PullControl,
         hooks: Hooks,
-        orderly: bool,
-        deliver_popped: DeliverPopped,
+        *,
         on_assigned: QueuesChanged | None,
         on_revoked: QueuesChanged | None,
     ) -> None:
-        self.settings = settings
-        self.statistics = statistics
-        self.is_paused = False
-        self.is_orderly = orderly
-        self.needs_locks = needs_lock(orderly=orderly, message_model=settings.message_model)
-        self.max_count = settings.pull_threshold_for_queue
-        self.max_size_mib = settings.pull_threshold_size_for_queue
-        self.ordered: OrderedDelivery | None = None
+        self.control = control
+        self.locks = locks
         self.assigned = asyncio.Event()
         """Set once a round left every topic but the retry topic as it should be."""
-        assignments = None
+        self._ordered = delivery if isinstance(delivery, OrderedDelivery) else None
+        self._on_assigned, self._on_revoked = on_assigned, on_revoked
+        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
+        self._shares: dict[str, set[MessageQueue]] = {}
         self.pops: PopQueues | None = None
+        assignments = None
         if not is_client_rebalance(
-            client_rebalance=settings.client_rebalance, orderly=orderly, message_model=settings.message_model
+            client_rebalance=settings.client_rebalance,
+            orderly=self._ordered is not None,
+            message_model=settings.message_model,
         ):
+            assert isinstance(delivery, ConcurrentDelivery)
             name = settings.allocate_message_queue_strategy.name
             assignments = BrokerAssignments(instance, group, name, settings.message_model)
-            self.pops = PopQueues(instance, group, settings, statistics, self, hooks, deliver_popped)
+            self.pops = PopQueues(
+                instance, group, settings, subscriptions, control, statistics, hooks, delivery
+            )
         super().__init__(
             instance,
             group,
             settings,
             subscriptions,
             offsets,
-            hooks=hooks,
+            table,
             consume_passively=True,
             assignments=assignments,
-            pops=self.pops,
         )
-        self._deliver = deliver
-        self._on_assigned, self._on_revoked = on_assigned, on_revoked
-        self.locks = QueueLocks(instance, group, self.table)
-        self._pulls: dict[ProcessQueue, asyncio.Task[None]] = {}
-        self._shares: dict[str, set[MessageQueue]] = {}
+        self.pull_api = PullApi(instance, group, hooks, unit_mode=settings.unit_mode)
+        self._pull_parts = PullParts(
+            group,
+            settings,
+            subscriptions,
+            control,
+            self.pull_api,
+            offsets,
+            statistics,
+            delivery,
+            is_orderly=self._ordered is not None,
+            is_clustering=self.is_clustering,
+            first_position=self.first_position,
+            correct_offset=self.correct_offset,
+        )
 
     async def lag(self) -> dict[MessageQueue, int]:
-        """Messages not consumed yet of each queue, without the retry topic's."""
+        """Messages of each queue that are not consumed yet, without the queues of the retry topic."""
         behind = {}
-        for queue, state in sorted(self.table.items(), key=lambda item: item[0]):
-            if not state.dropped and not is_retry_topic(queue.topic):
+        for queue, process_queue in sorted(self.table.items(), key=lambda item: item[0]):
+            if not process_queue.dropped and not is_retry_topic(queue.topic):
                 offset = await read_offset(self.offsets, queue)
-                reached = offset if offset >= 0 else state.began_at
-                behind[queue] = await self.pull_api.max_offset(queue) - reached
+                reached = offset if offset >= 0 else process_queue.began_at
+                behind[queue] = await self.questions.max_offset(queue) - reached
         return behind
 
     # -- rounds
 
     async def rebalance(self) -> bool:
         """One round; a paused consumer skips it."""
-        if self.is_paused or self._stopped:
+        if self.control.is_paused or self._stopped:
             return self._stopped
-        found_all = await self.find_topics_to_come()
+        found_all = await self.find_missing_topics()
         balanced = await self._rebalancer.round(list(self._subscriptions))
         if all(is_retry_topic(topic) for topic in self._rebalancer.unbalanced):
             self.assigned.set()
@@ -146,131 +155,128 @@ class PushQueues(HeldQueues):
             self.pops.drop_all()
 
     async def reset(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
-        """Go on elsewhere (220): drop the queues, let listeners finish, move the offsets, take the queues anew."""
-        self.is_paused = True
+        """Continue from other offsets (220): drop the queues, let listeners finish, move the offsets, add the queues
+        again."""
+        self.control.is_paused = True
         try:
             moved = []
             for queue, offset in offsets.items():
-                state = self._rebalancer.drop(queue) if queue.topic == topic else None
-                if state is not None:
-                    state.clear()
-                    moved.append((queue, state, offset))
-            if self.ordered is None:
+                process_queue = self._rebalancer.drop(queue) if queue.topic == topic else None
+                if process_queue is not None:
+                    process_queue.clear()
+                    moved.append((queue, process_queue, offset))
+            if self._ordered is None:
                 await asyncio.sleep(RESET_WAIT_SECONDS)
-            for queue, state, offset in moved:
-                if self.ordered is not None:
-                    await self._wait_for_listener(state, RESET_WAIT_SECONDS)
+            for queue, process_queue, offset in moved:
+                if self._ordered is not None:
+                    await self._wait_for_listener(self._ordered, process_queue, RESET_WAIT_SECONDS)
                 self.offsets.update(queue, offset)
-                await self.release(queue, state)
-                if self.table.get(queue) is state:
-                    del self.table[queue]
+                await self.release(queue, process_queue)
+                self.table.remove(queue, process_queue)
         finally:
-            self.is_paused = False
+            self.control.is_paused = False
             self._instance.rebalance_now()
 
-    # -- what the rebalancer asks
+    # -- QueueKeeper
 
     async def lock(self, queue: MessageQueue) -> bool:
-        return await self.locks.lock(queue) if self.needs_locks else True
+        return True if self.locks is None else await self.locks.lock(queue)
 
     async def stored_offset(self, queue: MessageQueue) -> int:
         return await self.offsets.in_store(queue)
 
     def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
-        """A topic that is pulled again is read together with what pop left for retry (5.x)."""
+        """A topic that is pulled again is read together with its pop retry topic (5.x)."""
         change = pop_retry_subscription(topic, self.group, pulled, popped)
         if change is None:
             return
         retry, subscribes = change
         if not subscribes:
-            self._subscriptions.pop(retry, None)
+            self._subscriptions.unsubscribe(retry)
         elif retry not in self._subscriptions:
-            self._subscriptions[retry] = build_subscription(retry, "*", "TAG", sub_version=steady_ms())
+            self._subscriptions.subscribe(retry, "*")
 
-    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
-        pull = self._pulls.pop(state, None)
+    def exchange_popped(self, topic: str, popped: set[MessageQueue]) -> bool:
+        return self.pops is not None and self.pops.exchange(topic, popped)
+
+    def keep_popped(self, topics: Collection[str]) -> None:
+        if self.pops is not None:
+            self.pops.keep_only(topics)
+
+    def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        pull = self._pulls.pop(process_queue, None)
         if pull is not None:
             pull.cancel()
         self.pull_api.forget(queue)
 
-    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
-        """removeUnnecessaryMessageQueue: persist and forget; ordered, only when no listener has the queue."""
+    async def release(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Persist and forget; an ordered queue only once no listener works on it (official
+        removeUnnecessaryMessageQueue)."""
         await self.offsets.persist(queue)
-        if not self.needs_locks:
+        if self.locks is None:
             self.offsets.remove(queue)
             return True
-        if not state.may_be_forced and not await self._wait_for_listener(state, RELEASE_WAIT_SECONDS):
-            state.try_unlock_times += 1
+        assert self._ordered is not None
+        may_be_released = process_queue.may_be_forced or await self._wait_for_listener(
+            self._ordered, process_queue, RELEASE_WAIT_SECONDS
+        )
+        if not may_be_released:
+            process_queue.try_unlock_times += 1
             return False
         await self.offsets.persist(queue)
         self.offsets.remove(queue)
-        state.note_locked(False)
+        process_queue.note_locked(False)
         await self.locks.unlock(queue)
         return True
 
-    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
+    def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
         if not self._stopped:
-            loop = PullLoop(self, queue, state, offset)
-            self._pulls[state] = self._instance.spawn(loop.run(), f"pull {queue}")
+            loop = PullLoop(self._pull_parts, queue, process_queue, offset)
+            self._pulls[process_queue] = self._instance.spawn(loop.run(), f"pull {queue}")
 
-    async def queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
-        """Share the thresholds out, tell the brokers (a new subscription version), then the user."""
+    async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
+        """Divide the thresholds, send the brokers a new subscription version, then call the user's callbacks."""
         before = self._shares.get(topic, set())
-        self._shares[topic] = set(mine)
+        self._shares[topic] = set(assigned)
         if self._stopped or (not known and not before):
             return
-        subscription = self._subscriptions.get(topic)
-        if subscription is not None:
-            self._subscriptions[topic] = msgspec.structs.replace(subscription, sub_version=steady_ms())
-        settings, count = self.settings, len(self.table)
-        self.max_count = share_of_topic(settings.pull_threshold_for_topic, count, self.max_count)
-        self.max_size_mib = share_of_topic(settings.pull_threshold_size_for_topic, count, self.max_size_mib)
+        self._subscriptions.renew(topic)
+        self.control.share_thresholds(len(self.table))
         self._instance.heartbeats.forget_fingerprints()
         await self._instance.heartbeats.send()
         if not is_retry_topic(topic):
-            _tell(self._on_revoked, before - mine)
-            _tell(self._on_assigned, mine - before)
+            _call(self._on_revoked, before - assigned)
+            _call(self._on_assigned, assigned - before)
 
-    async def _wait_for_listener(self, state: ProcessQueue, timeout_seconds: float) -> bool:
-        """Whether the listener let go of the queue in time."""
-        assert self.ordered is not None
+    async def _wait_for_listener(
+        self, ordered: OrderedDelivery, process_queue: ProcessQueue, timeout_seconds: float
+    ) -> bool:
+        """Whether the listener ended with the queue in time."""
         try:
-            async with asyncio.timeout(timeout_seconds), self.ordered.consume_lock(state):
+            async with asyncio.timeout(timeout_seconds), ordered.consume_lock(process_queue):
                 return True
         except TimeoutError:
             return False
 
-    # -- what pull loops ask
+    # -- an illegal offset
 
-    def subscription(self, topic: str) -> SubscriptionData | None:
-        return self._subscriptions.get(topic)
+    def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        self._instance.spawn(self._correct(queue, process_queue, offset), f"correction of {queue}")
 
-    def submit(
-        self, messages: list[MessageExt], queue: MessageQueue, state: ProcessQueue, *, is_new: bool
-    ) -> None:
-        self._deliver(messages, queue, state, is_new)
-
-    def may_carry_offset(self, queue: MessageQueue) -> bool:
-        """A store of the user's own is not asked: as in Java it learns of offsets as brokers do."""
-        return not isinstance(self.offsets, RemoteBrokerOffsetStore) or self.offsets.may_ride(queue)
-
-    def correct_offset(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
-        self._instance.spawn(self._correct(queue, state, offset), f"correction of {queue}")
-
-    async def _correct(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
-        """The broker refused the offset: go on at the one it names, from a fresh queue (offset_correction.py)."""
+    async def _correct(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """The broker refused the offset: continue at the one it names, with a fresh process queue
+        (`pulling/after_pull.py`)."""
         _log.warning("the offset of %s in %s is illegal, going on at %d", self.group, queue, offset)
-        state.dropped = True
-        self._pulls.pop(state, None)
+        process_queue.dropped = True
+        self._pulls.pop(process_queue, None)
         self.offsets.update_and_freeze(queue, offset)
         await self.offsets.persist(queue)
-        if self.table.get(queue) is state:
-            del self.table[queue]
-        await self.release(queue, state)
+        self.table.remove(queue, process_queue)
+        await self.release(queue, process_queue)
         self._instance.rebalance_now()
 
 
-def _tell(callback: QueuesChanged | None, queues: set[MessageQueue]) -> None:
+def _call(callback: QueuesChanged | None, queues: set[MessageQueue]) -> None:
     if callback is None or not queues:
         return
     try:

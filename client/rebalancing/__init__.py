@@ -1,11 +1,13 @@
-"""pocketmq.client.rebalancing
+"""pocketmq.client.rebalancing: which queues a consumer holds, where it begins in each, and what they contain.
 
-broker_assignments.py  Which queues the broker gives this member, and whether to pull or to pop them
-first_position.py      Where a consumer starts in a queue nobody told it about
-flow_control.py        Whether a queue may be pulled now
-held_queues.py         The queues a consumer holds, as far as push and lite pull consumers do it alik
+subscriptions.py       The topics a consumer reads
 plan.py                One rebalance round as decisions
-process_queue.py       The messages of one assigned queue that were pulled and are not finished, and
-queue_locks.py         Locks of queues at their brokers
-rebalancer.py          The queues of one consumer
+rebalancer.py          The round itself
+broker_assignments.py  Queues that the broker assigns (5.x)
+queue_table.py         The process queues a consumer holds
+held_queues.py         What push and lite pull consumers have in common
+first_position.py      The rule that decides where a consumer starts
+queue_locks.py         Locks of ordered consumers at the brokers
+process_queue.py       Pulled messages of one queue that are not finished
+flow_control.py        Whether a queue may be pulled now
 """

@@ -1,11 +1,11 @@
 """Which queues the broker gives this member, and whether to pull or to pop them (5.x, `client_rebalance=False`).
 
-Mirrors `RebalanceImpl.getRebalanceResultFromBroker` and `MQClientInstance.queryAssignment`. What follows from an
-answer is `rebalancer.py`.
+Mirrors `RebalanceImpl.getRebalanceResultFromBroker` and `MQClientInstance.queryAssignment`. The answer is acted upon in
+`rebalancer.py`.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.client import (
     MessageModel,
@@ -17,10 +17,8 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import QueryAssignment
 
 from ..errors import ClientError
+from ..instance.instance import ClientInstance
 from .plan import split_assignments
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +29,7 @@ class BrokerAssignments:
     """Asks for one group; `strategy_name` is one the broker knows (AVG, AVG_BY_CIRCLE)."""
 
     def __init__(
-        self, instance: "ClientInstance", group: str, strategy_name: str, message_model: MessageModel
+        self, instance: ClientInstance, group: str, strategy_name: str, message_model: MessageModel
     ) -> None:
         self._instance = instance
         self._group = group
@@ -39,9 +37,9 @@ class BrokerAssignments:
         self._message_model = message_model
 
     async def of_topic(self, topic: str) -> tuple[set[MessageQueue], set[MessageQueue]] | None:
-        """The queues to pull and those to pop; None where the broker cannot tell, and everything stays as it is.
+        """The queues to pull and those to pop; None if the broker cannot answer: then everything stays as it is.
 
-        A queue to pop mostly has the id -1: whatever queue the broker takes from.
+        A queue to pop mostly has the id -1, which is any queue of the broker.
         """
         body = QueryAssignmentRequestBody(
             topic=topic,
@@ -57,7 +55,7 @@ class BrokerAssignments:
             )
             assigned = reply.message_queue_assignments
         except (ClientError, ProtocolError) as error:
-            # The retry topic is not there before the group's first heartbeat: it is asked for again in a second.
+            # The retry topic is created with the group's first heartbeat: it is asked for again in a second.
             level = logging.DEBUG if is_retry_topic(topic) else logging.WARNING
             _log.log(level, "assignment of %s in %s: %s", self._group, topic, error)
             return None

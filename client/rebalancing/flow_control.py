@@ -1,8 +1,7 @@
-"""Whether a queue may be pulled now: how much of it waits unfinished in the client.
+"""Whether a queue may be pulled now: how many of its messages wait unfinished in the client.
 
-All comparisons are "more than", as in the official client, so a queue may exceed its limit by one pull. The delays
-say when the pull loop looks again. Next: `pulling/after_pull.py`, what it does with the answer of a pull. Official
-class: DefaultMQPushConsumerImpl.pullMessage.
+All comparisons are "more than", as in the official client, so a queue may exceed its limit by one pull. After the
+delays named here the pull loop tries again. Official class: DefaultMQPushConsumerImpl.pullMessage.
 """
 
 from enum import Enum
@@ -12,7 +11,7 @@ from ..settings.checks import MIB
 from .process_queue import ProcessQueue
 
 FLOW_CONTROL_DELAY_MS: Final = 50
-"""The client itself holds back."""
+"""A limit of the client is exceeded."""
 BROKER_FLOW_CONTROL_DELAY_MS: Final = 20
 """The broker answered FLOW_CONTROL."""
 SUSPENDED_DELAY_MS: Final = 1_000
@@ -33,14 +32,14 @@ class Hold(Enum):
 
 
 def hold_back(
-    queue: ProcessQueue, *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
+    process_queue: ProcessQueue, *, max_count: int, max_size_mib: int, max_span: int, orderly: bool
 ) -> Hold | None:
-    """The limit that keeps `queue` from being pulled, or None. A span is looked at only without order."""
-    if queue.count > max_count:
+    """The limit that keeps a queue from being pulled, or None. The span counts for concurrent consumers only."""
+    if process_queue.count > max_count:
         return Hold.COUNT
-    if queue.cached_bytes // MIB > max_size_mib:
+    if process_queue.cached_bytes // MIB > max_size_mib:
         return Hold.SIZE
-    if not orderly and queue.max_span() > max_span:
+    if not orderly and process_queue.max_span() > max_span:
         return Hold.SPAN
     return None
 

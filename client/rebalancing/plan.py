@@ -44,8 +44,8 @@ class FirstStep(Enum):
     """BROADCASTING: the target is every queue."""
     ASK_MEMBERS = "ask for the member ids"
     """CLUSTERING: then `allocate`. No answer or an empty list leaves everything as it is."""
-    TELL_NO_QUEUES = "tell that there are none"
-    """No queue is known of the topic: step 6 with empty sets, nothing else."""
+    ANNOUNCE_NO_QUEUES = "announce that it has no queues"
+    """No queue of the topic is known: step 6 with empty sets, nothing else."""
     KEEP = "leave everything as it is"
 
 
@@ -64,10 +64,10 @@ class Removals(msgspec.Struct, frozen=True):
 def first_step(topic: str, message_model: MessageModel, queues: Collection[MessageQueue] | None) -> FirstStep:
     """`queues` of the topic's route, None while no route is known."""
     if message_model is MessageModel.BROADCASTING:
-        return FirstStep.TELL_NO_QUEUES if queues is None else FirstStep.TAKE_ALL
+        return FirstStep.ANNOUNCE_NO_QUEUES if queues is None else FirstStep.TAKE_ALL
     if queues:
         return FirstStep.ASK_MEMBERS
-    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.TELL_NO_QUEUES
+    return FirstStep.KEEP if is_retry_topic(topic) else FirstStep.ANNOUNCE_NO_QUEUES
 
 
 def allocate(
@@ -116,7 +116,9 @@ def plan_truncation(subscribed_topics: Collection[str], table: Iterable[MessageQ
 
 def is_balanced(topic: str, target: Collection[MessageQueue], table: Table) -> bool:
     """Whether exactly the target's queues of the topic are held and alive."""
-    held = {queue for queue, state in table.items() if queue.topic == topic and not state.dropped}
+    held = {
+        queue for queue, process_queue in table.items() if queue.topic == topic and not process_queue.dropped
+    }
     return held == set(target)
 
 

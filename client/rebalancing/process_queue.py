@@ -65,11 +65,6 @@ class ProcessQueue:
         """Unfinished messages, cached and taken."""
         return len(self._cached) + len(self._taken)
 
-    @property
-    def has_cached(self) -> bool:
-        """Official hasTempMessage."""
-        return bool(self._cached)
-
     def first_offset(self) -> int:
         """Smallest cached offset, -1 without any."""
         order, cached = self._order, self._cached

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.bodies.client import (
     LockBatchRequestBody,
@@ -19,10 +19,8 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
 
 from ..errors import ClientError
-from .process_queue import ProcessQueue
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
+from ..instance.instance import ClientInstance
+from .queue_table import QueueTable
 
 _log = logging.getLogger(__name__)
 
@@ -30,57 +28,54 @@ LOCK_INTERVAL_MS: Final = 20_000
 FIRST_LOCK_ALL_DELAY_MS: Final = 1_000
 TIMEOUT_SECONDS: Final = 1.0
 
-Table = dict[MessageQueue, ProcessQueue]
-
 
 class QueueLocks:
-    """For one group. `table` is the rebalancer's: its states learn whether they are locked.
+    """For one group. The process queues of `table` are marked as locked or not.
 
-    A queue is locked before it stands in the table, and dropped ones stay locked while their listener runs: `_asked`
-    is what a broker may hold for us, from before the request until it is given back.
+    A queue is locked before it is in the table, and stays locked after it was dropped while its listener runs.
+    `_requested` holds every queue that a broker may have locked for us, from before the request until the unlock.
     """
 
-    def __init__(self, instance: "ClientInstance", group: str, table: Table) -> None:
+    def __init__(self, instance: ClientInstance, group: str, table: QueueTable) -> None:
         self._instance = instance
         self._group = group
         self._table = table
-        self._asked: set[MessageQueue] = set()
+        self._requested: set[MessageQueue] = set()
         self._under_way: set[asyncio.Future[None]] = set()
         self._leaving = False
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Ask the master for the lock of one queue; False where it is another's, nobody answers, or we leave."""
+        """Ask the master for the lock of one queue; False if another member has it, the master does not answer, or this
+        consumer leaves its group."""
         address = self._instance.routes.master(queue.broker_name)
         if address is None or self._leaving:
             return False
         try:
-            held = await self._lock(address, [queue])
+            locked = await self._lock(address, [queue])
         except (ClientError, ProtocolError) as error:
             _log.warning("lock of %s for %s: %s", queue, self._group, error)
             return False
-        for locked in held:
-            state = self._table.get(locked)
-            if state is not None:
-                state.note_locked(True)
-        return queue in held
+        for known in locked:
+            process_queue = self._table.get(known)
+            if process_queue is not None:
+                process_queue.note_locked(True)
+        return queue in locked
 
     async def lock_all(self) -> None:
-        """Renew the locks of every queue held, one request a broker; no answer leaves them as they are."""
-        for broker_name, queues in by_broker(
-            queue for queue, state in self._table.items() if not state.dropped
-        ).items():
+        """Renew the locks of every queue held, one request a broker. Without an answer they stay as they are."""
+        for broker_name, queues in by_broker(self._table.live()).items():
             address = self._instance.routes.master(broker_name)
             if address is None or self._leaving:
                 continue
             try:
-                held = await self._lock(address, queues)
+                locked = await self._lock(address, queues)
             except (ClientError, ProtocolError) as error:
                 _log.warning("locks of %s at %s: %s", self._group, broker_name, error)
                 continue
             for queue in queues:
-                state = self._table.get(queue)
-                if state is not None:
-                    state.note_locked(queue in held)
+                process_queue = self._table.get(queue)
+                if process_queue is not None:
+                    process_queue.note_locked(queue in locked)
 
     async def keep_locked(self) -> None:
         """`lock_all` after 1 s and every 20 s, until cancelled."""
@@ -90,24 +85,24 @@ class QueueLocks:
             await asyncio.sleep(LOCK_INTERVAL_MS / 1000)
 
     async def unlock(self, queue: MessageQueue) -> None:
-        """Give one lock back, without waiting for an answer."""
+        """Unlock one queue, without waiting for an answer."""
         address = self._instance.routes.master(queue.broker_name, main_port=True)
         if address is None:
             return
         try:
             body = self._unlock_body([queue])
             await self._instance.connections.notify(address, UnlockBatchMq(), body)
-            self._asked.discard(queue)
+            self._requested.discard(queue)
         except ClientError as error:
             _log.warning("unlock of %s for %s: %s", queue, self._group, error)
 
     async def unlock_all(self) -> None:
-        """Give every lock back, also those a round asks for at this moment, and wait until the brokers know; no lock
-        is asked for afterwards."""
+        """Unlock every queue, also those a round asks for at this moment, and wait until the brokers know. No lock is
+        asked for afterwards."""
         self._leaving = True
         if self._under_way:  # a broker may carry out what follows a request before it
             await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
-        for broker_name, queues in by_broker(self._asked).items():
+        for broker_name, queues in by_broker(self._requested).items():
             address = self._instance.routes.master(broker_name)
             if address is None:
                 continue
@@ -121,27 +116,27 @@ class QueueLocks:
             except ClientError as error:
                 _log.warning("unlock of %s at %s: %s", self._group, broker_name, error)
             for queue in queues:
-                self._asked.discard(queue)
-                state = self._table.get(queue)
-                if state is not None:
-                    state.note_locked(False)
+                self._requested.discard(queue)
+                process_queue = self._table.get(queue)
+                if process_queue is not None:
+                    process_queue.note_locked(False)
 
     def give_back(self) -> None:
-        """Give back what is still locked, without waiting for connections or answers: for a consumer that was
-        cancelled on its way out. Without this the next owner would wait for the locks to expire."""
+        """Unlock what is still locked, without waiting for connections or answers: for a consumer that was cancelled
+        while it left. Without this the next owner would wait for the locks to expire."""
         self._leaving = True
-        for broker_name, queues in by_broker(self._asked).items():
+        for broker_name, queues in by_broker(self._requested).items():
             address = self._instance.routes.master(broker_name, main_port=True)
             connection = None if address is None else self._instance.connections.live(address)
             if connection is not None:
                 connection.notify(UnlockBatchMq(), self._unlock_body(queues))
-        self._asked.clear()
+        self._requested.clear()
 
     async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
         body = LockBatchRequestBody(
             consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
         )
-        self._asked.update(queues)
+        self._requested.update(queues)
         answered = asyncio.get_running_loop().create_future()
         self._under_way.add(answered)
         try:
@@ -152,7 +147,7 @@ class QueueLocks:
             self._under_way.discard(answered)
             answered.set_result(None)
         held = set(reply.lock_ok_mq_set)
-        self._asked.difference_update(set(queues) - held)
+        self._requested.difference_update(set(queues) - held)
         return held
 
     def _unlock_body(self, queues: list[MessageQueue]) -> bytes:

@@ -1,15 +1,15 @@
-"""The queues of one consumer: which it holds, and the round that takes and gives up queues.
+"""The rebalance round of one consumer: asks for the facts, lets `plan.py` decide, and adds and removes queues.
 
-What a round decides is `plan.py`; here the questions are asked and the answers acted upon, through the
-`QueueKeeper` that owns locks, offsets and pull loops. Rounds of one consumer never overlap: the client instance runs
-them one after the other. Differs from 5.x in one point: pulls of new queues begin as soon as the brokers know the new
-subscription version, at the latest after the official 500 ms, not always after 500 ms. Mirrors `RebalanceImpl`.
+The consumer takes part as a `QueueKeeper`, which owns locks, offsets and pull loops. Rounds of one consumer never
+overlap: `RebalanceService` runs them one after the other. Differs from 5.x in one point: pulls of new queues begin as
+soon as the brokers know the new subscription version, at the latest after the official 500 ms, not always after
+500 ms. Mirrors `RebalanceImpl`.
 """
 
 import asyncio
 import logging
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.errors import ProtocolError
@@ -18,7 +18,9 @@ from pocketmq.protocol.requests.membership import GetConsumerListByGroup
 
 from ..clock import steady_ms
 from ..errors import AllocationFailed, ClientError
+from ..instance.instance import ClientInstance
 from ..settings.allocation import AllocateMessageQueueStrategy
+from .broker_assignments import BrokerAssignments
 from .flow_control import FIRST_PULL_DELAY_MS
 from .plan import (
     RETRY_AFTER_NO_LOCK_MS,
@@ -31,67 +33,71 @@ from .plan import (
     plan_truncation,
 )
 from .process_queue import ProcessQueue
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
-    from ..push.pop_queues import PopQueues
-    from .broker_assignments import BrokerAssignments
+from .queue_table import QueueTable
 
 _log = logging.getLogger(__name__)
 
 
 class QueueKeeper(Protocol):
-    """What a round asks of the consumer."""
+    """The consumer, as a round sees it."""
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Lock a queue at its broker; True without asking where the consumer needs no locks."""
+        """Lock a queue at its broker; True at once for a consumer that needs no locks."""
         ...
 
     async def first_position(self, queue: MessageQueue) -> int:
-        """Where to begin; ClientError where that is not known now."""
+        """Where to begin; ClientError if that is not known now."""
         ...
 
     def forget_offset(self, queue: MessageQueue) -> None:
-        """Drop what memory holds of a queue that is about to be taken."""
+        """Forget the offset in memory of a queue that is about to be added."""
         ...
 
-    def end(self, queue: MessageQueue, state: ProcessQueue) -> None:
+    def end(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         """The queue was dropped: stop pulling it."""
         ...
 
-    async def release(self, queue: MessageQueue, state: ProcessQueue) -> bool:
-        """Persist and unlock a dropped queue; False where its listener still runs."""
+    async def release(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Persist and unlock a dropped queue; False if its listener still runs."""
         ...
 
-    def begin(self, queue: MessageQueue, state: ProcessQueue, offset: int) -> None:
-        """Start pulling a queue that was taken."""
+    def begin(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
+        """Start pulling a queue that was added."""
         ...
 
-    async def queues_changed(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
-        """The share of a topic changed."""
+    async def queues_changed(self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]) -> None:
+        """The share of a topic changed: all its queues, and those of this consumer."""
         ...
 
     def mode_chosen(self, topic: str, pulled: set[MessageQueue], popped: set[MessageQueue]) -> None:
         """The broker says which queues of a topic are pulled, and which popped."""
         ...
 
+    def exchange_popped(self, topic: str, popped: set[MessageQueue]) -> bool:
+        """Pop exactly these queues of a topic; True if that changes anything."""
+        ...
+
+    def keep_popped(self, topics: Collection[str]) -> None:
+        """Stop popping every other topic."""
+        ...
+
 
 class Rebalancer:
-    """`table` is what the consumer holds now, dropped queues that could not be released among them."""
+    """For one consumer; `table` is what it holds."""
 
     def __init__(
         self,
-        instance: "ClientInstance",
+        instance: ClientInstance,
         keeper: QueueKeeper,
         group: str,
+        table: QueueTable,
         *,
         message_model: MessageModel,
         strategy: AllocateMessageQueueStrategy,
         consume_passively: bool,
-        assignments: "BrokerAssignments | None" = None,
-        pops: "PopQueues | None" = None,
+        assignments: BrokerAssignments | None = None,
     ) -> None:
-        """`assignments` and `pops` together: the broker decides, and what it wants popped goes to `pops`."""
+        """With `assignments` the broker decides which queues are pulled and which are popped."""
         self._instance = instance
         self._keeper = keeper
         self._group = group
@@ -99,14 +105,13 @@ class Rebalancer:
         self._strategy = strategy
         self._consume_passively = consume_passively
         self._assignments = assignments
-        self._pops = pops
-        self.table: dict[MessageQueue, ProcessQueue] = {}
+        self._table = table
         self.unbalanced: set[str] = set()
         """Topics whose share was not what it should be after the last round."""
 
     async def round(self, topics: Iterable[str]) -> bool:
-        """Share out the queues of these topics and give up those of all others. True where everything is as it
-        should be."""
+        """Get this consumer's share of these topics, and give up the queues of all others. True if it now has what it
+        should have."""
         wanted = list(topics)
         balanced = True
         self.unbalanced.clear()
@@ -119,33 +124,32 @@ class Rebalancer:
                 _log.warning("rebalance of %s in %s: %s", self._group, topic, error)
                 self.unbalanced.add(topic)
                 balanced = False
-        for queue in plan_truncation(wanted, self.table):
-            self.drop(queue)
-            del self.table[queue]
-        if self._pops is not None:
-            self._pops.keep_only(wanted)
+        for queue in plan_truncation(wanted, self._table):
+            process_queue = self.drop(queue)
+            if process_queue is not None:
+                self._table.remove(queue, process_queue)
+        self._keeper.keep_popped(wanted)
         return balanced
 
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
-        """Mark a queue dropped and stop its pulls; it stays in the table."""
-        state = self.table.get(queue)
-        if state is not None:
-            state.dropped = True
-            self._keeper.end(queue, state)
-        return state
+        """Mark a queue dropped and stop its pulls; it stays in the table until it is released."""
+        process_queue = self._table.get(queue)
+        if process_queue is not None:
+            process_queue.dropped = True
+            self._keeper.end(queue, process_queue)
+        return process_queue
 
     def drop_all(self) -> None:
         """Drop everything and empty the table (official destroy)."""
-        for queue in list(self.table):
+        for queue in list(self._table):
             self.drop(queue)
-        self.table.clear()
+        self._table.clear()
 
-    async def remove(self, queue: MessageQueue, state: ProcessQueue) -> bool:
-        """Release a dropped queue and take it off the table, unless its listener still runs."""
-        if not await self._keeper.release(queue, state):
+    async def remove(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Release a dropped queue and remove it, unless its listener still runs."""
+        if not await self._keeper.release(queue, process_queue):
             return False
-        if self.table.get(queue) is state:
-            del self.table[queue]
+        self._table.remove(queue, process_queue)
         return True
 
     # -- one topic
@@ -158,7 +162,7 @@ class Rebalancer:
         step = first_step(topic, self._message_model, known)
         if step is FirstStep.KEEP:
             return True
-        if step is FirstStep.TELL_NO_QUEUES:
+        if step is FirstStep.ANNOUNCE_NO_QUEUES:
             await self._keeper.queues_changed(topic, set(), set())
             return True
         assert known is not None
@@ -177,32 +181,32 @@ class Rebalancer:
                 return False
         added, changed = await self._exchange(topic, target)
         if changed:
-            await self._tell(topic, set(known), target)
-        for queue, state, offset in added:
-            if not state.dropped:
-                self._keeper.begin(queue, state, offset)
-        return is_balanced(topic, target, self.table)
+            await self._announce_change(topic, set(known), target)
+        for queue, process_queue, offset in added:
+            if not process_queue.dropped:
+                self._keeper.begin(queue, process_queue, offset)
+        return is_balanced(topic, target, self._table)
 
-    async def _round_by_broker(self, topic: str, assignments: "BrokerAssignments") -> bool:
-        """updateMessageQueueAssignment: the broker says what is ours, and whether to pull or to pop it."""
-        assigned = await assignments.of_topic(topic)
-        if assigned is None:
+    async def _round_by_broker(self, topic: str, assignments: BrokerAssignments) -> bool:
+        """The broker assigns the queues, some to pull and some to pop (official updateMessageQueueAssignment)."""
+        answer = await assignments.of_topic(topic)
+        if answer is None:
             return False
-        pulled, popped = assigned
+        pulled, popped = answer
         self._keeper.mode_chosen(topic, pulled, popped)
         added, changed = await self._exchange(topic, pulled)
-        if self._pops is not None and self._pops.exchange(topic, popped):
+        if self._keeper.exchange_popped(topic, popped):
             changed = True
         if changed:
-            mine = pulled | popped
-            await self._tell(topic, mine, mine)
-        for queue, state, offset in added:
-            if not state.dropped:
-                self._keeper.begin(queue, state, offset)
-        return is_balanced(topic, pulled, self.table)
+            assigned = pulled | popped
+            await self._announce_change(topic, assigned, assigned)
+        for queue, process_queue, offset in added:
+            if not process_queue.dropped:
+                self._keeper.begin(queue, process_queue, offset)
+        return is_balanced(topic, pulled, self._table)
 
     async def _members(self, topic: str) -> list[str]:
-        """The client ids of the group, from any broker of the topic; empty where nobody could be asked."""
+        """The client ids of the group, from any broker of the topic; empty if no broker answers."""
         try:
             address = await self._instance.routes.find_any_broker(topic)
             reply = await self._instance.connections.call(
@@ -218,37 +222,42 @@ class Rebalancer:
     async def _exchange(
         self, topic: str, target: Collection[MessageQueue]
     ) -> tuple[list[tuple[MessageQueue, ProcessQueue, int]], bool]:
-        """updateProcessQueueTableInRebalance: what was added with its position, and whether anything changed."""
-        removals = plan_removals(topic, target, self.table, consume_passively=self._consume_passively)
+        """Give up and add queues: what was added with its position, and whether anything changed (official
+        updateProcessQueueTableInRebalance)."""
+        removals = plan_removals(topic, target, self._table, consume_passively=self._consume_passively)
         dropped = [(queue, self.drop(queue)) for queue in removals.all]
         changed = False
-        for queue, state in dropped:
-            if state is not None and await self.remove(queue, state):
+        for queue, process_queue in dropped:
+            if process_queue is not None and await self.remove(queue, process_queue):
                 changed = True
         added: list[tuple[MessageQueue, ProcessQueue, int]] = []
         unlocked = False
-        for queue in plan_additions(target, self.table):
+        for queue in plan_additions(target, self._table):
             if not await self._keeper.lock(queue):
                 unlocked = True
                 continue
             self._keeper.forget_offset(queue)
-            state = ProcessQueue(steady_ms)
-            state.note_locked(True)
+            process_queue = ProcessQueue(steady_ms)
+            process_queue.note_locked(True)
             try:
                 offset = await self._keeper.first_position(queue)
             except (ClientError, ProtocolError) as error:
-                _log.warning("%s does not take %s yet: %s", self._group, queue, error)
+                _log.warning("%s cannot start in %s yet: %s", self._group, queue, error)
                 continue
-            if queue in self.table:
+            if queue in self._table:
                 continue
-            state.began_at = offset
-            self.table[queue] = state
-            added.append((queue, state, offset))
+            process_queue.began_at = offset
+            self._table.add(queue, process_queue)
+            added.append((queue, process_queue, offset))
         if unlocked:
             asyncio.get_running_loop().call_later(RETRY_AFTER_NO_LOCK_MS / 1000, self._instance.rebalance_now)
         return added, changed or bool(added)
 
-    async def _tell(self, topic: str, known: set[MessageQueue], mine: set[MessageQueue]) -> None:
-        """Let the brokers know before the first pulls come, but do not wait long for those that do not answer."""
-        told = self._instance.spawn(self._keeper.queues_changed(topic, known, mine), f"change of {topic}")
-        await asyncio.wait({told}, timeout=FIRST_PULL_DELAY_MS / 1000)
+    async def _announce_change(
+        self, topic: str, known: set[MessageQueue], assigned: set[MessageQueue]
+    ) -> None:
+        """The brokers should know the change before the first pulls come; slow ones are not waited for."""
+        announced = self._instance.spawn(
+            self._keeper.queues_changed(topic, known, assigned), f"change of {topic}"
+        )
+        await asyncio.wait({announced}, timeout=FIRST_PULL_DELAY_MS / 1000)

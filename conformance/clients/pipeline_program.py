@@ -1,4 +1,4 @@
-"""The pipeline's wire inside a server's namespace: batches out, ranges in, without Spark. Findings as JSON.
+"""The pipeline's broker client inside a server's namespace: batches out, ranges in, without Spark. Findings as JSON.
 
     python pipeline_program.py TOPIC COUNT
 
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
+from pocketmq.pipeline.brokers.broker_client import shared_client
 from pocketmq.pipeline.brokers.range_reader import RangeReader
 from pocketmq.pipeline.brokers.read_planner import Planner
-from pocketmq.pipeline.brokers.wire import wire
 from pocketmq.pipeline.planning.positions import Offsets, Queue
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
@@ -26,7 +26,7 @@ TIMEOUT_MS: Final = 60_000
 
 def send(topic: str, count: int) -> None:
     """`count` messages in batches of 50, each acknowledged; one delayed by two hours, which is not seen."""
-    broker = wire(NAMESRV_ADDR)
+    broker = shared_client(NAMESRV_ADDR)
     sender = BatchSender(broker, group=GROUP, in_flight=4, timeout_ms=10_000, retry_timeout_ms=TIMEOUT_MS)
     for first in range(0, count, 50):
         numbers = range(first, min(first + 50, count))
@@ -46,11 +46,11 @@ def send(topic: str, count: int) -> None:
 def read(topic: str, **options: str) -> list[dict[str, Any]]:
     """The messages of a batch read as rows."""
     chosen = read_source_options({"nameServer": NAMESRV_ADDR, "subscribe": topic, **options}, is_stream=False)
-    planner = Planner(wire(NAMESRV_ADDR), chosen)
+    planner = Planner(shared_client(NAMESRV_ADDR), chosen)
     names = ("body", "keys", "tags", "queueId", "queueOffset", "msgId", "brokerName", "properties")
     rows: list[dict[str, Any]] = []
     for one in planner.batch():
-        for records in RangeReader(planner.wire, one, chosen).batches():
+        for records in RangeReader(planner.client, one, chosen).batches():
             columns = [column.to_pylist() for column in records.columns(names)]
             rows += [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return rows
@@ -70,14 +70,14 @@ def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
 def found(topic: str, count: int) -> dict[str, Any]:
     send(topic, count)
     planner = Planner(
-        wire(NAMESRV_ADDR),
+        shared_client(NAMESRV_ADDR),
         read_source_options({"nameServer": NAMESRV_ADDR, "subscribe": topic}, is_stream=False),
     )
     queues, ends = wait_for(planner, count)
     rows = read(topic)
     places = {(row["queueId"], row["queueOffset"]) for row in rows}
-    planner.wire.commit(GROUP, ends, TIMEOUT_MS)
-    committed = planner.wire.committed(GROUP, queues, TIMEOUT_MS)
+    planner.client.commit(GROUP, ends, TIMEOUT_MS)
+    committed = planner.client.committed(GROUP, queues, TIMEOUT_MS)
     return {
         "bodies": sorted(row["body"].decode() for row in rows),
         "ids": len({row["msgId"] for row in rows}),

@@ -1,5 +1,5 @@
-"""The pipeline's wire and store scan against ours, official 4.9.7 and 5.5.0: one body for all three. And the report
-of what two Java consumers and a Python one really did, from our broker's journal.
+"""The pipeline's broker client and store scan against ours, official 4.9.7 and 5.5.0: one body for all three. And the
+report of what two Java consumers and a Python one really did, from our broker's journal.
 
 What happens inside the server's namespace is `pipeline_program.py`.
 """

@@ -88,6 +88,8 @@ def servers(
     """All sides at once, and only those that chosen tests ask for."""
     wanted = [side for side in NAMES if any(f"[{side}" in item.name for item in request.session.items)]
     folder = tmp_path_factory.mktemp("first_position")
+    if with_java(request):
+        request.getfixturevalue("peers")  # here, and not in several threads at once
     with contextlib.ExitStack() as started, ThreadPoolExecutor() as pool:
         starts = {side: pool.submit(start, request, side, folder / side) for side in wanted}
         for begun in starts.values():

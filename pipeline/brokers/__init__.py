@@ -1,6 +1,6 @@
-"""Questions to name servers and brokers, and sends, from ordinary functions without an event loop. No Spark.
+"""Requests to name servers and brokers, and sends, from ordinary functions without an event loop. No Spark.
 
-wire.py             connections, routes, offsets and commits, with retries
+broker_client.py    connections, routes, offsets and commits, with retries
 read_planner.py     from options to queues, positions and ranges
 range_reader.py     pulls one range of a queue
 batch_sender.py     sends batches and single messages

@@ -22,7 +22,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import PipelineError, SendError
 from ..planning.positions import Queue
-from .wire import Wire
+from .broker_client import BrokerClient
 
 DEFAULT_QUEUE_NUMS: Final = 4
 STORED: Final = (
@@ -50,7 +50,7 @@ class BatchSender:
 
     def __init__(
         self,
-        wire: Wire,
+        client: BrokerClient,
         *,
         group: str,
         in_flight: int,
@@ -59,7 +59,7 @@ class BatchSender:
         retries: int | None = None,
         rows_per_second: int | None = None,
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._group = group
         self._in_flight = in_flight
         self._timeout_seconds = timeout_ms / 1000
@@ -104,33 +104,33 @@ class BatchSender:
 
     def queue_for(self, topic: str, key: str) -> Queue:
         """The queue of a sharding key, chosen as by the official SelectMessageQueueByHash."""
-        queues = self._wire.run(self._queues(topic))
+        queues = self._client.run(self._queues(topic))
         return queues[abs(java_hash(key)) % len(queues)]
 
     def queue_of(self, topic: str, queue_id: int) -> Queue:
         """The queue with this id, on each broker that has it in turn. `PipelineError` if none has it."""
-        queues = [queue for queue in self._wire.run(self._queues(topic)) if queue.queue_id == queue_id]
+        queues = [queue for queue in self._client.run(self._queues(topic)) if queue.queue_id == queue_id]
         if not queues:
             raise PipelineError(f"column queueId: topic {topic} has no writable queue {queue_id}")
         return queues[next(self._turns) % len(queues)] if len(queues) > 1 else queues[0]
 
     def finish(self) -> None:
         """Return once every request is acknowledged; raises the first failure."""
-        self._wire.run(self._finish())
+        self._client.run(self._finish())
 
     def cancel(self, *, after_seconds: float = 0.0) -> None:
         """Give up on requests that are not acknowledged after this time. Their messages may be stored nevertheless."""
         if self._unfinished and after_seconds > 0:
-            self._wire.run(asyncio.wait(self._unfinished, timeout=after_seconds))
+            self._client.run(asyncio.wait(self._unfinished, timeout=after_seconds))
         for task in self._unfinished:
             task.cancel()
-        self._wire.run(self._settle())
+        self._client.run(self._settle())
 
     # -- on the loop
 
     def _start(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
         self._wait_for_rate(rows)
-        self._wire.run(self._launch(request, body, rows, queue))
+        self._client.run(self._launch(request, body, rows, queue))
 
     def _wait_for_rate(self, rows: int) -> None:
         """Keep the average of this task at or below `rows_per_second`."""
@@ -139,7 +139,7 @@ class BatchSender:
             due = self._started_at + self.rows / self._rows_per_second
             pause = due - time.monotonic()
             if pause > 0:
-                self._wire.run(asyncio.sleep(pause))
+                self._client.run(asyncio.sleep(pause))
 
     async def _launch(self, request: Any, body: Any, rows: int, queue: Queue | None) -> None:
         while len(self._unfinished) >= self._in_flight:
@@ -182,7 +182,7 @@ class BatchSender:
         async def ask(fresh: bool) -> None:
             queues = await self._queues(request.topic, fresh=fresh)
             target = queue or queues[next(self._turns) % len(queues)]
-            connection = await self._wire.broker(request.topic, target.broker_name)
+            connection = await self._client.broker(request.topic, target.broker_name)
             sent = msgspec.structs.replace(request, queue_id=target.queue_id, broker_name=target.broker_name)
             command = await connection.exchange(sent, body, timeout_seconds=self._timeout_seconds)
             if command.code not in STORED:
@@ -192,7 +192,7 @@ class BatchSender:
                 self._remember(request, target, Connection.read_fields(sent.reply_type, command, sent.name))
 
         try:
-            await self._wire.with_retries(
+            await self._client.with_retries(
                 f"send to {request.topic}", ask, self._retry_timeout_ms, retries=self._retries
             )
         except PipelineError as error:
@@ -213,16 +213,16 @@ class BatchSender:
     async def _queues(self, topic: str, *, fresh: bool = False) -> list[Queue]:
         """The writable queues of a topic; for a topic that the send will create, the queues it will have."""
         try:
-            route = await self._wire.route(topic, fresh=fresh)
+            route = await self._client.route(topic, fresh=fresh)
         except RouteNotFound as missing:
             try:
-                template = await self._wire.route(AUTO_CREATE_TOPIC, fresh=fresh)
+                template = await self._client.route(AUTO_CREATE_TOPIC, fresh=fresh)
             except RouteNotFound:
                 raise RouteNotFound(
                     f"no broker has topic {topic}, and none creates topics automatically"
                 ) from missing
             route = template.for_new_topic(topic, DEFAULT_QUEUE_NUMS)
-            self._wire.remember(topic, route)
+            self._client.remember(topic, route)
         queues = [Queue(topic, queue.broker_name, queue.queue_id) for queue in route.write_queues()]
         if not queues:
             raise RouteNotFound(f"topic {topic} has no writable queue now")

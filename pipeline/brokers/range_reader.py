@@ -32,7 +32,7 @@ from ..planning.ranges import Loss, Range
 from ..planning.topic_options import SourceOptions, tags_of
 from ..records.boundaries import walk_records
 from ..records.records import Records
-from .wire import Wire
+from .broker_client import BrokerClient
 
 BATCH_BYTES: Final = 8 * 1024 * 1024
 FILTERED_PART: Final = 4096
@@ -58,8 +58,8 @@ class _Reply(msgspec.Struct):
 class RangeReader:
     """Reads one range once. Afterwards `losses` has what was missing and tolerated."""
 
-    def __init__(self, wire: Wire, wanted: Range, options: SourceOptions) -> None:
-        self._wire = wire
+    def __init__(self, client: BrokerClient, wanted: Range, options: SourceOptions) -> None:
+        self._client = client
         self._range = wanted
         self._options = options
         self.losses: list[Loss] = []
@@ -69,7 +69,7 @@ class RangeReader:
             self._tags = tags_of(options.expression)
 
     def batches(self) -> Iterator[Records]:
-        """Records in the order of the queue, about `decode_rows` at a time. Runs the wire's loop between two batches.
+        """Records in the order of the queue, about `decode_rows` at a time. Runs the client's loop between two batches.
 
         `DataLossError` if messages are lost and that is not tolerated; `SourceUnreachable` after all retries.
         """
@@ -79,9 +79,9 @@ class RangeReader:
         count = size = 0
         try:
             while parts or pulls:
-                self._wire.run(self._fill(parts, pulls))
+                self._client.run(self._fill(parts, pulls))
                 part, task = pulls.popleft()
-                for reply in self._wire.run(_wait(task)):
+                for reply in self._client.run(_wait(task)):
                     body = self._within(reply, part)
                     if body is not None:
                         bodies.append(body)
@@ -95,7 +95,7 @@ class RangeReader:
             for _, task in pulls:
                 task.cancel()
             if pulls:
-                self._wire.run(_settled([task for _, task in pulls]))
+                self._client.run(_settled([task for _, task in pulls]))
         self._check_count()
 
     async def _fill(self, parts: Any, pulls: Any) -> None:
@@ -155,7 +155,7 @@ class RangeReader:
         )
 
         async def ask(fresh: bool) -> _Reply:
-            connection = await self._wire.broker(queue.topic, queue.broker_name, fresh=fresh)
+            connection = await self._client.broker(queue.topic, queue.broker_name, fresh=fresh)
             command = await connection.exchange(request, timeout_seconds=options.pull_timeout_ms / 1000)
             # The broker is just starting, or the topic was deleted.
             if command.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -167,7 +167,7 @@ class RangeReader:
                 command.code, command.body, reply.next_begin_offset, reply.min_offset, reply.max_offset
             )
 
-        return await self._wire.with_retries(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
+        return await self._client.with_retries(f"pull of {queue} at {offset}", ask, options.retry_timeout_ms)
 
     # -- decoding
 

@@ -1,6 +1,7 @@
 """From options to queues, positions and ranges: plans a read by asking the brokers. No Spark.
 
-The batch reader and the stream reader use it. The arithmetic is in `planning/ranges.py`, the questions in `wire.py`.
+The batch reader and the stream reader use it. The arithmetic is in `planning/ranges.py`, the requests in
+`broker_client.py`.
 """
 
 import json
@@ -29,8 +30,8 @@ from ..planning.topic_options import (
     StartOrEnd,
     matching_topics,
 )
+from .broker_client import BrokerClient
 from .range_reader import RangeReader
-from .wire import Wire
 
 _log = logging.getLogger("pocketmq.pipeline")
 
@@ -46,8 +47,8 @@ Bounds = Mapping[Queue, tuple[int, int]]
 class Planner:
     """Plans the reads of one set of options."""
 
-    def __init__(self, wire: Wire, options: SourceOptions) -> None:
-        self.wire = wire
+    def __init__(self, client: BrokerClient, options: SourceOptions) -> None:
+        self.client = client
         self.options = options
         self._checked_brokers: set[str] = set()
 
@@ -62,7 +63,7 @@ class Planner:
             unchecked = {
                 queue.broker_name: queue for queue in queues if queue.broker_name not in self._checked_brokers
             }
-            self.wire.check_expression(self.options, unchecked.values())
+            self.client.check_expression(self.options, unchecked.values())
             self._checked_brokers |= unchecked.keys()
         return queues
 
@@ -70,8 +71,8 @@ class Planner:
         options, timeout_ms = self.options, self.options.plan_timeout_ms
         topics = sorted({queue.topic for queue in options.assigned}) or list(options.topics)
         if options.pattern is not None:
-            topics = matching_topics(options.pattern, self.wire.topics(timeout_ms))
-        existing = [queue for topic in topics for queue in self.wire.queues(topic, timeout_ms)]
+            topics = matching_topics(options.pattern, self.client.topics(timeout_ms))
+        existing = [queue for topic in topics for queue in self.client.queues(topic, timeout_ms)]
         if not options.assigned:
             return existing
         missing = sorted(set(options.assigned) - set(existing))
@@ -81,7 +82,7 @@ class Planner:
 
     def bounds(self, queues: list[Queue]) -> Bounds:
         """[min, max) of each queue."""
-        return self.wire.bounds(queues, self.options.plan_timeout_ms)
+        return self.client.bounds(queues, self.options.plan_timeout_ms)
 
     def start(self, bounds: Bounds) -> Offsets:
         """Where reading begins. An offset after a queue's end is kept: the caller reports it."""
@@ -153,7 +154,7 @@ class Planner:
         _log.warning("skipped, because failOnDataLoss is false: %s", loss)
 
     def _committed(self, bounds: Bounds) -> Offsets:
-        stored = self.wire.committed(self.options.group, bounds, self.options.plan_timeout_ms)
+        stored = self.client.committed(self.options.group, bounds, self.options.plan_timeout_ms)
         return {queue: offset for queue, offset in stored.items() if offset is not None}
 
     def _at_time(self, chosen: StartOrEnd, bounds: Bounds, *, is_start: bool) -> Offsets:
@@ -176,7 +177,7 @@ class Planner:
         4.9 brokers answer with the nearest message, earlier or later, and with any of several of the same time. So the
         messages around the answer are read.
         """
-        found = self.wire.offsets_at(dict(times), self.options.plan_timeout_ms)
+        found = self.client.offsets_at(dict(times), self.options.plan_timeout_ms)
         return {
             queue: self._exact_offset(queue, offset, times[queue], bounds[queue])
             for queue, offset in found.items()
@@ -191,7 +192,7 @@ class Planner:
         while last > low:
             first = max(low, last - options.pull_batch_size)
             store_times: list[int] = []
-            for records in RangeReader(self.wire, Range(queue, first, last), options).batches():
+            for records in RangeReader(self.client, Range(queue, first, last), options).batches():
                 store_times += records.store_times_ms.tolist()
             earlier = sum(store_time < time_ms for store_time in store_times)
             if earlier or not store_times:

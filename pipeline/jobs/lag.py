@@ -18,7 +18,7 @@ from .run import output_options, run_job
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ..brokers.wire import Wire
+    from ..brokers.broker_client import BrokerClient
 
 RETRY_TIMEOUT_MS = 10_000
 _LAG = ("`group`", "topic", "queueId", "offset", "maxOffset")
@@ -82,11 +82,11 @@ def lags_of_store(spark: "SparkSession", source: MessageInput, groups: str | Non
 
 def lags_of_broker(spark: "SparkSession", source: MessageInput, groups: str | None) -> "DataFrame":
     """From the broker; the next unread message of each queue is pulled for its time."""
-    from ..brokers.wire import wire
+    from ..brokers.broker_client import shared_client
 
     assert source.namesrv_addr is not None
     assert groups is not None
-    broker = wire(source.namesrv_addr, source.access)
+    broker = shared_client(source.namesrv_addr, source.access)
     rows = []
     for topic in _names(source.topics or ""):
         bounds = broker.bounds(broker.queues(topic, RETRY_TIMEOUT_MS), RETRY_TIMEOUT_MS)
@@ -102,7 +102,7 @@ def lags_of_broker(spark: "SparkSession", source: MessageInput, groups: str | No
     )
 
 
-def _store_time_ms(broker: "Wire", unread: Range, source: MessageInput) -> int | None:
+def _store_time_ms(broker: "BrokerClient", unread: Range, source: MessageInput) -> int | None:
     """When the first of these messages was stored; None if there is none."""
     from ..brokers.range_reader import RangeReader
 

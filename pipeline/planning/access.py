@@ -31,7 +31,10 @@ ACCESS_NAMES: Final = (ACCESS_KEY, SECRET_KEY, SECURITY_TOKEN, TLS, TRUST, CERTI
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys and certificates; picklable. A process keeps one `Wire` for each name server address and `Access`."""
+    """Keys and certificates; picklable.
+
+    A process keeps one `BrokerClient` for each name server address and `Access`.
+    """
 
     access_key: str | None = None
     secret_key: str | None = None

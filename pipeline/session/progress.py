@@ -19,7 +19,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from ..brokers.wire import Wire
+from ..brokers.broker_client import BrokerClient
 from ..errors import CheckpointError, PipelineError
 from ..planning.access import ACCESS_NAMES, NO_ACCESS_KEYS, Access, read_access
 from ..planning.option_values import OptionValues, canonical_options
@@ -45,7 +45,7 @@ class ProgressListener(StreamingQueryListener):
         self._group = group
         self._say = say
         self._access = access
-        self._wire: Wire | None = None
+        self._client: BrokerClient | None = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is read yet."""
@@ -72,10 +72,11 @@ class ProgressListener(StreamingQueryListener):
             return  # another kind of source
         assert self._group is not None
         assert self._namesrv_addr is not None
-        # Events arrive on a thread of the gateway, so the listener has a wire of its own: a wire is not thread-safe.
-        self._wire = self._wire or Wire(self._namesrv_addr, self._access)
+        # Events arrive on a thread of the gateway, so the listener has a client of its own: a client is not thread-
+        # safe.
+        self._client = self._client or BrokerClient(self._namesrv_addr, self._access)
         try:
-            self._wire.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
+            self._client.commit(self._group, position.offsets, COMMIT_TIMEOUT_MS)
         except PipelineError as error:
             _log.warning("the offsets of group %s were not committed: %s", self._group, error)
 

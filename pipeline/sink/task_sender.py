@@ -15,7 +15,7 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 
 from ..brokers.batch_sender import BatchSender
-from ..brokers.wire import wire_for
+from ..brokers.broker_client import client_for
 from ..errors import OptionError
 from ..planning.positions import Queue
 from ..records.batch_encoder import batch_slices, bodies_of, elements, property_texts, row_ids
@@ -25,7 +25,7 @@ from .sink_options import AT_LEAST_ONCE, TRANSACTIONAL, SinkOptions
 def sender_for(options: SinkOptions) -> BatchSender:
     """The sender of one task."""
     return BatchSender(
-        wire_for(options),
+        client_for(options),
         group=options.group,
         in_flight=options.in_flight,
         timeout_ms=options.send_timeout_ms,

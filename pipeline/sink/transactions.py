@@ -13,7 +13,7 @@ from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.requests.send import EndTransaction
 
 from ..brokers.batch_sender import StoredMessage
-from ..brokers.wire import wire_for
+from ..brokers.broker_client import client_for
 from ..planning.positions import Queue
 from .sink_options import SinkOptions
 
@@ -22,7 +22,7 @@ ENDED_AT_ONCE: Final = 32
 
 def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_commit: bool) -> None:
     """Commit or roll back every half message, each acknowledged. Raises the first refusal."""
-    wire = wire_for(options)
+    client = client_for(options)
     remaining = iter(halves)
 
     async def end_some() -> None:
@@ -39,29 +39,29 @@ def end_transactions(options: SinkOptions, halves: list[StoredMessage], *, is_co
             )
 
             async def ask(fresh: bool, half: StoredMessage = half, request: EndTransaction = request) -> None:
-                broker = await wire.broker(half.topic, half.broker_name, fresh=fresh)
+                broker = await client.broker(half.topic, half.broker_name, fresh=fresh)
                 await broker.call(request)
 
-            await wire.with_retries(f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms)
+            await client.with_retries(f"end of a transaction of {half.topic}", ask, options.retry_timeout_ms)
 
     async def end_all() -> None:
         results = await asyncio.gather(*(end_some() for _ in range(ENDED_AT_ONCE)), return_exceptions=True)
         for failure in filter(None, results):
             raise failure
 
-    wire.run(end_all())
+    client.run(end_all())
 
 
 def is_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> bool:
     """Whether this batch of the query was committed earlier."""
     queue = _batch_number_queue(options)
-    stored = wire_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
+    stored = client_for(options).committed(_group(query_id), [queue], options.retry_timeout_ms)[queue]
     return stored is not None and batch_id < stored
 
 
 def mark_batch_committed(options: SinkOptions, query_id: str, batch_id: int) -> None:
     """Store the number of a committed batch."""
-    wire_for(options).commit(
+    client_for(options).commit(
         _group(query_id), {_batch_number_queue(options): batch_id + 1}, options.retry_timeout_ms
     )
 
@@ -72,4 +72,4 @@ def _group(query_id: str) -> str:
 
 def _batch_number_queue(options: SinkOptions) -> Queue:
     assert options.topic is not None, "the stream writer requires it"
-    return wire_for(options).queues(options.topic, options.retry_timeout_ms)[0]
+    return client_for(options).queues(options.topic, options.retry_timeout_ms)[0]

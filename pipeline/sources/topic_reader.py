@@ -6,9 +6,9 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from ..brokers.broker_client import client_for
 from ..brokers.range_reader import RangeReader
 from ..brokers.read_planner import Planner
-from ..brokers.wire import wire_for
 from ..planning.ranges import Range
 from ..planning.topic_options import SourceOptions
 from ..records.columns import MESSAGE_COLUMNS
@@ -29,7 +29,7 @@ def read_ranges(
     if not isinstance(partition, RangePartition):
         return  # planning found nothing to read, and Spark made an empty task of its own
     for part in partition.value:
-        for records in RangeReader(wire_for(options), part, options).batches():
+        for records in RangeReader(client_for(options), part, options).batches():
             yield output.batch_of(records)
 
 
@@ -41,7 +41,7 @@ class TopicReader(DataSourceReader):
         self._output = OutputSchema(schema, MESSAGE_COLUMNS)
 
     def partitions(self) -> list[InputPartition]:
-        planner = Planner(wire_for(self._options), self._options)
+        planner = Planner(client_for(self._options), self._options)
         ranges = self._narrow_ranges(planner.batch(), planner)
         return [RangePartition(task) for task in planner.split(ranges)]
 

@@ -22,9 +22,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..brokers.broker_client import client_for
 from ..brokers.range_reader import RangeReader
 from ..brokers.read_planner import Bounds, Planner
-from ..brokers.wire import wire_for
 from ..errors import CheckpointError, OptionError, PipelineError
 from ..planning.positions import Offsets, Queue, StreamPosition
 from ..planning.ranges import Loss, Range, beyond_end, limit_batch, ranges_between
@@ -57,7 +57,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _planner(self) -> Planner:
         if self._cached_planner is None:
-            self._cached_planner = Planner(wire_for(self._options), self._options)
+            self._cached_planner = Planner(client_for(self._options), self._options)
         return self._cached_planner
 
     def __getstate__(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         size = rows = 0
         for part in ranges_between(begin, end):
             sample = Range(part.queue, part.lo, min(part.lo + SAMPLE, part.hi))
-            for records in RangeReader(self._planner.wire, sample, self._options).batches():
+            for records in RangeReader(self._planner.client, sample, self._options).batches():
                 size += int(records.sizes.sum())
                 rows += len(records)
         return max(1, size // max(rows, 1))
@@ -208,7 +208,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         group = self._options.group
         try:
-            self._planner.wire.commit(group, StreamPosition.of_json(end).offsets, COMMIT_TIMEOUT_MS)
+            self._planner.client.commit(group, StreamPosition.of_json(end).offsets, COMMIT_TIMEOUT_MS)
         except PipelineError as error:
             _log.warning("the offsets of group %s were not committed: %s", group, error)
 

@@ -7,8 +7,6 @@ EXPLAIN_FIRST_POSITION is PocketMQ's own request. Its number is far from the off
 an official broker answers REQUEST_CODE_NOT_SUPPORTED.
 """
 
-from typing import Any
-
 import msgspec
 
 from ..bodies.client_state import GetConsumerStatusBody
@@ -202,7 +200,3 @@ class ExplainFirstPosition(Request[list[Verdict]], frozen=True, kw_only=True):
 
 def encode_verdicts(verdicts: list[Verdict]) -> bytes:
     return msgspec.json.encode(verdicts)
-
-
-def decode_verdicts(body: Any) -> list[Verdict]:
-    return msgspec.json.decode(body, type=list[Verdict])

@@ -15,6 +15,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
@@ -43,7 +44,7 @@ class OffsetTable(JsonTable):
         now_ms: Callable[[], int],
         *,
         update_version_step: int = 500,
-        file_name: str = "consumerOffset.json",
+        file_name: str = layout.CONSUMER_OFFSETS,
     ) -> None:
         super().__init__(config_folder / file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}

@@ -24,6 +24,7 @@ from pocketmq.protocol.message.flags import (
 )
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .attributes import TOPIC_ATTRIBUTES, alter_attributes
 from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
@@ -40,7 +41,7 @@ class TopicTable(JsonTable):
         settings: TopicSettings,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(config_folder / "topics.json", now_ms, on_change)
+        super().__init__(config_folder / layout.TOPICS, now_ms, on_change)
         self.settings = settings
         self._topics = {topic.name: topic for topic in built_in_topics(settings)}
         reserved = topics.SYSTEM_TOPICS

@@ -24,6 +24,7 @@ from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 
+from .. import layout
 from ..config import StoreConfig
 from ..errors import StoreError
 from ..message_store import MessageStore
@@ -55,11 +56,11 @@ _topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
 
 
 def wheel_path(config: StoreConfig) -> Path:
-    return config.root / "timerwheel"
+    return config.root / layout.TIMER_WHEEL
 
 
 def checkpoint_path(config: StoreConfig) -> Path:
-    return config.root / "config" / "timercheck"
+    return config.root / layout.CONFIG / layout.TIMER_CHECKPOINT
 
 
 class TimerStore:
@@ -73,7 +74,7 @@ class TimerStore:
         slots = config.timer_roll_window_slot
         is_sound = 2 <= slots <= WINDOW_SLOTS - BLANK_SLOTS
         self._roll_ms = (slots if is_sound else WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
-        self.log = TimerLog(config.root / "timerlog", config.mapped_file_size_timer_log)
+        self.log = TimerLog(config.root / layout.TIMER_LOG, config.mapped_file_size_timer_log)
         self.log.files.load()
         self._wheel = TimerWheel(wheel_path(config), self.precision_ms)
         self._checkpoint = read_timer_checkpoint(checkpoint_path(config)) or TimerCheckpoint()
@@ -257,8 +258,8 @@ class TimerStore:
         offset = self._checkpoint.last_timer_queue_offset
         unit = self.log.last_unit()
         if unit is None:
-            # Noted messages were lost with the log. Those whose time has come since are delivered once more at worst.
-            offset = 0 if offset else offset
+            # What was noted is lost with the log: all is noted again but what `was_delivered` knows.
+            offset = 0
         elif (noted := self._queue_offset_of(unit)) is not None:
             offset = max(offset, noted + 1)
         return min(max(offset, queue.min_offset), queue.max_offset)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 

@@ -25,7 +25,7 @@ from pocketmq.broker.access.user_table import AclTable, UserTable
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.loading import load_broker
 from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.errors import BrokerError, StartError
+from pocketmq.broker.errors import Refusal, StartError
 from pocketmq.broker.node import Node
 from pocketmq.client.connections.connection import Connection
 from pocketmq.client.errors import RequestRefused
@@ -166,7 +166,7 @@ def guard_of(tables: tuple[UserTable, AclTable], **settings: Any) -> AccessContr
 def test_a_white_listed_request_needs_nothing(tables: tuple[UserTable, AclTable]) -> None:
     guard = guard_of(tables, authentication_whitelist="28, 26", authorization_whitelist="28")
     guard(Command(28, 1), PEER)
-    with pytest.raises(BrokerError, match="username cannot be null"):
+    with pytest.raises(Refusal, match="username cannot be null"):
         guard(Command(105, 1, fields={"topic": "T"}), PEER)
 
 
@@ -176,14 +176,14 @@ def test_a_forged_body_is_refused(tables: tuple[UserTable, AclTable]) -> None:
     command = signed(310, "root", "rootpassword", b"one", a="p", b="Orders")
     guard(command, PEER)
     command.body = b"two"
-    with pytest.raises(BrokerError, match="check signature failed") as refused:
+    with pytest.raises(Refusal, match="check signature failed") as refused:
         guard(command, PEER)
     assert refused.value.code == 16
 
 
 def test_an_unreadable_heartbeat_is_refused(tables: tuple[UserTable, AclTable]) -> None:
     tables[0].create(UserInfo(username="u", password="password"))
-    with pytest.raises(BrokerError, match="parse authorization context error"):
+    with pytest.raises(Refusal, match="parse authorization context error"):
         guard_of(tables)(signed(34, "u", "password", b"{nonsense", x="y"), PEER)
 
 

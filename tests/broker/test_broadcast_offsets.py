@@ -6,11 +6,10 @@ The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message
 

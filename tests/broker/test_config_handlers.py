@@ -9,7 +9,7 @@ from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask
 

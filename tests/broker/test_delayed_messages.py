@@ -10,14 +10,13 @@ from pocketmq.broker.delayed.delayed_messages import (
     MAX_DELIVERIES,
     DelayedMessages,
 )
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.properties import decode_properties, tags_code
 from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
-from pocketmq.store import NewMessage, PutStatus
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import NewMessage, PutStatus, VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
 
@@ -109,7 +108,7 @@ class TestDetour:
 
     @pytest.mark.parametrize("text", ["x1", "1.5", "--1"])
     async def test_a_delay_that_is_no_number_is_refused(self, broker: Broker, text: str) -> None:
-        with pytest.raises(BrokerError) as refusal:
+        with pytest.raises(Refusal) as refusal:
             broker.delayed.delay_if_asked(new_message({"DELAY": text}))
         assert refusal.value.code == 1
 

@@ -8,13 +8,12 @@ import os
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.broker.first_position.rules import FROM_LAST, QueueFacts, client_start, decide
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import GetMinOffset, QueryConsumerOffset
 from pocketmq.protocol.requests.topic import DeleteExpiredCommitLog
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 

@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.membership import (
     GetProducerConnectionList,
     HeartBeat,
 )
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, connect, store_message
 
@@ -132,10 +132,26 @@ async def test_a_deleted_group_keeps_its_offsets_unless_asked(broker: Broker, br
         one.groups.update(SubscriptionGroupConfig(group_name="g"))
         one.offsets.commit("t", "g", 0, 5)
         await ask(one, DeleteSubscriptionGroup(group_name="g", **{other: True}))
-        assert "g" not in one.groups
         assert one.offsets.query("t", "g", 0) == 5
         assert (await ask(one, DeleteSubscriptionGroup(group_name="g", **{flag: True}))).code == 0
+        assert "g" not in one.groups
         assert one.offsets.query("t", "g", 0) == -1
+
+
+@pytest.mark.parametrize(
+    ("emulate", "created", "is_there"), [(5, True, True), (5, False, False), (4, True, False)]
+)
+async def test_5_x_creates_a_deleted_group_anew_where_its_offsets_stay(
+    broker_maker: MakeBroker, emulate: int, created: bool, is_there: bool
+) -> None:
+    """As 5.5.0: `getConsumerConfig` then prints a group with the default settings. 4.9.7 does not."""
+    broker = broker_maker(emulate=emulate, auto_create_subscription_group=created)
+    broker.groups.update(SubscriptionGroupConfig(group_name="g", retry_max_times=5))
+    assert (await ask(broker, DeleteSubscriptionGroup(group_name="g"))).code == 0
+    table = (await ask(broker, GetAllSubscriptionGroupConfig())).json["subscriptionGroupTable"]
+    assert ("g" in table) is is_there
+    if is_there:
+        assert table["g"]["retryMaxTimes"] == 16
 
 
 # -- 201

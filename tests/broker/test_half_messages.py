@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import pocketmq.broker.sending.send_handlers
-import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ResumeCheckHalfMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, ask, close_broker, make_broker
 from broker_fakes import send as run

@@ -17,8 +17,7 @@ from pocketmq.client.values.message import Message
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store.config import StoreConfig
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreConfig, StoreError
 
 
 def make_node(folder: Path, *, port: int = 0, **settings: Any) -> Node:

@@ -8,9 +8,9 @@ from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.node import Node
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import StoreConfig
 
-from client_waits import until
+from waiting import until
 
 
 def make_node(folder: Path) -> Node:

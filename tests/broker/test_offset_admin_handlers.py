@@ -1,6 +1,5 @@
 """314, 43, 45, 308, 343: offsets as administrators and slaves ask for them."""
 
-import pocketmq.broker.admin.offset_admin_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
 from pocketmq.protocol.bodies.client import tag_subscription
@@ -9,8 +8,6 @@ from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionO
 from pocketmq.protocol.requests.replication import GetAllConsumerOffset, GetAllDelayOffset
 
 from broker_fakes import ask, connect, store_message
-
-assert pocketmq.broker.admin.offset_admin_handlers
 
 
 def commit(broker: Broker, group: str, *offsets: int, topic: str = "T2") -> None:

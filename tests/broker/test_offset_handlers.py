@@ -2,7 +2,6 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.first_position import offset_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.offset import (
     ExplainFirstPosition,
@@ -12,9 +11,10 @@ from pocketmq.protocol.requests.offset import (
     QueryConsumerOffset,
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
-    decode_verdicts,
+    Verdict,
 )
-from pocketmq.store.clock import VirtualClock
+from pocketmq.protocol.text import fastjson
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask, store_message
 
@@ -163,7 +163,7 @@ class TestExplain:
         store_message(either, "T", 1)
         await commit(either, 1, queue_id=1)
         answer = await ask(either, ExplainFirstPosition(consumer_group="G", topic="T"))
-        verdicts = decode_verdicts(answer.body)
+        verdicts = fastjson.decode(answer.body, list[Verdict])
         assert [verdict.queue_id for verdict in verdicts] == [0, 1, 2]
         assert [verdict.rule for verdict in verdicts] == ["B6", "B1", "B6"]
 

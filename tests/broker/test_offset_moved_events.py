@@ -2,7 +2,6 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.record import Record, decode_record

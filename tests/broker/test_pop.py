@@ -11,9 +11,6 @@ import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD
-from pocketmq.broker.pop import ack_handlers as pop_ack_handlers
-from pocketmq.broker.pop import assignment_handlers, pop_handlers
-from pocketmq.broker.pop import peek_handlers as pop_look_handlers
 from pocketmq.broker.pop.ordered_pops import OrderedPops
 from pocketmq.broker.pop.revive import Revive
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
@@ -29,11 +26,10 @@ from pocketmq.protocol.requests.pop import (
     PollingInfo,
     PopMessage,
 )
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, FakeLoop, as_asked, ask, connect, send, store_message
 
-SERVED = (assignment_handlers, pop_ack_handlers, pop_handlers, pop_look_handlers)
 REVIVE_TOPIC = revive_topic("DefaultCluster")
 
 

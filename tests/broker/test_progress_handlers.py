@@ -3,9 +3,6 @@
 What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
 """
 
-import pocketmq.broker.admin.cleaning_handlers
-import pocketmq.broker.admin.group_handlers
-import pocketmq.broker.admin.progress_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
 from pocketmq.protocol.bodies.client import tag_subscription
@@ -17,13 +14,9 @@ from pocketmq.protocol.requests.group import (
 )
 from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, store_message
-
-assert pocketmq.broker.admin.cleaning_handlers
-assert pocketmq.broker.admin.group_handlers
-assert pocketmq.broker.admin.progress_handlers
 
 
 def fill(broker: Broker, topic: str = "Orders", count: int = 3) -> None:

@@ -7,14 +7,13 @@ import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
 from pocketmq.broker.network.dispatch import HELD
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import FakeConnection, MakeBroker, as_asked, ask, connect, send, store_message
 

@@ -1,6 +1,5 @@
 """12, 33 and 321: answers of official 4.9.7 and 5.5.0 brokers to the same questions after the same messages."""
 
-import pocketmq.broker.admin.query_handlers
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
@@ -8,11 +7,9 @@ from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.pull import QueryConsumeQueue, QueryMessage, ViewMessageById
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, ask, connect, store_message
-
-assert pocketmq.broker.admin.query_handlers
 
 UNIQUE = "7F000001000000000000000000000001"
 NOT_FOUND = "can not find message, maybe time range not correct"

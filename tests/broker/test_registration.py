@@ -18,18 +18,12 @@ from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.requests.name_server import RegisterBroker
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import close_broker
 from broker_fakes import make_broker as make_fake_broker
 from name_server_fakes import RunningNameServer
-
-
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
-    """Let the loop run until it is so."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)  # what it waits for happens behind sockets
+from waiting import until
 
 
 class RunningBroker:
@@ -178,7 +172,7 @@ async def test_broker_is_back_in_the_table_of_a_name_server_that_was_restarted(
 async def test_name_server_that_is_down_holds_up_neither_the_start_nor_the_others(
     name_servers: NameServers, make_broker: MakeBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "pocketmq.registration")
+    caplog.set_level("INFO", "pocketmq.cluster")
     down, up = name_servers
     await down.stop()
     running = make_broker(down, up)
@@ -319,7 +313,9 @@ async def test_name_server_that_is_silent_does_not_hold_up_changes_for_the_other
 
     handler = silent.server.handlers.table[RegisterBroker.code]
     own_table = dict(silent.server.handlers.table)
-    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer).bound_to(silent.state)
+    own_table[RegisterBroker.code] = type(handler)(RegisterBroker, never, NameServer, Call).bound_to(
+        silent.state
+    )
     for connection in silent.server.connections:
         monkeypatch.setattr(connection, "_handlers", own_table)
     running.create("one")

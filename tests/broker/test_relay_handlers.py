@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.to_client import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect, store_message
 

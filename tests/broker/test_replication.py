@@ -23,9 +23,10 @@ from pocketmq.client.values.message import Message
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.store.config import DEFAULT_HA_PORT, StoreConfig
+from pocketmq.store import StoreConfig
+from pocketmq.store.config import DEFAULT_HA_PORT
 
-from client_waits import until
+from waiting import until
 
 WAIT_SECONDS = 30.0
 """Never reached where all is well."""

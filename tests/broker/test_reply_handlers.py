@@ -1,6 +1,5 @@
 """Replies pushed to who asked: properties, codes and remarks as official 4.9.7 and 5.5.0 brokers gave them."""
 
-import pocketmq.broker.sending.reply_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError

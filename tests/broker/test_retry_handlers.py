@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pocketmq.broker.sending.send_handlers
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import Call
@@ -17,12 +16,9 @@ from pocketmq.protocol.message.record import Record, decode_record
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack, SendMessage
 from pocketmq.protocol.wire.command import Command
-from pocketmq.store import NewMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import NewMessage, VirtualClock
 
 from broker_fakes import Asked, FakeConnection, MakeBroker, ask, store_message
-
-assert pocketmq.broker.sending.send_handlers
 
 UNIQUE = "7F000001000000000000000000000002"
 FAQ_4 = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."

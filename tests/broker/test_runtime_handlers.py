@@ -7,7 +7,7 @@ from pocketmq.broker.admin.runtime_handlers import java_double, readable_bytes
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, store_message
 

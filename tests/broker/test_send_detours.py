@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.requests.send import SendMessageV2
 

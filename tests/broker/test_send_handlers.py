@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.network.dispatch import HELD
-from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text

@@ -7,7 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.broker.state.put_times import PutTimes
 from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import store_message
 

@@ -7,8 +7,7 @@ from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint, GetTimerMetrics
 from pocketmq.protocol.requests.send import RecallMessage
-from pocketmq.store import AppendResult, PutStatus
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import AppendResult, NewMessage, PutStatus, VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, ask
 from timed_sends import bodies, send, text, with_timer
@@ -304,3 +303,35 @@ async def test_nothing_is_opened_where_nothing_is_timed(broker_maker: MakeBroker
     await send(broker)
     assert not (broker.config.store.root / "timerwheel").exists()
     assert loop.waiting == 0
+
+
+async def test_unit_that_fails_is_skipped_and_earlier_ones_come_once(
+    broker_maker: MakeBroker, loop: FakeLoop
+) -> None:
+    """Clients may send any TIMER_ROLL_TIMES; int() refuses texts of more than 4,300 digits."""
+    timed = with_timer(broker_maker(store={"timer_roll_window_slot": 120}))
+    await send(timed, b"early", TIMER_DELAY_SEC="130")
+    await send(timed, b"bad", TIMER_DELAY_SEC="130", TIMER_ROLL_TIMES="9" * 5000)
+    await send(timed, b"late", TIMER_DELAY_SEC="130")
+    loop.run_for(140_000)
+    assert bodies(timed) == [b"early", b"bad", b"late"]
+    rolled = records(timed, TIMER_TOPIC)[3:]
+    assert [text(record)["TIMER_ROLL_TIMES"] for record in rolled] == ["1", "1", "1"]
+
+
+async def test_message_that_cannot_be_delivered_is_skipped_and_logged(
+    timed: Broker, loop: FakeLoop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        await send(timed, str(number).encode(), TIMER_DELAY_SEC="2")
+    append = timed.store.append
+
+    def failing(message: NewMessage) -> AppendResult:
+        if bytes(message.body) == b"1":
+            raise ValueError("made up")
+        return append(message)
+
+    monkeypatch.setattr(timed.store, "append", failing)
+    loop.run_for(10_000)
+    assert bodies(timed) == [b"0", b"2"]
+    assert ["skipped" in record.message for record in caplog.records] == [True]

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pocketmq.broker.delayed.timer_handlers  # noqa: F401
 import pytest
 from pocketmq.protocol.requests.replication import GetTimerCheckPoint
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 from pocketmq.store.timer.timer_wheel import Slot, TimerWheel

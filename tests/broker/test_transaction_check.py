@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pocketmq.broker.transactions.transaction_handlers  # noqa: F401
 import pytest
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.clients import Client
@@ -12,8 +11,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
-from pocketmq.store import AppendResult, PutStatus
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import AppendResult, PutStatus, VirtualClock
 
 from broker_fakes import FakeConnection, MakeBroker, ask, close_broker, connect, make_broker
 from transaction_sends import COMMIT, KEY, ROLLBACK, ending, records, send_half

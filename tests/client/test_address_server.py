@@ -11,7 +11,7 @@ from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.client_settings import ClientSettings
 
-from client_waits import until
+from waiting import until
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import send, until
+from client_waits import send
+from waiting import until
 
 LONG = 30.0
 Behaviour = Callable[[], Any]

@@ -24,7 +24,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.schema import to_fields
 from pocketmq.store.config import StoreConfig
 
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
@@ -180,7 +181,7 @@ async def test_a_message_too_long_in_its_listener_is_sent_back(
             sent_back.append(delay_level)
             return True
 
-        monkeypatch.setattr(consumer, "send_back", send_back)
+        monkeypatch.setattr(consumer._built.delivery._parts.send_back, "send_back", send_back)
         await started.wait()
         states = list(consumer._queues.table.values())
         await asyncio.sleep(0.1)  # several rounds of the cleaning: the message is not old enough

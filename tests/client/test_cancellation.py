@@ -19,7 +19,8 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import Message
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import Seen, open_sockets, send, until
+from client_waits import Seen, open_sockets, send
+from waiting import until
 
 LONG = 30.0
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -27,7 +27,8 @@ from pocketmq.protocol.requests.membership import HeartBeat
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, make_node, send, until
+from client_waits import Seen, make_node, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.delivery.concurrent_results import (
     batches,
+    concurrent_reconsume_limit,
+    finish,
     first_failed,
-    max_reconsume_times,
-    settle,
     to_send_back,
 )
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
@@ -31,7 +31,7 @@ def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
     failed = to_send_back(
         queue, batch, Status(status), ack_index=int(ack_index), message_model=MessageModel(model)
     )
-    offset = settle(queue, batch, [] if sends_back == "true" else failed)
+    offset = finish(queue, batch, [] if sends_back == "true" else failed)
     sent = ",".join(str(message.queue_offset) for message in failed)
     cached = ",".join(map(str, sorted(queue._cached)))
     times = ",".join(str(message.reconsume_times) for message in messages)
@@ -51,11 +51,11 @@ def test_a_batch_splits_into_done_and_failed(size: int, ack_index: int, status: 
 
 def test_a_finished_batch_of_an_empty_queue_stores_nothing():
     queue = ProcessQueue(FakeClock())
-    assert settle(queue, [pulled_message(1)]) == -1
+    assert finish(queue, [pulled_message(1)]) == -1
 
 
 def test_tries_are_16_unless_said_otherwise():
-    assert [max_reconsume_times(setting) for setting in (-1, 0, 5)] == [16, 0, 5]
+    assert [concurrent_reconsume_limit(setting) for setting in (-1, 0, 5)] == [16, 0, 5]
 
 
 @given(st.lists(st.integers(), max_size=50), st.integers(1, 10))

@@ -14,7 +14,7 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from client_waits import until
+from waiting import until
 
 QUESTION = GetMaxOffset(topic="T", queue_id=0)
 

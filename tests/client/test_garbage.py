@@ -22,7 +22,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
 
 from client_between import Between, leading_to
-from client_waits import Seen, open_sockets, send, until
+from client_waits import Seen, open_sockets, send
+from waiting import until
 
 LONG = 30.0
 

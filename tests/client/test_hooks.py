@@ -33,7 +33,8 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.command import Body, Command
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

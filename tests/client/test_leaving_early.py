@@ -21,7 +21,8 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
 
 from client_between import Between, leading_to
-from client_waits import Seen, open_sockets, send, stored, until
+from client_waits import Seen, open_sockets, send, stored
+from waiting import until
 
 LONG = 30.0
 

@@ -13,7 +13,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import until
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

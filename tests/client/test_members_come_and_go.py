@@ -20,7 +20,8 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 LONG = 60.0
 MEMBERS = 10

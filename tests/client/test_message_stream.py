@@ -9,7 +9,8 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import committed, send, until
+from client_waits import committed, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

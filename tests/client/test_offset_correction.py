@@ -1,9 +1,16 @@
 """What an answer to a pull does to the position (the push consumer's pull callback)."""
 
 import pytest
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import instance_config
 from pocketmq.client.pulling.after_pull import NextPull, after_pull, commit_with_pull, delay_after_refusal
+from pocketmq.client.pulling.pull_api import PullApi, PullOrder
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
+from pocketmq.client.rebalancing.subscriptions import subscription_of
+from pocketmq.client.settings.client_settings import ClientSettings
 from pocketmq.client.values.results import PullStatus, pull_status
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUSPEND
+from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import FakeClock, pulled_message
@@ -52,16 +59,24 @@ def test_a_broker_that_asks_for_patience_is_asked_again_soon():
 
 
 @pytest.mark.parametrize(
-    ("memory_offset", "clustering", "to_slave", "carried"),
-    [
-        (7, True, False, 7),
-        (0, True, False, None),
-        (-1, True, False, None),
-        (7, False, False, None),
-        (7, True, True, None),
-    ],
+    ("memory_offset", "clustering", "carried"),
+    [(7, True, 7), (0, True, None), (-1, True, None), (7, False, None)],
 )
-def test_pulls_carry_the_offset_to_the_master_of_a_cluster(
-    memory_offset: int, clustering: bool, to_slave: bool, carried: int | None
-):
-    assert commit_with_pull(memory_offset, clustering=clustering, to_slave=to_slave) == carried
+def test_pulls_of_a_cluster_carry_the_offset(memory_offset: int, clustering: bool, carried: int | None):
+    assert commit_with_pull(memory_offset, clustering=clustering) == carried
+
+
+@pytest.mark.parametrize(("is_slave", "flag"), [(False, PULL_COMMIT_OFFSET), (True, 0)])
+async def test_only_a_master_gets_the_offset(is_slave: bool, flag: int) -> None:
+    instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
+    order = PullOrder(
+        offset=7,
+        subscription=subscription_of("T", "*"),
+        sends_expression=False,
+        sys_flag=PULL_SUSPEND | PULL_COMMIT_OFFSET,
+        max_count=1,
+        timeout_ms=1,
+    )
+    request = PullApi(instance, "g")._request(MessageQueue("T", "b", 0), order, "b:1", is_slave=is_slave)
+    assert request.sys_flag == PULL_SUSPEND | flag
+    await instance.shutdown()

@@ -22,7 +22,8 @@ from pocketmq.protocol.wire.command import RESPONSE_FLAG, Body, Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request
 
-from client_waits import Seen, committed, send, until
+from client_waits import Seen, committed, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 QUEUES = [MessageQueue("T", "b", queue_id) for queue_id in range(4)]
@@ -161,7 +162,7 @@ async def test_each_topic_and_each_connection_has_a_first_offset(
     broker.answer()
     await persisting
     broker.cut()  # a broker that was killed may have forgotten
-    await until(lambda: not store.may_ride(QUEUES[0]))
+    await until(lambda: not store.may_travel_with_pull(QUEUES[0]))
     await until(lambda: broker.waiting)
     await settled()
     assert len(broker.waiting) == 1

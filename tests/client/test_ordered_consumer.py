@@ -13,7 +13,7 @@ from pocketmq.client.values.listener_returns import ConsumeOrderlyContext, Consu
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
-from client_waits import until
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

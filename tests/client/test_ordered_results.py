@@ -1,7 +1,7 @@
 """Results of ordered listeners, compared with what the official service did with the same ones."""
 
 import pytest
-from pocketmq.client.delivery.ordered_results import exhausted, max_reconsume_times, settle, suspend_ms
+from pocketmq.client.delivery.ordered_results import exhausted, ordered_reconsume_limit, settle, suspend_ms
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
 from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus
 
@@ -20,7 +20,7 @@ def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
     batch = queue.take(2)
     for message, times in zip(batch, tries.split(","), strict=True):
         message.reconsume_times = int(times)
-    limit = max_reconsume_times(int(max_times))
+    limit = ordered_reconsume_limit(int(max_times))
     to_send = exhausted(batch, limit) if status == "SUSPEND_CURRENT_QUEUE_A_MOMENT" else []
     outcome = settle(
         queue,
@@ -57,4 +57,4 @@ def test_pauses_stay_between_10_ms_and_30_s(context_ms: int, setting_ms: int, ex
 
 
 def test_tries_are_unlimited_unless_said_otherwise():
-    assert [max_reconsume_times(setting) for setting in (-1, 0, 5)] == [2**31 - 1, 0, 5]
+    assert [ordered_reconsume_limit(setting) for setting in (-1, 0, 5)] == [2**31 - 1, 0, 5]

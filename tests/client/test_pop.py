@@ -19,8 +19,9 @@ from pocketmq.protocol.message.pop_receipt import Receipt, parse_receipt
 from pocketmq.protocol.requests.pop import PopMessageReply
 
 from client_vectors import feature_vectors
-from client_waits import Seen, until
+from client_waits import Seen
 from pop_broker_fake import PopBroker, record
+from waiting import until
 
 RETRY = "%RETRY%g_T"
 

@@ -175,7 +175,6 @@ def test_clear_forgets_everything():
     queue.take(1)
     queue.clear()
     assert state(queue) == "0 0 0 [] []"
-    assert not queue.has_cached
 
 
 class Consumption(RuleBasedStateMachine):

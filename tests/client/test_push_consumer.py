@@ -15,7 +15,8 @@ from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import Seen, committed, send, total_lag, until, until_it_says
+from client_waits import Seen, committed, send, total_lag
+from waiting import until, until_it_says
 
 
 async def test_every_message_reaches_the_listener_once(namesrv_addr: str) -> None:

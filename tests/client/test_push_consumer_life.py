@@ -11,8 +11,9 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
 from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
-from client_waits import Seen, make_node, open_sockets, send, until, until_it_says
+from client_waits import Seen, make_node, open_sockets, send
 from ports import fixed_port
+from waiting import until, until_it_says
 
 
 async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:

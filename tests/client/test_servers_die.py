@@ -19,8 +19,9 @@ from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 
 from client_between import Between
-from client_waits import Seen, send, until
+from client_waits import Seen, send
 from ports import fixed_port
+from waiting import until
 
 LONG = 30.0
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET

@@ -32,7 +32,8 @@ from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.protocol.wire.command import Command
 
 from client_vectors import feature_vectors
-from client_waits import Seen, make_node, until
+from client_waits import Seen, make_node
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

@@ -19,7 +19,8 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import Message
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 LONG = 30.0
 QUEUE = MessageQueue("T", "broker-a", 0)

@@ -10,7 +10,7 @@ from pocketmq.testing import EmbeddedServer, RocketMQ
 
 pytest.importorskip("pyspark")
 
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import OptionError
 from pocketmq.pipeline.planning.access import Access
 from pocketmq.pipeline.planning.positions import Queue, StreamPosition
@@ -40,13 +40,13 @@ def test_progress_is_committed_with_access_keys_and_not_without(tmp_path: Path) 
     access = Access(access_key="reader1", secret_key="12345678")
     with (
         EmbeddedServer(only_reader(tmp_path), store=tmp_path / "store") as server,
-        Wire(server.namesrv_addr, access).closing() as wire,
+        BrokerClient(server.namesrv_addr, access).closing() as client,
     ):
         for options, stored in (({}, 0), (KEYS, 7)):  # 4.9 brokers answer 0 where nothing is stored
             session: Any = Session()
             with commit_progress(session, server.namesrv_addr, "lag", options=options):
                 session.tell(StreamPosition({queue: 7}).to_json())
-            assert wire.committed("lag", [queue], 30_000) == {queue: stored}
+            assert client.committed("lag", [queue], 30_000) == {queue: stored}
             assert session.listeners == []
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import CorruptStoreError, OptionError
 from pocketmq.pipeline.planning.topic_options import read_source_options
 from pocketmq.pipeline.records.columns import MESSAGE_COLUMNS
@@ -90,11 +90,14 @@ def test_only_tags_that_an_expression_can_name_are_pushed_down(
 
 def test_a_row_that_is_larger_than_a_batch_is_sent_as_a_message() -> None:
     """A batch of one is longer than its message, so the largest allowed message would be refused."""
-    with EmbeddedServer({"maxMessageSize": 1000}) as server, Wire(server.namesrv_addr).closing() as wire:
+    with (
+        EmbeddedServer({"maxMessageSize": 1000}) as server,
+        BrokerClient(server.namesrv_addr).closing() as client,
+    ):
         rocketmq = RocketMQ(server)
         topic = rocketmq.topic("large", queues=1)
         chosen = read_sink_options({"nameServer": server.namesrv_addr, "topic": topic, "batchBytes": "500"})
-        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=10_000, retry_timeout_ms=5_000)
+        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=10_000, retry_timeout_ms=5_000)
         rows = {
             "body": [b"a", b"x" * 1000, b"b"],
             "flag": pa.array([1, 7, None], pa.int32()),

@@ -1,7 +1,6 @@
 """Streams: no message lost or repeated over failures, restarts, new queues and an unreachable broker."""
 
-import time
-from collections.abc import Callable
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from pocketmq.protocol.requests.topic import UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from spark.conftest import ADDRESS, Reads
+from waiting import wait_until
 
 pytest.importorskip("pyspark")
 
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 LIMIT_SECONDS = 60.0
+wait_long_until = functools.partial(wait_until, timeout=LIMIT_SECONDS)
 
 
 def send(rocketmq: RocketMQ, topic: str, first: int, count: int, queues: int = 2) -> list[str]:
@@ -45,14 +46,6 @@ def ended(query: StreamingQuery) -> StreamingQuery:
 
 def texts(spark: SparkSession, folder: Path) -> list[str]:
     return sorted(row.text for row in spark.read.parquet(str(folder / "rows")).collect())
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Retries; normally the first attempt succeeds."""
-    end = time.monotonic() + LIMIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 def test_available_now_reads_all_messages_of_that_moment_in_limited_batches(
@@ -90,14 +83,17 @@ def test_a_failed_first_batch_at_latest_is_read_again_and_not_lost(
 
     query = start()
     # The first position must be taken before the messages come that the failing batch reads.
-    wait_until(lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")))
+    wait_long_until(
+        lambda: query.lastProgress is not None or bool(query.status["message"].startswith("Waiting")),
+        timeout=LIMIT_SECONDS,
+    )
     lost_otherwise = send(rocketmq, topic, 3, 4, 1)
-    wait_until(lambda: not query.isActive)
+    wait_long_until(lambda: not query.isActive)
     assert query.exception() is not None
     later = send(rocketmq, topic, 7, 2, 1)
     again = start()
     try:
-        wait_until(lambda: len(seen) >= 6)
+        wait_long_until(lambda: len(seen) >= 6)
     finally:
         again.stop()
     assert seen == lost_otherwise + later
@@ -125,7 +121,10 @@ def test_new_queues_are_read_from_their_first_message(
     sent = send(rocketmq, topic, 0, 6, 3)
     query = to_parquet(stream(topic), tmp_path, availableNow=None, processingTime="0 seconds")
     try:
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6)
+        wait_long_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
+            timeout=LIMIT_SECONDS,
+        )
         rocketmq.server.request(
             UpdateAndCreateTopic(
                 topic=topic, default_topic="TBW102", read_queue_nums=6, write_queue_nums=6, perm=6,
@@ -133,7 +132,10 @@ def test_new_queues_are_read_from_their_first_message(
             )
         )  # fmt: skip
         sent += send(rocketmq, topic, 6, 12, 6)
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18)
+        wait_long_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 18,
+            timeout=LIMIT_SECONDS,
+        )
     finally:
         query.stop()
     assert texts(spark, tmp_path) == sent
@@ -148,12 +150,18 @@ def test_a_query_continues_when_the_broker_is_back(spark: SparkSession, tmp_path
         options = {ADDRESS: server.namesrv_addr, "subscribe": topic, "startingOffsets": "earliest"}
         frame = spark.readStream.format("rocketmq").options(**options).load()
         query = to_parquet(frame, tmp_path, availableNow=None, processingTime="0 seconds")
-        wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6)
+        wait_long_until(
+            lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 6,
+            timeout=LIMIT_SECONDS,
+        )
     settings = {"listenPort": ports[1], "isFastPortRequired": False}
     with EmbeddedServer(settings, store=tmp_path / "store", namesrv_port=ports[0]) as server:
         sent += send(RocketMQ(server), topic, 6, 6)
         try:
-            wait_until(lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12)
+            wait_long_until(
+                lambda: sum(progress.numInputRows for progress in query.recentProgress) >= 12,
+                timeout=LIMIT_SECONDS,
+            )
         finally:
             query.stop()
     assert query.exception() is None
@@ -169,7 +177,7 @@ def test_progress_is_committed_to_a_group_also_of_the_last_batch(
     send(rocketmq, topic, 0, 10)
     with commit_progress(spark, rocketmq.namesrv_addr, group):
         ended(to_parquet(stream(topic, maxOffsetsPerTrigger="4", groupId=group), tmp_path))
-        wait_until(lambda: rocketmq.lag(topic, group) == 0)
+        wait_long_until(lambda: rocketmq.lag(topic, group) == 0)
     assert rocketmq.offsets(topic, group) == {0: 5, 1: 5}
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pocketmq.broker.errors import BrokerError, StartError
+from pocketmq.broker.errors import Refusal, StartError
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -243,7 +243,7 @@ def test_bad_setting_is_one_line(temporary: Path, settings: dict[str, str | int]
 def test_keywords_are_keys_of_broker_conf() -> None:
     with EmbeddedServer(emulate="4.9", autoCreateTopicEnable=False, clusterTopicEnable=False) as server:
         assert not server.broker.config.is_5
-        with pytest.raises(BrokerError) as refused:
+        with pytest.raises(Refusal) as refused:
             RocketMQ(server).send("orders", "one")
         assert refused.value.code == ResponseCode.TOPIC_NOT_EXIST
 
@@ -290,7 +290,7 @@ def test_time_comes_from_the_clock_given() -> None:
 
 
 def test_refused_request_raises_code_and_remark(server: EmbeddedServer) -> None:
-    with pytest.raises(BrokerError) as refused:
+    with pytest.raises(Refusal) as refused:
         RocketMQ(server).send("no*topic", "one")
     assert refused.value.code != 0
     assert "illegal characters" in refused.value.remark

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
 from pocketmq.protocol.bodies.client import (
@@ -24,6 +24,8 @@ from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
 from pocketmq.testing import EmbeddedServer, RocketMQ
+
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -166,14 +168,13 @@ async def test_pull_that_waits_on_a_forgotten_topic_is_answered(server: Embedded
 
 
 def _until_pulls_wait(server: EmbeddedServer) -> None:
-    while server.call(len, server.broker.pulling.waiters) == 0:
-        time.sleep(0.001)
+    wait_until(lambda: server.call(len, server.broker.pulling.waiters), "a pull waits at the broker")
 
 
 def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:
     try:
         server.request(pull)
-    except BrokerError as refusal:
+    except Refusal as refusal:
         return refusal.code
     return 0
 

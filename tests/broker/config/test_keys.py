@@ -14,7 +14,7 @@ from pocketmq.broker.config import keys as config_keys
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.protocol.text.java_properties import parse_properties
-from pocketmq.store.config import StoreConfig
+from pocketmq.store import StoreConfig
 
 ROOT = Path(__file__).resolve().parents[3]
 OFFICIAL = Path(__file__).with_name("official_settings")

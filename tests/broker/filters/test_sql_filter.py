@@ -19,7 +19,6 @@ from pocketmq.broker.filters.sql_grammar import read_expression
 from pocketmq.broker.filters.sql_numbers import EvaluationError
 from pocketmq.broker.filters.sql_operands import SqlError
 from pocketmq.broker.network.dispatch import HELD, Answer
-from pocketmq.broker.pulling import pull_handlers  # noqa: F401 - register what is asked here
 from pocketmq.protocol.bodies.client import (
     CheckClientRequestBody,
     ConsumerData,
@@ -33,7 +32,7 @@ from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import decode_records
 from pocketmq.protocol.requests.membership import CheckClientConfig, HeartBeat
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 from broker_fakes import MakeBroker, ask, connect, send, store_message
 

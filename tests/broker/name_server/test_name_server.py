@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.server import Server
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.name_server import (
@@ -26,7 +26,7 @@ from pocketmq.protocol.requests.name_server import (
 )
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
-from pocketmq.store.errors import StoreError
+from pocketmq.store import StoreError
 
 from golden.name_server_dialogue import play, recorded
 from name_server_fakes import RunningNameServer
@@ -62,7 +62,7 @@ async def client() -> AsyncIterator[Server]:
 async def ask(
     client: Server, name_server: RunningNameServer, request: Request[Any], body: bytes | None = None
 ) -> tuple[dict[str, str], bytes]:
-    """Header fields and body of the answer; `BrokerError` where it is a refusal."""
+    """Header fields and body of the answer; `Refusal` where it is a refusal."""
     connection = await client.connect(f"127.0.0.1:{name_server.port}")
     command, _ = await connection.call(request, body, timeout_seconds=5)
     connection.close()
@@ -136,7 +136,7 @@ async def test_changed_settings_are_told_and_kept(
 async def test_codes_of_the_5_line_are_unknown_to_the_4_line(client: Server) -> None:
     server = RunningNameServer(4)
     await server.start()
-    with pytest.raises(BrokerError, match=" request type 901 not supported") as refused:
+    with pytest.raises(Refusal, match=" request type 901 not supported") as refused:
         await ask(client, server, GetBrokerMemberGroup(cluster_name="c", broker_name="b"))
     assert refused.value.code == 3
     await server.stop()
@@ -178,6 +178,6 @@ async def test_silent_broker_loses_route_and_connection(
     await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
     name_server.clock.advance(120_001)
     name_server.state.scan()
-    with pytest.raises(BrokerError, match="No topic route info in name server for the topic: T"):
+    with pytest.raises(Refusal, match="No topic route info in name server for the topic: T"):
         await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
     assert connection.closed

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
-from pocketmq.broker.errors import BrokerError
+from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.route_table import RouteTable
 from pocketmq.broker.name_server.topic_routes import find_route
 from pocketmq.broker.network.dispatch import Peer
@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.registration import TopicConfigAndMappingSerializeWrapper
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.requests.name_server import RegisterBroker, RegisterBrokerReply
-from pocketmq.store.clock import VirtualClock
+from pocketmq.store import VirtualClock
 
 Notice = tuple[dict[int, str], str | None, str | None]
 
@@ -176,7 +176,7 @@ def test_slave_hears_of_its_master_only_while_that_lives(line: int) -> None:
 
 
 def test_change_report_of_an_unknown_broker_is_refused_in_5_and_taken_in_4() -> None:
-    with pytest.raises(BrokerError, match="register broker failed"):
+    with pytest.raises(Refusal, match="register broker failed"):
         Table(5).register("a", "10.0.0.1:1", 0, topic("T"))
     table = Table(4)
     table.register("a", "10.0.0.1:1", 0, topic("T"))

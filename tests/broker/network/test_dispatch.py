@@ -3,9 +3,16 @@
 from typing import Any
 
 import pytest
-from pocketmq.broker.network.dispatch import Handlers
+from pocketmq.broker.network.dispatch import CallWithBody, Handlers
+from pocketmq.protocol.bodies.client import HeartbeatData, LockBatchRequestBody
+from pocketmq.protocol.bodies.routes import KVTable
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.name_server import GetAllTopicListFromNameServer
 from pocketmq.protocol.requests.offset import GetMaxOffset, GetMinOffset, OffsetReply
+from pocketmq.protocol.requests.pop import PollingInfo
 from pocketmq.protocol.requests.send import AnySend, SendMessage, SendMessageV2
+from pocketmq.protocol.wire.command import Command
 
 
 def answer(broker: Any, request: GetMaxOffset) -> OffsetReply:
@@ -48,15 +55,44 @@ class Counter:
 
 
 def test_a_line_and_the_fast_port_leave_out_what_they_do_not_serve() -> None:
-    def count(counter: Counter, request: GetMaxOffset | GetMinOffset) -> None:
+    def count(counter: Counter, request: PollingInfo | GetMinOffset) -> None:
         """Serves both."""
 
     handlers = Handlers("test")
-    handlers.handles(GetMaxOffset, only_in=5)(count)
+    handlers.handles(PollingInfo)(count)
     handlers.handles(GetMinOffset, main_port=True)(count)
-    assert set(handlers.of_line(5).table) == {30, 31}
+    assert set(handlers.of_line(5).table) == {31, PollingInfo.code}
     assert set(handlers.of_line(4).table) == {31}
-    assert set(handlers.without_main_port_only().table) == {30}
+    assert set(handlers.without_main_port_only().table) == {PollingInfo.code}
+
+
+def test_a_handler_that_reads_another_body_than_the_declared_one_fails() -> None:
+    def beat(counter: Counter, request: HeartBeat, call: CallWithBody[LockBatchRequestBody]) -> None:
+        """Reads what no heartbeat has."""
+
+    with pytest.raises(TypeError, match="HEART_BEAT has HeartbeatData"):
+        Handlers("test").handles(HeartBeat)(beat)
+
+
+def test_a_handler_that_returns_another_body_than_the_declared_one_fails() -> None:
+    def topics(counter: Counter, request: GetAllTopicListFromNameServer) -> KVTable:
+        """Answers with what the caller does not expect."""
+        return KVTable()
+
+    with pytest.raises(TypeError, match="is answered with TopicList"):
+        Handlers("test").handles(GetAllTopicListFromNameServer)(topics)
+
+
+def test_a_body_is_read_in_its_declared_form() -> None:
+    def beat(counter: Counter, request: HeartBeat, call: CallWithBody[HeartbeatData]) -> None:
+        """Reads the declared body."""
+
+    handlers = Handlers("test")
+    handlers.handles(HeartBeat)(beat)
+    make_call: Any = handlers.table[34].call_type
+    assert make_call(None, Command(34, body=b'{"clientID":"c"}')).read_body() == HeartbeatData(client_id="c")
+    with pytest.raises(BodyError, match="HeartbeatData: the body is missing"):
+        make_call(None, Command(34)).read_body()
 
 
 def test_binding_puts_the_part_beside_its_function_and_fails_where_one_is_missing() -> None:

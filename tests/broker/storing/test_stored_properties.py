@@ -5,7 +5,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.sending import send_handlers  # noqa: F401 - registers what is asked here
 from pocketmq.broker.storing.stored_properties import stored_properties
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text

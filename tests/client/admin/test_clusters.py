@@ -160,6 +160,10 @@ async def test_a_group_is_made_changed_and_deleted(admin: AdminClient, node: Nod
     await admin.update_groups([SubscriptionGroupConfig(group_name="second")], address=node.broker_address)
     assert {"billing", "second"} <= (await admin.group_configs(node.broker_address)).keys()
     await admin.delete_group("billing", cluster=CLUSTER)
+    anew = await admin.group_config(node.broker_address, "billing")
+    assert anew is not None, "5.x creates it anew while its offsets stay"
+    assert anew.retry_max_times == 16
+    await admin.delete_group("billing", cluster=CLUSTER, remove_offset=True)
     assert await admin.group_config(node.broker_address, "billing") is None
 
 
@@ -273,12 +277,12 @@ async def test_name_servers_tell_of_themselves_and_take_settings(
     assert admin.name_servers == [namesrv_addr]
     await admin.update_namesrv_config({"orderMessageEnable": "true"})
     assert (await admin.namesrv_config())[namesrv_addr]["orderMessageEnable"] == "true"
-    await admin.put_kv_config("space", "key with = and ü", "value")
-    assert await admin.kv_config("space", "key with = and ü") == "value"
-    assert await admin.kv_configs("space") == {"key with = and ü": "value"}
-    await admin.delete_kv_config("space", "key with = and ü")
+    await admin.put_kv_config("other space", "key with = and ü", "value")
+    assert await admin.kv_config("other space", "key with = and ü") == "value"
+    assert await admin.kv_configs("other space") == {"key with = and ü": "value"}
+    await admin.delete_kv_config("other space", "key with = and ü")
     with pytest.raises(RequestRefused):
-        await admin.kv_config("space", "key with = and ü")
+        await admin.kv_config("other space", "key with = and ü")
 
 
 async def test_a_broker_is_taken_out_of_the_routes_for_writing(admin: AdminClient, namesrv_addr: str) -> None:

@@ -21,8 +21,9 @@ async def test_a_message_is_found_by_every_name_it_has(admin: AdminClient, names
     by_unique_key = await admin.message(TOPIC, sent.message_id)
     by_place = await admin.message_at(QUEUE, 0)
     assert by_place is not None
-    (by_key,) = await admin.messages_by_key(TOPIC, "k2")
-    (by_tag,) = await admin.messages_by_key(TOPIC, "created", key_type=BY_TAG) or [by_key]
+    # Another server's index may still have messages of a topic of that name which was deleted.
+    by_key = (await admin.messages_by_key(TOPIC, "k2"))[-1]
+    by_tag = (await admin.messages_by_key(TOPIC, "created", key_type=BY_TAG) or [by_key])[-1]
     found = [by_offset_id, by_unique_key, by_place, by_key, by_tag]
     assert {one.body for one in found} == {b"hello"}
     assert {one.offset_message_id for one in found} == {sent.offset_message_id}

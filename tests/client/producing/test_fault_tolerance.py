@@ -1,7 +1,5 @@
 """Isolation of slow and failing brokers."""
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,12 +69,3 @@ def test_brokers_are_probed_once_an_interval_until_they_answer():
     assert faults.is_reachable("a")
     clock.now_ms += 2_000
     assert faults.due_for_detection() == ["a"]
-
-
-def test_one_reachable_broker_can_be_picked():
-    faults = LatencyFaultTolerance(FakeClock())
-    assert faults.pick_one_at_least(Random(1)) is None
-    faults.update("a", 1, isolate=False, reachable=False)
-    assert faults.pick_one_at_least(Random(1)) is None
-    faults.update("b", 1, isolate=False, reachable=True)
-    assert faults.pick_one_at_least(Random(1)) == "b"

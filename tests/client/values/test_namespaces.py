@@ -16,7 +16,8 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from client_vectors import feature_vectors
-from client_waits import Seen, send, until
+from client_waits import Seen, send
+from waiting import until
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 

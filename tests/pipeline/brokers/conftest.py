@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from pipeline.brokers.dropping_proxy import DroppingProxy, Proxied
@@ -18,21 +18,21 @@ def rocketmq() -> Iterator[RocketMQ]:
 
 @pytest.fixture
 def proxied(rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
-    """proxied(code, every): a wire whose connection is closed at every n-th request of a code."""
+    """proxied(code, every): a client whose connection is closed at every n-th request of a code."""
     made: list[DroppingProxy] = []
 
-    def make(code: int, every: int) -> tuple[Wire, DroppingProxy]:
+    def make(code: int, every: int) -> tuple[BrokerClient, DroppingProxy]:
         proxy = DroppingProxy(rocketmq.server.broker_addr, code, every)
         made.append(proxy)
-        wire = Wire(rocketmq.namesrv_addr)
-        opened = wire._open()
+        client = BrokerClient(rocketmq.namesrv_addr)
+        opened = client._open()
         get = opened.get
 
         async def through_proxy(address: str) -> object:
             return await get(proxy.address if address == rocketmq.server.broker_addr else address)
 
         monkeypatch.setattr(opened, "get", through_proxy)
-        return wire, proxy
+        return client, proxy
 
     yield make
     for proxy in made:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 
@@ -71,4 +71,4 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write(data)
 
 
-Proxied = Callable[[int, int], tuple[Wire, DroppingProxy]]
+Proxied = Callable[[int, int], tuple[BrokerClient, DroppingProxy]]

@@ -1,8 +1,8 @@
 """Options and reads for the tests of this folder."""
 
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.brokers.range_reader import RangeReader
 from pocketmq.pipeline.brokers.read_planner import Planner
-from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.pipeline.planning.topic_options import SourceOptions, read_source_options
 from pocketmq.testing import RocketMQ
@@ -14,12 +14,12 @@ def options(rocketmq: RocketMQ, topic: str, **more: str) -> SourceOptions:
     )
 
 
-def read(wire: Wire, chosen: SourceOptions, ranges: list[Range] | None = None) -> list[str]:
-    planner = Planner(wire, chosen)
+def read(client: BrokerClient, chosen: SourceOptions, ranges: list[Range] | None = None) -> list[str]:
+    planner = Planner(client, chosen)
     parts = planner.batch() if ranges is None else ranges
     return [
         body.decode()
         for one in parts
-        for records in RangeReader(wire, one, chosen).batches()
+        for records in RangeReader(client, one, chosen).batches()
         for body in records.column("body").to_pylist()
     ]

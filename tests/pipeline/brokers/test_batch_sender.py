@@ -8,7 +8,7 @@ pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 import pyarrow as pa
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import (
     SendError,
 )
@@ -20,8 +20,8 @@ from pipeline.brokers.dropping_proxy import Proxied
 
 def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
     topic = rocketmq.topic("sent", queues=2)
-    wire, proxy = proxied(320, 4)
-    sender = BatchSender(wire, group="g", in_flight=3, timeout_ms=10_000, retry_timeout_ms=30_000)
+    client, proxy = proxied(320, 4)
+    sender = BatchSender(client, group="g", in_flight=3, timeout_ms=10_000, retry_timeout_ms=30_000)
     for first in range(0, 100, 5):
         batch = pa.RecordBatch.from_pydict({"body": [f"m{first + n:02}".encode() for n in range(5)]})
         texts = property_texts(batch, row_ids("w", first, 5))
@@ -34,8 +34,11 @@ def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, pr
 
 
 def test_a_topic_that_no_broker_has_or_creates_is_named() -> None:
-    with EmbeddedServer(autoCreateTopicEnable=False) as server, Wire(server.namesrv_addr).closing() as wire:
-        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
+    with (
+        EmbeddedServer(autoCreateTopicEnable=False) as server,
+        BrokerClient(server.namesrv_addr).closing() as client,
+    ):
+        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=0)
         sender.send_one("Unmade", b"x", "", 0)
         with pytest.raises(
             SendError, match="no broker has topic Unmade, and none creates topics automatically"
@@ -45,10 +48,10 @@ def test_a_topic_that_no_broker_has_or_creates_is_named() -> None:
 
 def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("slow", queues=1)
-    with Wire(rocketmq.namesrv_addr).closing() as wire:
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
         begun = time.monotonic()
         sender = BatchSender(
-            wire, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
+            client, group="g", in_flight=4, timeout_ms=10_000, retry_timeout_ms=5_000, rows_per_second=100
         )
         for _ in range(20):
             sender.send_one(topic, b"x", "", 0)
@@ -58,9 +61,9 @@ def test_rows_are_sent_no_faster_than_allowed(rocketmq: RocketMQ) -> None:
 
 
 def test_a_send_is_given_up_after_so_many_retries() -> None:
-    with Wire("127.0.0.1:1").closing() as wire:
+    with BrokerClient("127.0.0.1:1").closing() as client:
         sender = BatchSender(
-            wire, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
+            client, group="g", in_flight=1, timeout_ms=1000, retry_timeout_ms=60_000, retries=1
         )
         sender.send_one("T", b"x", "", 0)
         with pytest.raises(SendError, match=r"cannot connect .*, given up after 1 retries"):

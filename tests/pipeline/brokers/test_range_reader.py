@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
 from pocketmq.pipeline.brokers.batch_sender import BatchSender
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import (
     DataLossError,
     SendError,
@@ -27,9 +27,9 @@ def test_a_connection_lost_during_a_read_loses_no_message(rocketmq: RocketMQ, pr
     topic = rocketmq.topic("dropped", queues=1)
     for number in range(40):
         rocketmq.send(topic, f"m{number:02}")
-    wire, proxy = proxied(11, 7)
+    client, proxy = proxied(11, 7)
     chosen = options(rocketmq, topic, pullBatchSize="2", pullInFlight="2", decodeRows="5")
-    assert read(wire, chosen) == [f"m{number:02}" for number in range(40)]
+    assert read(client, chosen) == [f"m{number:02}" for number in range(40)]
     assert proxy.dropped >= 2
 
 
@@ -43,17 +43,17 @@ def test_messages_of_deleted_files_are_a_loss_or_skipped(tmp_path: Path) -> None
             one.send(topic, f"m{number:02}" + "." * 100)
         queue = Queue(topic, "broker-a", 0)
         chosen = options(one, topic)
-        with Wire(one.namesrv_addr).closing() as wire:
+        with BrokerClient(one.namesrv_addr).closing() as client:
             whole = Range(queue, 0, 60)
-            assert len(read(wire, chosen, [whole])) == 60
+            assert len(read(client, chosen, [whole])) == 60
             while server.call(server.broker.store.delete_oldest_log_file):
-                low = wire.bounds([queue], 30_000)[queue][0]
+                low = client.bounds([queue], 30_000)[queue][0]
                 if low > 20:
                     break
             with pytest.raises(DataLossError, match=rf"old.* queue 0: {low} messages, offsets \[0, {low}\)"):
-                read(wire, chosen, [whole])
+                read(client, chosen, [whole])
             tolerant = options(one, topic, failOnDataLoss="false")
-            assert [text[:3] for text in read(wire, tolerant, [whole])] == [
+            assert [text[:3] for text in read(client, tolerant, [whole])] == [
                 f"m{n:02}" for n in range(low, 60)
             ]
 
@@ -63,11 +63,11 @@ def test_queues_without_messages_are_not_a_failure(rocketmq: RocketMQ) -> None:
     for text in ("one", "two"):
         rocketmq.send(topic, text, queue_id=2)
     start = f'{{"{topic}":{{"0":0,"1":-1,"2":1,"3":-2}}}}'
-    with Wire(rocketmq.namesrv_addr).closing() as wire:
-        assert read(wire, options(rocketmq, topic)) == ["one", "two"]
-        assert read(wire, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        assert read(client, options(rocketmq, topic)) == ["one", "two"]
+        assert read(client, options(rocketmq, topic, startingOffsets=start, minPartitions="9")) == ["two"]
         empty = rocketmq.topic("empty", queues=3)
-        assert read(wire, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
+        assert read(client, options(rocketmq, empty, maxRecordsPerPartition="1")) == []
 
 
 def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options(
@@ -75,8 +75,11 @@ def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options
 ) -> None:
     topic = rocketmq.topic("silent", queues=1)
     rocketmq.send(topic, "one")
-    with socket.create_server(("127.0.0.1", 0)) as silent, Wire(rocketmq.namesrv_addr).closing() as wire:
-        opened = wire._open()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        BrokerClient(rocketmq.namesrv_addr).closing() as client,
+    ):
+        opened = client._open()
         get = opened.get
 
         async def away(address: str) -> object:
@@ -86,8 +89,8 @@ def test_a_broker_that_does_not_answer_is_given_up_after_the_time_in_the_options
         monkeypatch.setattr(opened, "get", away)
         chosen = options(rocketmq, topic, pullTimeoutMs="50", retryTimeoutMs="0")
         with pytest.raises(SourceUnreachable, match=r"did not answer PULL_MESSAGE within 0.05 s, given up"):
-            read(wire, chosen, [Range(Queue(topic, "broker-a", 0), 0, 1)])
-        sender = BatchSender(wire, group="g", in_flight=1, timeout_ms=60, retry_timeout_ms=0)
+            read(client, chosen, [Range(Queue(topic, "broker-a", 0), 0, 1)])
+        sender = BatchSender(client, group="g", in_flight=1, timeout_ms=60, retry_timeout_ms=0)
         sender.send_one(topic, b"x", "", 0)
         with pytest.raises(SendError, match=r"did not answer SEND_MESSAGE_V2 within 0.06 s, given up"):
             sender.finish()

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.brokers.read_planner import Planner
-from pocketmq.pipeline.brokers.wire import Wire
 from pocketmq.pipeline.errors import (
     DataLossError,
     OptionError,
@@ -33,11 +33,11 @@ def test_an_offset_beyond_the_end_is_a_loss_or_skipped(
     for number in range(4):
         rocketmq.send(topic, f"m{number}", queue_id=number % 2)
     offsets = {option: f'{{"{topic}":{{"0":99,"1":{usual}}}}}'}
-    with Wire(rocketmq.namesrv_addr).closing() as wire:
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
         with pytest.raises(DataLossError, match=rf"queue 0: 97 messages, {message}"):
-            read(wire, options(rocketmq, topic, **offsets))
+            read(client, options(rocketmq, topic, **offsets))
         tolerant = options(rocketmq, topic, **offsets, failOnDataLoss="false")
-        assert read(wire, tolerant) == left
+        assert read(client, tolerant) == left
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_times_that_are_invalid_or_of_other_topics_are_refused(
     queue = Queue("times", "broker-a", 0)
     chosen = options(rocketmq, "times", startingOffsetsByTimestamp=times)
     with pytest.raises(OptionError, match=f"option startingOffsetsByTimestamp.*{re.escape(message)}"):
-        Planner(Wire(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
+        Planner(BrokerClient(rocketmq.namesrv_addr), chosen).start({queue: (0, 5)})
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_expression_the_broker_cannot_use_is_refused_when_planning(
         rocketmq = RocketMQ(server)
         chosen = options(rocketmq, rocketmq.topic("T"), filterType="SQL92", subExpression=expression)
         with (
-            Wire(server.namesrv_addr).closing() as wire,
+            BrokerClient(server.namesrv_addr).closing() as client,
             pytest.raises(OptionError, match=f"option subExpression: .*{message}"),
         ):
-            Planner(wire, chosen).batch()
+            Planner(client, chosen).batch()

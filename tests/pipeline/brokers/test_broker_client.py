@@ -1,4 +1,4 @@
-"""Name servers, routes, access and offsets, asked through a `Wire`. No Spark."""
+"""Name servers, routes, access and offsets, asked through a `BrokerClient`. No Spark."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="the pipeline's extra is not installed")
 
-from pocketmq.pipeline.brokers.wire import Wire
+from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.pipeline.errors import (
     OptionError,
     PipelineError,
@@ -21,15 +21,18 @@ from reader_account import KEYS, only_reader
 
 def test_an_unreachable_name_server_is_an_error_after_the_retries() -> None:
     with (
-        Wire("127.0.0.1:1").closing() as wire,
+        BrokerClient("127.0.0.1:1").closing() as client,
         pytest.raises(SourceUnreachable, match="given up after 200 ms"),
     ):
-        wire.queues("T", 200)
+        client.queues("T", 200)
 
 
 def test_a_topic_that_does_not_exist_is_named(rocketmq: RocketMQ) -> None:
-    with Wire(rocketmq.namesrv_addr).closing() as wire, pytest.raises(OptionError, match="no-such-topic"):
-        wire.queues("no-such-topic", 500)
+    with (
+        BrokerClient(rocketmq.namesrv_addr).closing() as client,
+        pytest.raises(OptionError, match="no-such-topic"),
+    ):
+        client.queues("no-such-topic", 500)
 
 
 def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without(tmp_path: Path) -> None:
@@ -45,19 +48,19 @@ def test_a_broker_with_access_control_is_read_with_keys_over_tls_and_not_without
             ({}, "accessKey"),
         ):
             chosen = options(rocketmq, topic, **access)
-            with Wire(server.namesrv_addr, chosen.access).closing() as wire:
+            with BrokerClient(server.namesrv_addr, chosen.access).closing() as client:
                 if refusal is None:
-                    assert read(wire, chosen) == ["a body"]
+                    assert read(client, chosen) == ["a body"]
                 else:
                     with pytest.raises(PipelineError, match=f"(?i){refusal}"):
-                        read(wire, chosen)
+                        read(client, chosen)
 
 
 def test_offsets_of_a_group_that_does_not_exist_are_stored(rocketmq: RocketMQ) -> None:
     topic = rocketmq.topic("progress", queues=1)
     queue = Queue(topic, "broker-a", 0)
     rocketmq.send(topic, "one")
-    with Wire(rocketmq.namesrv_addr).closing() as wire:
-        assert wire.committed("nobody-made-me", [queue], 30_000) == {queue: None}
-        wire.commit("nobody-made-me", {queue: 1}, 30_000)
-        assert wire.committed("nobody-made-me", [queue], 30_000) == {queue: 1}
+    with BrokerClient(rocketmq.namesrv_addr).closing() as client:
+        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: None}
+        client.commit("nobody-made-me", {queue: 1}, 30_000)
+        assert client.committed("nobody-made-me", [queue], 30_000) == {queue: 1}

@@ -1,6 +1,6 @@
 """Prints the table of bodies in WIRE.md, from the declarations of all requests.
 
-cd tests; python -m protocol.body_table
+cd tests; python -m protocol.requests.body_table
 """
 
 import importlib

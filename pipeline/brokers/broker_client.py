@@ -1,8 +1,8 @@
 """Routes, offsets and commits for code without an event loop, over connections that live as long as the process.
 
-Spark reuses its workers for many tasks and micro-batches. `wire_for(options)` gives each process one `Wire` for an
-address and keys. Its event loop runs only during a call. Requests are retried while a broker cannot be reached, until a
-time limit. Not thread-safe; a Spark worker is single-threaded.
+Spark reuses its workers for many tasks and micro-batches. `client_for(options)` gives each process one `BrokerClient`
+for an address and keys. Its event loop runs only during a call. Requests are retried while a broker cannot be
+reached, until a time limit. Not thread-safe; a Spark worker is single-threaded.
 """
 
 import asyncio
@@ -44,15 +44,15 @@ BUSY: Final = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, Res
 
 ResultT = TypeVar("ResultT")
 
-_wires: dict[tuple[int, str, Access], "Wire"] = {}
+_clients: dict[tuple[int, str, Access], "BrokerClient"] = {}
 
 
-def wire(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "Wire":
-    """The process's wire to these name servers; created at first use, and again after a fork."""
+def shared_client(namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> "BrokerClient":
+    """The process's client to these name servers; created at first use, and again after a fork."""
     key = (os.getpid(), namesrv_addr, access)
-    found = _wires.get(key)
+    found = _clients.get(key)
     if found is None:
-        found = _wires[key] = Wire(namesrv_addr, access)
+        found = _clients[key] = BrokerClient(namesrv_addr, access)
     return found
 
 
@@ -66,12 +66,12 @@ class HasBrokerAddress(Protocol):
     def access(self) -> Access: ...
 
 
-def wire_for(options: HasBrokerAddress) -> "Wire":
-    """The process's wire for these options."""
-    return wire(options.namesrv_addr, options.access)
+def client_for(options: HasBrokerAddress) -> "BrokerClient":
+    """The process's client for these options."""
+    return shared_client(options.namesrv_addr, options.access)
 
 
-class Wire:
+class BrokerClient:
     """Requests to name servers and brokers from ordinary functions. `retry_timeout_ms` limits every request."""
 
     def __init__(self, namesrv_addr: str, access: Access = NO_ACCESS_KEYS) -> None:
@@ -83,7 +83,7 @@ class Wire:
         self._known: dict[str, Route] = {}
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Run a coroutine to its end on this wire's loop."""
+        """Run a coroutine to its end on this client's loop."""
         return self._loop.run_until_complete(work)
 
     def close(self) -> None:
@@ -94,8 +94,8 @@ class Wire:
             self.run(asyncio.sleep(0))
 
     @contextmanager
-    def closing(self) -> "Iterator[Wire]":
-        """For a wire that only the caller uses: closes it, and its loop, when the `with` ends."""
+    def closing(self) -> "Iterator[BrokerClient]":
+        """For a client that only the caller uses: closes it, and its loop, when the `with` ends."""
         try:
             yield self
         finally:

@@ -16,7 +16,7 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.bodies.offsets import (
     QueueTimeSpan,
     ResetOffsetBody,
-    decode_reset_offsets,
+    ResetOffsetBodyForC,
     local_time_text,
 )
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody, bit_set_of
@@ -200,10 +200,12 @@ def test_reset_offsets_are_read_in_both_forms():
     body = ResetOffsetBody(offset_table={queue: 9})
     assert body.encode() == b'{"offsetTable":{{"brokerName":"b","queueId":3,"topic":"t"}:9}}'
     assert body.for_c().encode() == b'{"offsetTable":[{"brokerName":"b","offset":9,"queueId":3,"topic":"t"}]}'
-    assert decode_reset_offsets(body.encode()) == body
-    assert decode_reset_offsets(body.for_c().encode()) == body
+    assert ResetOffsetBody.decode(body.encode()) == body
+    rows = ResetOffsetBodyForC.decode(body.for_c().encode()).offset_table or []
+    queues = {MessageQueue(row.topic or "", row.broker_name or "", row.queue_id): row.offset for row in rows}
+    assert queues == body.offset_table
     with pytest.raises(BodyError):
-        decode_reset_offsets(b'{"offsetTable":7}')
+        ResetOffsetBody.decode(b'{"offsetTable":7}')
 
 
 def test_time_span_carries_its_times_as_text():

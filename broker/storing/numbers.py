@@ -1,0 +1,30 @@
+"""Numbers in the properties of a message: texts that any client may have written.
+
+A text is read only as far as a Java `int` or `long` reaches; Python's `int` refuses texts of more than 4,300 digits.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+INT_MIN: Final = -(1 << 31)
+INT_MAX: Final = (1 << 31) - 1
+LONG_MIN: Final = -(1 << 63)
+LONG_MAX: Final = (1 << 63) - 1
+_LONGEST: Final = len(str(LONG_MIN))
+
+
+def parse_number(text: str, least: int = LONG_MIN, most: int = LONG_MAX) -> int | None:
+    """The number a text is, within these bounds as Java's `parseInt` and `parseLong` read it; `None` for any other."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if len(text) > _LONGEST or not digits.isdecimal():
+        return None
+    number = int(text)
+    return number if least <= number <= most else None
+
+
+def number_property(
+    properties: Mapping[str, str], name: str, least: int = LONG_MIN, most: int = LONG_MAX
+) -> int | None:
+    """A property as a number within these bounds; `None` where it is absent or anything else."""
+    text = properties.get(name)
+    return None if text is None else parse_number(text, least, most)
