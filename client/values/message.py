@@ -26,6 +26,14 @@ RESERVED_PROPERTIES: Final = frozenset(
 )
 """Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
 
+DELAY_PROPERTIES: Final = (
+    names.DELAY,
+    names.TIMER_DELAY_SEC,
+    names.TIMER_DELAY_MS,
+    names.TIMER_DELIVER_MS,
+)
+"""Properties that let the broker deliver a message later."""
+
 BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
 
 
@@ -46,6 +54,11 @@ class Message(msgspec.Struct):
     delay_ms: int = 0
     deliver_at_ms: int = 0
     wait_store_ok: bool = True
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether the broker shall deliver the message later: then it is sent alone, and not in a transaction."""
+        return bool(self.delay_level or self.delay_ms or self.deliver_at_ms)
 
     def wire_properties(self) -> dict[str, str]:
         """A new map of the properties as they travel; `ClientError` for what cannot travel as one, and for a reserved

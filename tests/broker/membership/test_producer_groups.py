@@ -1,6 +1,6 @@
 """Producers by group and by client id."""
 
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.broker.membership.producer_groups import ProducerGroups
 
 from broker_fakes import FakeConnection

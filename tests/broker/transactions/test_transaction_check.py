@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.broker.transactions.transaction_check import CHECK_GROUP
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.properties import decode_properties

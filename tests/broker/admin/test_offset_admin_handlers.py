@@ -1,7 +1,7 @@
 """314, 43, 45, 308, 343: offsets as administrators and slaves ask for them."""
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.group import QueryTopicsByConsumer
 from pocketmq.protocol.requests.offset import CloneGroupOffset, QueryCorrectionOffset

@@ -2,7 +2,7 @@
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.offset_id import decode_message_id
 from pocketmq.protocol.message.record import decode_records

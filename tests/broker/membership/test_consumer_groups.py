@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.broker.membership.consumer_groups import ConsumerGroup, ConsumerGroups
 from pocketmq.broker.network.dispatch import Peer
 from pocketmq.protocol.bodies.client import SubscriptionData

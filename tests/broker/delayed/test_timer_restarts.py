@@ -10,7 +10,7 @@ from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 from pocketmq.store.timer.timer_wheel import Slot, TimerWheel
 
 from broker_fakes import FakeLoop, ask, make_broker
-from timed_sends import bodies, send, stop, with_timer
+from timer_sends import bodies, send, stop, with_timer
 
 
 async def test_what_waited_comes_after_a_restart_and_late_ones_at_once(

@@ -5,7 +5,7 @@ The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.delayed.delayed_messages import (
+from pocketmq.broker.delayed.delay_levels import (
     FAILURE_PAUSE_MS,
     MAX_DELIVERIES,
-    DelayedMessages,
+    DelayLevels,
 )
 from pocketmq.broker.errors import Refusal
 from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
@@ -25,7 +25,7 @@ STORE_HOST = pack_host("10.0.0.8", 10_911)
 
 
 @pytest.fixture
-async def delayed(broker: Broker) -> DelayedMessages:
+async def delayed(broker: Broker) -> DelayLevels:
     broker.delayed.levels.start()
     return broker.delayed.levels
 
@@ -115,7 +115,7 @@ class TestDetour:
 
 class TestDelivery:
     async def test_a_message_comes_when_its_time_has_come_and_not_before(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         send(broker, {"DELAY": "2"})
         loop.run_for(4999)
@@ -124,7 +124,7 @@ class TestDelivery:
         assert delivered(broker) == 1
 
     async def test_the_delivered_record_is_the_waiting_one_at_its_real_place(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         send(broker, {"TAGS": "A", "KEYS": "k", "DELAY": "1"}, sys_flag=0x1)
         waiting = record_at(broker, SCHEDULE_TOPIC, 0, 0)
@@ -138,7 +138,7 @@ class TestDelivery:
         assert record.store_timestamp == clock.now_ms() == waiting.store_timestamp + 1000
 
     async def test_tags_are_a_tags_code_again(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         send(broker, {"TAGS": "A", "DELAY": "1"})
         loop.run_for(1000)
@@ -147,7 +147,7 @@ class TestDelivery:
         assert entry[2] == tags_code("A")
 
     async def test_levels_do_not_wait_for_each_other(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         send(broker, {"DELAY": "18"}, topic="two-hours")
         loop.run_for(500)
@@ -159,7 +159,7 @@ class TestDelivery:
         assert delivered(broker, "two-hours") == 1
 
     async def test_one_level_is_delivered_in_order(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         for number in range(20):
             send(broker, {"DELAY": "1"}, body=b"%d" % number)
@@ -169,7 +169,7 @@ class TestDelivery:
         assert bodies == [b"%d" % number for number in range(20)]
 
     async def test_many_due_messages_are_spread_over_turns_of_the_loop(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         for _ in range(MAX_DELIVERIES + 1):
             send(broker, {"DELAY": "1"})
@@ -180,7 +180,7 @@ class TestDelivery:
         assert delivered(broker) == MAX_DELIVERIES + 1
 
     async def test_nothing_runs_while_nothing_waits(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         assert loop.waiting == 0
         send(broker, {"DELAY": "1"})
@@ -189,7 +189,7 @@ class TestDelivery:
         assert (delivered(broker), loop.waiting, loop.fired) == (1, 0, 1)
 
     async def test_a_store_that_takes_nothing_is_tried_again_without_loss_or_repetition(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         send(broker, {"DELAY": "1"})
         send(broker, {"DELAY": "1"})
@@ -202,7 +202,7 @@ class TestDelivery:
         assert broker.delays.offset(1) == 2
 
     async def test_a_failure_rests_one_level_and_no_other(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         send(broker, {"DELAY": "1"}, topic="bad")
         send(broker, {"DELAY": "2"}, topic="good")
@@ -222,7 +222,7 @@ class TestDelivery:
 
     @pytest.mark.parametrize("queue_id", ["", "x"])
     async def test_a_message_without_a_real_place_does_not_block_its_level(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, queue_id: str
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, queue_id: str
     ) -> None:
         broken = {"DELAY": "1", "REAL_QID": queue_id, "REAL_TOPIC": "T1"}
         text = "".join(f"{name}\x01{value}\x02" for name, value in broken.items() if value).encode()
@@ -238,7 +238,7 @@ class TestDelivery:
 
     @pytest.mark.parametrize("topic", ["%RETRY%../../up", "%RETRY%" + "g" * 300])
     async def test_a_message_that_can_never_be_stored_does_not_block_its_level(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, topic: str
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, topic: str
     ) -> None:
         send(broker, {"DELAY": "1"}, topic=topic)
         send(broker, {"DELAY": "1"})
@@ -247,7 +247,7 @@ class TestDelivery:
         assert broker.delays.offset(1) == 2
 
     async def test_a_clock_set_back_does_not_hold_messages_for_longer_than_their_level(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         send(broker, {"DELAY": "1"})
         clock.set_now_ms(clock.now_ms() - 3_600_000)
@@ -255,23 +255,21 @@ class TestDelivery:
         assert delivered(broker) == 1
 
     async def test_a_clock_set_ahead_is_noticed_within_a_second(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, clock: VirtualClock
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
     ) -> None:
         send(broker, {"DELAY": "5"})
         clock.set_now_ms(clock.now_ms() + 3_600_000)
         loop.run_for(1000)
         assert delivered(broker) == 1
 
-    async def test_delivery_is_counted(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
-    ) -> None:
+    async def test_delivery_is_counted(self, broker: Broker, delayed: DelayLevels, loop: FakeLoop) -> None:
         send(broker, {"DELAY": "1"})
         loop.run_for(1000)
         assert broker.statistics.find("TOPIC_PUT_NUMS", "T1") is not None
         assert broker.statistics.find("GROUP_GET_NUMS", f"{SCHEDULE_TOPIC}@SCHEDULE_CONSUMER") is not None
 
     async def test_waiting_pulls_hear_of_a_delivery(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         heard: list[tuple[str, int, int]] = []
         monkeypatch.setattr(
@@ -284,7 +282,7 @@ class TestDelivery:
         assert heard == [(SCHEDULE_TOPIC, 0, 0), ("T1", 3, 0)]
 
     async def test_nothing_is_delivered_after_stop(
-        self, broker: Broker, delayed: DelayedMessages, loop: FakeLoop
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         send(broker, {"DELAY": "1"})
         delayed.stop()

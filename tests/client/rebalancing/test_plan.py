@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocketmq.client.errors import AllocationFailed
-from pocketmq.client.instance.rebalance_service import early_round_in_ms, next_round_in_ms
 from pocketmq.client.rebalancing.plan import (
     FirstStep,
     Table,
@@ -130,19 +129,6 @@ def test_a_round_without_refusals_ends_balanced(before: set[int], after: set[int
 def test_queues_of_topics_no_longer_subscribed_are_truncated():
     held = table(*queues(0, 1), *queues(0, topic="u"), *queues(0, topic=RETRY))
     assert plan_truncation({"u", RETRY}, held) == queues(0, 1)
-
-
-def test_rounds_come_every_20_s_and_every_second_while_unbalanced():
-    assert next_round_in_ms(balanced=True) == 20_000
-    assert next_round_in_ms(balanced=False) == 1_000
-
-
-@pytest.mark.parametrize(
-    ("now_ms", "last_ms", "wait_ms"),
-    [(5_000, 4_000, 0), (5_000, 4_001, 1), (5_000, 5_000, 1_000), (9_000, 4_000, 0), (5_000, 9_000, 1_000)],
-)
-def test_rounds_begin_a_second_apart_also_when_the_clock_goes_back(now_ms: int, last_ms: int, wait_ms: int):
-    assert early_round_in_ms(now_ms, last_ms) == wait_ms
 
 
 def test_ordered_and_broadcasting_consumers_share_by_themselves():

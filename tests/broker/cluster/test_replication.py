@@ -15,7 +15,7 @@ from pocketmq.broker.cluster.replication_master import bind_ha_port
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import StartError
-from pocketmq.broker.network.server import close_all, port_of
+from pocketmq.broker.network.listening import close_all, port_of
 from pocketmq.broker.node import Node
 from pocketmq.client.errors import ClientError
 from pocketmq.client.producing.producer import Producer

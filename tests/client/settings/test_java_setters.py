@@ -21,7 +21,9 @@ from pocketmq.client.settings.producer_settings import ProducerSettings
 
 ROWS = [
     line.split("\t")
-    for line in (Path(__file__).parent / "vectors" / "setters.tsv").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parent.parent / "vectors" / "setters.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
 ]
 SETTINGS: dict[str, type[ClientSettings]] = {
     "ClientConfig": ClientSettings,

@@ -24,7 +24,7 @@ from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_
 
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
-from .timer_delivery import RETRY_MS, TimedDelivery
+from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
 
@@ -43,7 +43,7 @@ _NO_LIMIT: Final = 2_147_483_647
 _LONG_DIGITS: Final = 19
 
 
-class TimedMessages:
+class MessageTimer:
     """Noting and delivery. `start` and `stop` mirror each other; a slave does neither.
 
     The files are opened when there is something to do with them.
@@ -65,7 +65,7 @@ class TimedMessages:
         self.noted_tps = self.delivered_tps = 0.0
         """Over the last second."""
         self.metrics = MetricTable(state.config.store.root / layout.CONFIG, state.clock.now_ms, "timingCount")
-        self.delivery = TimedDelivery(state, self.metrics)
+        self.delivery = TimerDelivery(state, self.metrics)
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None
         """What a slave has written last of its master's."""

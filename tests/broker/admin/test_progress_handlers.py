@@ -4,7 +4,7 @@ What mqadmin makes of the answers is compared with official brokers in `conforma
 """
 
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import tag_subscription
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.group import (

@@ -18,7 +18,7 @@ from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
 
 from client_waits import open_sockets
 
-FILES = Path(__file__).parent / "certificates"
+FILES = Path(__file__).parent.parent / "certificates"
 TRUSTS = {"tls_client_auth_server": True, "tls_client_trust_cert_path": str(FILES / "ca.pem")}
 SHOWS = {
     "tls_client_cert_path": str(FILES / "client.pem"),

@@ -82,7 +82,7 @@ def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
     return message
 
 
-class DelayedMessages:
+class DelayLevels:
     """Delivery of all levels. `start` and `stop` mirror each other; a slave delivers nothing."""
 
     def __init__(self, state: BrokerState) -> None:

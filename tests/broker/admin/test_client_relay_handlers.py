@@ -6,7 +6,7 @@ import pytest
 from pocketmq.broker.admin import client_relay_handlers as relay_handlers
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.errors import PeerError
-from pocketmq.broker.membership.clients import Client
+from pocketmq.broker.membership.client import Client
 from pocketmq.protocol.bodies.client import SubscriptionData
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig

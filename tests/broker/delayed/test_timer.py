@@ -10,7 +10,7 @@ from pocketmq.protocol.requests.send import RecallMessage
 from pocketmq.store import AppendResult, NewMessage, PutStatus, VirtualClock
 
 from broker_fakes import FakeLoop, MakeBroker, ask
-from timed_sends import bodies, send, text, with_timer
+from timer_sends import bodies, send, text, with_timer
 from transaction_sends import COMMIT, ending, records, send_half
 
 NOW_MS = 1_700_000_000_000

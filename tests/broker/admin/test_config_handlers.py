@@ -13,7 +13,7 @@ from pocketmq.store import VirtualClock
 
 from broker_fakes import Asked, MakeBroker, ask
 
-OFFICIAL = Path(__file__).with_name("config") / "official_settings"
+OFFICIAL = Path(__file__).parents[1] / "config" / "official_settings"
 
 
 async def update(broker: Broker, text: str) -> Asked:
