@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import ClientError
+from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from ..values.message import MessageExt
@@ -50,7 +50,7 @@ class ListenerCall:
 
     def __init__(self, listener: Listener, *, takes_batch: bool, threads: int) -> None:
         if not callable(listener):
-            raise ClientError(f"a listener must be a function, not {type(listener).__name__}")
+            raise InvalidArgument(f"a listener must be a function, not {type(listener).__name__}")
         self._listener = listener
         self._takes_batch = takes_batch
         self._takes_context = _accepts_two(listener)
@@ -106,5 +106,5 @@ def _accepts_two(listener: Listener) -> bool:
         and parameter.default is parameter.empty
     ]
     if not places and not any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        raise ClientError("a listener must take the message as its first argument")
+        raise InvalidArgument("a listener must take the message as its first argument")
     return len(places) >= 2

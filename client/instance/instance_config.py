@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
 
 from ..connections.address_server import address_server_url
-from ..errors import ClientError
+from ..errors import InvalidArgument
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
 from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, name_servers
 from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
@@ -73,7 +73,7 @@ def settings_of(kind: type[SettingsT], settings: SettingsT | None, options: Mapp
     """The settings object, or one made of keyword arguments. ClientError for a wrong value or an unknown name, with
     what to use instead (`settings/java_setters.py`)."""
     if settings is not None and options:
-        raise ClientError(f"give settings or keyword arguments, not both: {', '.join(options)}")
+        raise InvalidArgument(f"give settings or keyword arguments, not both: {', '.join(options)}")
     if settings is None:
         for name in options:
             if name not in kind.__struct_fields__:
