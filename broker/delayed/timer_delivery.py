@@ -38,7 +38,7 @@ RETRY_MS: Final = 500
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
-class TimedDelivery:
+class TimerDelivery:
     """Delivers for one broker; `count` messages so far."""
 
     def __init__(self, state: BrokerState, metrics: MetricTable) -> None:

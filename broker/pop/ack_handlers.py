@@ -22,9 +22,8 @@ from pocketmq.protocol.requests.pop import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal
+from ..errors import Refusal, faq
 from ..network.dispatch import Answer, Call, CallWithBody, handles
-from ..state.refusals import faq
 from .ordered_pops import NO_PLACE
 from .popping import Popping
 
@@ -113,7 +112,7 @@ def _check_topic_and_queue(
 ) -> None:
     topic_config = popping.topics.find(request.topic)
     if topic_config is None:
-        remark = f"topic[{request.topic}] not exist, apply first please! {faq(popping.config)}"
+        remark = f"topic[{request.topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not 0 <= request.queue_id < topic_config.read_queue_nums:
         raise Refusal(

@@ -32,7 +32,7 @@ from pocketmq.protocol.message.record import Record, RecordError, decode_record
 from pocketmq.protocol.message.topics import is_retry_topic, pop_retry_topic, revive_topic
 from pocketmq.store import NewMessage, PutStatus
 
-from ..delayed.timer_messages import TimedMessages
+from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
@@ -98,7 +98,7 @@ class _ReviveQueue:
 class Revive:
     """All revive queues of one broker."""
 
-    def __init__(self, state: BrokerState, timer: TimedMessages, log: ReviveLog) -> None:
+    def __init__(self, state: BrokerState, timer: MessageTimer, log: ReviveLog) -> None:
         self._state = state
         self._timer = timer
         self._log = log

@@ -25,7 +25,7 @@ _CODE_OF_STATUS = {
 }
 
 
-def when_safe(
+def answer_when_durable(
     sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
 ) -> Answer | Held:
     """The answer, or HELD if it leaves later. `result` is where the message, or the last of a batch, is stored."""

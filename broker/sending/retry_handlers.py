@@ -6,7 +6,7 @@
 The copy keeps body, tags, keys and times of birth; RETRY_TOPIC says where it came from and ORIGIN_MESSAGE_ID which
 message it was. Consumers whose 36 failed send the copy themselves, straight to %RETRY%: `redirect_if_exhausted` holds
 these to the same limit. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack` and
-`SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delayed_messages.py`.
+`SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delay_levels.py`.
 """
 
 import random
@@ -24,9 +24,8 @@ from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import NewMessage, PutStatus
 
-from ..errors import Refusal
+from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
-from ..state.refusals import faq
 from ..storing.stored_properties import stored_properties
 from .send_checks import refuse_at_slave
 from .sending import Sending
@@ -98,7 +97,7 @@ def _group_config(sending: Sending, group: str) -> SubscriptionGroupConfig:
     if group_config is None:
         raise Refusal(
             ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
-            f"subscription group not exist, {group} {faq(sending.config)}",
+            f"subscription group not exist, {group} {faq(is_5=sending.config.is_5)}",
         )
     return group_config
 

@@ -24,7 +24,7 @@ from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import refusal_of
 from ..storing.stored_properties import stored_properties
 from ..transactions.half_messages import half_message
-from .durable_answers import when_safe
+from .durable_answers import answer_when_durable
 from .retry_handlers import redirect_if_exhausted
 from .send_checks import check_send
 from .sending import Sending
@@ -87,7 +87,7 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
             and (handle := recall_handle(sending.config, message)) is not None
         ):
             answer.fields = {**(answer.fields or {}), "recallHandle": handle}
-    return when_safe(sending, call, answer, result, properties)
+    return answer_when_durable(sending, call, answer, result, properties)
 
 
 @handles(SendBatchMessage)
@@ -126,7 +126,7 @@ def _store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     sending.statistics.message_put(topic, len(results), sum([result.size for result in results]))
     message_ids = encode_message_ids(sending.store_host, [result.position for result in results])
     answer = _answer(sending, results[0], message_ids, queue_id, shared.get(names.UNIQ_KEY))
-    return when_safe(sending, call, answer, results[-1], shared)
+    return answer_when_durable(sending, call, answer, results[-1], shared)
 
 
 def _elements(

@@ -17,6 +17,7 @@ from ..hooks.hooks import (
     SendMessageContext,
     tell,
 )
+from ..values.message import DELAY_PROPERTIES
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
@@ -24,13 +25,8 @@ if TYPE_CHECKING:
     from ..values.results import SendResult
     from .outgoing import Outgoing
 
-_DELAYED: Final = (
-    names.DELAY,
-    "__STARTDELIVERTIME",
-    names.TIMER_DELAY_SEC,
-    names.TIMER_DELAY_MS,
-    names.TIMER_DELIVER_MS,
-)
+START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
+"""The delay of the cloud service, which official hooks look at; brokers do not."""
 
 
 class SendHooks:
@@ -90,7 +86,7 @@ class SendHooks:
 
 def message_type(properties: dict[str, str]) -> MessageType:
     """What kind of message these properties make it."""
-    if any(properties.get(name) for name in _DELAYED):
+    if any(properties.get(name) for name in (*DELAY_PROPERTIES, START_DELIVER_TIME)):
         return MessageType.DELAY_MSG
     if properties.get(names.TRAN_MSG) == "true":
         return MessageType.TRANS_MSG_HALF

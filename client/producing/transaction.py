@@ -103,7 +103,7 @@ class TransactionProducer(Producer):
             raise InvalidArgument(
                 "localTransactionListener is null: execute must be a function of message and arg"
             )
-        if message.delay_level or message.delay_ms or message.deliver_at_ms:
+        if message.is_delayed:
             raise InvalidArgument("Transactional messages do not support delayed delivery")
         sender = self._ready.sender
         self._check(message)

@@ -1,4 +1,4 @@
-"""What a signature covers. Those of the official client are compared in tests/client/test_acl.py."""
+"""What a signature covers. Those of the official client are compared in tests/client/hooks/test_acl.py."""
 
 import base64
 
