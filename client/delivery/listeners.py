@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..errors import ClientError
+from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
 from ..values.listener_returns import ConsumeConcurrentlyContext, ConsumeOrderlyContext
 from ..values.message import MessageExt
@@ -51,7 +51,7 @@ class ListenerCall:
 
     def __init__(self, listener: Listener, *, takes_batch: bool, threads: int) -> None:
         if not callable(listener):
-            raise ClientError(f"a listener is a function, not {type(listener).__name__}")
+            raise InvalidArgument(f"a listener is a function, not {type(listener).__name__}")
         self._listener = listener
         self._takes_batch = takes_batch
         self._takes_context = _accepts_two(listener)
@@ -106,5 +106,5 @@ def _accepts_two(listener: Listener) -> bool:
         if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
     ]
     if not places and not any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        raise ClientError("a listener takes the message as its argument")
+        raise InvalidArgument("a listener takes the message as its argument")
     return len(places) >= 2

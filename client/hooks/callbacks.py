@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 
 def is_coroutine_function(function: object) -> bool:
@@ -26,4 +26,4 @@ def check_plain(**functions: Callable[..., Any] | None) -> None:
     for name, function in functions.items():
         if function is not None and (not callable(function) or is_coroutine_function(function)):
             kind = "coroutine function" if callable(function) else type(function).__name__
-            raise ClientError(f"{name} must be a plain function, called in the event loop, not a {kind}")
+            raise InvalidArgument(f"{name} must be a plain function, called in the event loop, not a {kind}")

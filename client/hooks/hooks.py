@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, get_args
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 from ..values.listener_returns import ConsumeReturnType
 from ..values.message import Message, MessageExt
 from .callbacks import check_plain
@@ -185,7 +185,7 @@ class Hooks:
         listed = list(hooks)
         for hook in listed:
             if not isinstance(hook, Hook):
-                raise ClientError(f"{type(hook).__name__} is no hook")
+                raise InvalidArgument(f"{type(hook).__name__} is no hook")
             check_plain(**{f"{type(hook).__name__}.{name}": getattr(hook, name, None) for name in _CALLED})
         self.rpc = _of_kind(listed, RPCHook)
         self.send = _of_kind(listed, SendMessageHook)

@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.client import MessageModel
 
 from ..connections.address_server import address_server_url
-from ..errors import ClientError
+from ..errors import InvalidArgument
 from ..hooks.rpc_hooks import NamespaceRpcHook, RPCHook, StreamTypeRPCHook
 from ..settings.client_settings import DEFAULT_INSTANCE_NAME, ClientSettings, name_servers
 from ..settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
@@ -74,7 +74,7 @@ def settings_of(kind: type[SettingsT], given: SettingsT | None, options: Mapping
     what to use instead (`settings/java_setters.py`)."""
     if given is not None:
         if options:
-            raise ClientError(f"give settings or keyword arguments, not both: {', '.join(options)}")
+            raise InvalidArgument(f"give settings or keyword arguments, not both: {', '.join(options)}")
         settings = given
     else:
         for name in options:

@@ -8,6 +8,7 @@ offset store). 4.9 clients have neither pop, back pressure, auto-batch nor names
 `checks.py`. Official classes: ClientConfig, DefaultMQProducer, DefaultMQPushConsumer, DefaultLitePullConsumer.
 """
 
+import ssl
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -78,7 +79,8 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     vip_channel_enabled: bool = False
     """Most requests go to the broker's port minus 2."""
     use_heartbeat_v2: bool = False
-    use_tls: bool = False
+    use_tls: bool | ssl.SSLContext = False
+    """True alone encrypts, but accepts any certificate: see the tls_ settings. A context is used as it is."""
     socks_proxy_config: str = "{}"
     """Proxies are not supported: anything but `{}` is refused."""
     mq_client_api_timeout: int = 3_000
@@ -109,9 +111,9 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     recall_trace_enable: bool = False
     """With enable_trace: recalls too."""
     tls_test_mode_enable: bool = True
-    """With use_tls: any certificate is taken, none is shown. False: the settings below count."""
+    """With use_tls: any certificate is accepted, none is sent. False: the settings below are used."""
     tls_client_auth_server: bool = False
-    """Check the server's certificate against tls_client_trust_cert_path (its name is not looked at, as in Java)."""
+    """Check the server's certificate against tls_client_trust_cert_path (host names are not compared, as in Java)."""
     tls_client_trust_cert_path: str | None = None
     tls_client_cert_path: str | None = None
     tls_client_key_path: str | None = None

@@ -4,7 +4,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 CONSUME_TIMESTAMP_AGE_MS: Final = 30 * 60 * 1000
 """The default is this long before the consumer was made."""
@@ -32,7 +32,7 @@ def parse_timestamp(text: str) -> int:
             return round(max(wall.timestamp(), wall.replace(fold=1).timestamp()) * 1000)
         except (ValueError, OverflowError):
             pass
-    raise ClientError(
+    raise InvalidArgument(
         f"consumeTimestamp is invalid, the valid format is yyyyMMddHHmmss,but received {text}"
     ) from None
 
