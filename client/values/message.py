@@ -17,7 +17,7 @@ from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 RESERVED_PROPERTIES: Final = frozenset(
     value
@@ -99,19 +99,21 @@ class Message(msgspec.Struct):
 def _check_user_property(name: str, value: str) -> None:
     """In the words of the official putUserProperty."""
     if name in RESERVED_PROPERTIES:
-        raise ClientError(f"The Property<{name}> is used by system, input another please")
+        raise InvalidArgument(f"The Property<{name}> is used by system, input another please")
     _check_text("the name of a property", name)
     _check_text(f"the property {name}", value)
     if not name.strip() or not value.strip():
-        raise ClientError(BLANK_PROPERTY)
+        raise InvalidArgument(BLANK_PROPERTY)
 
 
 def _check_text(what: str, text: str) -> None:
     """The official client lets separators pass: the message arrives with properties nobody gave it."""
     if not isinstance(text, str):
-        raise ClientError(f"{what} must be text, not {type(text).__name__}")
+        raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
     if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
-        raise ClientError(f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}")
+        raise InvalidArgument(
+            f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}"
+        )
 
 
 class MessageExt(msgspec.Struct, eq=False):

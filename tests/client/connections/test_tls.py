@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.connections.pool import ConnectionPool
-from pocketmq.client.connections.tls import tls_context
+from pocketmq.client.connections.tls import tls_context, warn_unchecked
 from pocketmq.client.errors import ClientError, NotReachable
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.settings.client_settings import ClientSettings
@@ -75,6 +75,38 @@ async def test_in_test_mode_any_certificate_is_taken(node: Node) -> None:
     for certificate in ("server", "stranger"):
         async with tls_before(node.namesrv_address, certificate=certificate) as address:
             assert b"broker-a" in await ask(address, context_of())
+
+
+@pytest.mark.parametrize(
+    ("settings", "warnings"),
+    [
+        ({}, 1),
+        ({"tls_test_mode_enable": False}, 1),
+        ({"tls_test_mode_enable": False, **TRUSTS}, 0),
+        ({"use_tls": ssl.create_default_context()}, 0),
+        ({"use_tls": False}, 0),
+    ],
+)
+def test_unchecked_certificates_are_warned_of_once(
+    settings: dict[str, Any], warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_unchecked.cache_clear()
+    for _ in range(3):
+        tls_context(ClientSettings(**{"use_tls": True} | settings))
+    found = [record for record in caplog.records if "CERTIFICATES ARE NOT CHECKED" in record.getMessage()]
+    assert len(found) == warnings
+
+
+async def test_a_context_of_the_user_is_used_as_it_is(node: Node) -> None:
+    mine = ssl.create_default_context(cafile=str(FILES / "ca.pem"))
+    mine.check_hostname = False
+    context = tls_context(ClientSettings(use_tls=mine))
+    assert context is mine
+    async with tls_before(node.namesrv_address) as address:
+        assert b"broker-a" in await ask(address, context)
+    async with tls_before(node.namesrv_address, certificate="stranger") as address:
+        with pytest.raises(NotReachable, match="certificate verify failed"):
+            await ask(address, context)
 
 
 async def test_a_server_is_checked_against_the_authority(node: Node) -> None:

@@ -90,7 +90,7 @@ async def iterate(namesrv_addr: str) -> None:
     ) as consumer:
         async for _ in consumer:
             break
-        await consumer.fetch(1, 0.01)
+        await consumer.fetch(1, 10)
 
 
 async def poll(namesrv_addr: str) -> None:

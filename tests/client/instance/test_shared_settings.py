@@ -253,7 +253,7 @@ async def test_every_event_loop_will_do(namesrv_addr: str, loop_factory: Any) ->
             await asyncio.gather(*(producer.send_nowait("T", b"future") for _ in range(3)))
         options: dict[str, Any] = {"subscription": {"T": "*"}, "consume_from_where": FIRST}
         async with PushConsumer("g", orderly=True, namesrv_addr=namesrv_addr, **options) as consumer:
-            return [message.body for message in await consumer.fetch(4, timeout=30)]
+            return [message.body for message in await consumer.fetch(4, timeout_ms=30_000)]
 
     def run() -> list[bytes]:
         with asyncio.Runner(loop_factory=loop_factory) as runner:

@@ -62,7 +62,7 @@ USES: dict[str, list[Use]] = {
         lambda one: one.pause([QUEUE]),
         lambda one: one.resume([QUEUE]),
         lambda one: one.offset_for_timestamp(QUEUE, 0),
-        lambda one: one.fetch_message_queues("T"),
+        lambda one: one.queues("T"),
     ],
     "pull": [
         lambda one: one.queues("T"),
@@ -91,7 +91,7 @@ BEFORE_TOO: dict[str, list[Use]] = {
 """What may be done before the start as well."""
 AFTERWARDS_TOO: dict[str, list[Use]] = {
     "listening": [lambda one: one.running_info(), lambda one: one.client_id],
-    "iterated": [lambda one: one.fetch(1, 0.001), lambda one: one.__aiter__().__anext__()],
+    "iterated": [lambda one: one.fetch(1, 1), lambda one: one.__aiter__().__anext__()],
     "lite": [lambda one: one.running_info()],
 }
 """What is known after shutdown as well; to read what is not there any more is no error."""
@@ -163,7 +163,7 @@ async def test_whoever_waits_for_queues_is_told_of_the_shutdown(node: Node) -> N
     consumer = PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription={"Nowhere": "*"})
     await consumer.start()
     consumer.suspend()
-    waiting: Awaitable[None] = asyncio.ensure_future(consumer.wait_assigned(LONG))
+    waiting: Awaitable[None] = asyncio.ensure_future(consumer.wait_assigned(int(LONG * 1000)))
     await asyncio.sleep(0)
     await consumer.shutdown()
     with pytest.raises(ClientClosed):

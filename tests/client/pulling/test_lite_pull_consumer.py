@@ -62,7 +62,7 @@ async def test_auto_commit_happens_with_a_later_poll(namesrv_addr: str) -> None:
         await consumer.subscribe("T")
         await polled(consumer, 4)
         queue = consumer.assignment()[0]
-        assert await consumer.committed(queue) in (-1, 0)
+        assert await consumer.committed(queue) in (None, 0)
         await consumer.poll(1000)
         await consumer.poll(1)
         assert await consumer.committed(queue) == 1
@@ -118,7 +118,7 @@ async def test_tags_are_filtered_in_both_modes(namesrv_addr: str) -> None:
         assert {message.tags for message in await polled(consumer, 20)} == {"a"}
     async with LitePullConsumer("h", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
         consumer.set_sub_expression_for_assign("T", "b")
-        await consumer.assign(await consumer.fetch_message_queues("T"))
+        await consumer.assign(await consumer.queues("T"))
         assert {message.tags for message in await polled(consumer, 20)} == {"b"}
 
 
@@ -176,3 +176,18 @@ async def test_a_listener_for_a_topics_queues_is_told_of_changes_alone_and_may_f
         await until(lambda: len(told) == 4)
     assert sorted(told) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
     assert caplog.text.count("the listener for the queues of Early failed") == 2
+
+
+async def test_a_subscription_of_the_constructor_is_read_by_iteration(namesrv_addr: str) -> None:
+    await send(namesrv_addr, 6)
+    bodies = set()
+    async with LitePullConsumer(
+        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
+    ) as consumer:
+        async for message in consumer:
+            bodies.add(message.body)
+            if len(bodies) == 6:
+                break
+        await consumer.commit()
+        offsets = [await consumer.committed(queue) for queue in consumer.assignment()]
+    assert sum(offset or 0 for offset in offsets) == 6

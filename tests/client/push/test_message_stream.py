@@ -60,7 +60,7 @@ async def test_who_leaves_the_loop_early_leaves_the_message_to_the_next_loop() -
 async def test_a_cancelled_fetch_keeps_what_it_had_for_the_next_one(at_once: int, wanted: int) -> None:
     stream = MessageStream(at_once)
     workers = Workers(stream, wanted - 1, at_once)
-    fetch = asyncio.create_task(stream.fetch(wanted, 60))
+    fetch = asyncio.create_task(stream.fetch(wanted, 60_000))
     for _ in range(100):
         await asyncio.sleep(0)
     fetch.cancel()
@@ -68,7 +68,7 @@ async def test_a_cancelled_fetch_keeps_what_it_had_for_the_next_one(at_once: int
         await fetch
     if wanted <= at_once:
         assert not workers.done
-    assert sorted(await stream.fetch(wanted, 0.05)) == list(range(wanted - 1))  # type: ignore[type-var]
+    assert sorted(await stream.fetch(wanted, 50)) == list(range(wanted - 1))  # type: ignore[type-var]
     await asyncio.gather(*workers.tasks)
 
 
@@ -76,7 +76,7 @@ async def test_two_fetches_at_once_share_what_comes() -> None:
     stream = MessageStream(4)
     workers = Workers(stream, 40, 4)
     async with asyncio.timeout(5):
-        found = await asyncio.gather(stream.fetch(20, 4), stream.fetch(20, 4))
+        found = await asyncio.gather(stream.fetch(20, 4_000), stream.fetch(20, 4_000))
     assert sorted([*found[0], *found[1]]) == list(range(40))  # type: ignore[type-var]
     await asyncio.gather(*workers.tasks)
 
@@ -94,7 +94,7 @@ async def test_a_message_the_loop_was_left_with_comes_to_the_next_loop_of_the_co
             async for message in consumer:
                 seen.append(message)
                 break
-            seen += await consumer.fetch(1, 5)
+            seen += await consumer.fetch(1, 5_000)
         assert [one.message_id for one in seen] == [seen[0].message_id] * 2
     assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 1
 
@@ -106,8 +106,8 @@ async def test_a_message_the_loop_was_left_with_is_not_acknowledged_at_the_end(n
         return PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST)
 
     async with consumer() as left:
-        fetch = asyncio.create_task(left.fetch(5, 60))
+        fetch = asyncio.create_task(left.fetch(5, 60_000))
         await until(lambda: left._stream is not None and left._stream.held)
         fetch.cancel()
     async with consumer() as next_one:
-        assert len(await next_one.fetch(1, 10)) == 1
+        assert len(await next_one.fetch(1, 10_000)) == 1

@@ -217,8 +217,8 @@ async def test_messages_are_read_with_async_for(namesrv_addr: str) -> None:
 async def test_fetch_returns_what_is_there_and_acknowledges_it(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 30)
     async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
-        assert len(await consumer.fetch(30, timeout=5)) == 30
-        assert await consumer.fetch(1, timeout=0.05) == []
+        assert len(await consumer.fetch(30, timeout_ms=5_000)) == 30
+        assert await consumer.fetch(1, timeout_ms=50) == []
     assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 30
 
 

@@ -100,12 +100,12 @@ async def test_who_reads_nothing_yet_need_not_wait_for_it(node: Node) -> None:
         async with PushConsumer(
             "g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics
         ) as consumer:
-            await consumer.wait_assigned(10)
+            await consumer.wait_assigned(10_000)
             assert consumer.assignment() == []
     await node.stop()
     async with PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics) as consumer:
         with pytest.raises(TimeoutError):
-            await consumer.wait_assigned(0.1)
+            await consumer.wait_assigned(100)
 
 
 @pytest.mark.parametrize("model", [MessageModel.CLUSTERING, MessageModel.BROADCASTING])
@@ -161,5 +161,32 @@ async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> 
         PushConsumer("g", namesrv_addr=namesrv_addr, pull_batch_size=0)
     with pytest.raises(ClientError, match="batch_listener"):
         PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, consume_message_batch_max_size=3)
-    with pytest.raises(ClientError, match="str is no hook"):
+    with pytest.raises(ClientError, match="str is not a hook"):
         PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, hooks=["trace"])  # type: ignore[list-item]
+
+
+async def test_run_consumes_until_it_is_cancelled(namesrv_addr: str) -> None:
+    """Also a consumer that was not started: it is shut down at the end."""
+    await send(namesrv_addr, "T", 4)
+    seen = Seen()
+    consumer = PushConsumer(
+        "g",
+        seen,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    running = asyncio.create_task(consumer.run())
+    await until(lambda: len(seen.messages) == 4)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert repr(consumer) == "<PushConsumer 'g' shut down>"
+
+
+async def test_run_ends_with_the_consumer(namesrv_addr: str) -> None:
+    async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        running = asyncio.create_task(consumer.run())
+        await asyncio.sleep(0)
+        assert not running.done()
+    await running
