@@ -117,8 +117,8 @@ def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
-    place = (request.topic, request.consumer_group, request.queue_id)
-    polling = popping.notification_waiters.hold(place, waiter, request.poll_time)
+    key = (request.topic, request.consumer_group, request.queue_id)
+    polling = popping.notification_waiters.hold(key, waiter, request.poll_time)
     if polling is Polling.WAITS:
         return HELD
     return _noticed(False, is_full=polling is Polling.FULL)

@@ -125,8 +125,8 @@ def _wait(
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
-    place = (request.topic, request.consumer_group, request.queue_id)
-    return popping.waiters.hold(place, waiter, request.poll_time)
+    key = (request.topic, request.consumer_group, request.queue_id)
+    return popping.waiters.hold(key, waiter, request.poll_time)
 
 
 def _checked(
