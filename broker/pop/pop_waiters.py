@@ -1,8 +1,8 @@
 """Suspended pops and notifications: requests that found nothing and wait for a message of any queue, or of one.
 
-A waiter stands under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
+A waiter is kept under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
 the one whose time is over first (pops), or last (notifications), first among those for any queue, then among those
-for its queue. A woken request is handled again from the start at the next turn of the loop, and may wait again.
+for its queue. A woken request is handled again from the start at the next loop iteration, and may wait again.
 Copies in a retry topic wake the group they name (ORIGIN_GROUP). Mirrors `PopLongPollingService`; bounded by
 `popPollingSize` for each wait key and `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`.
 """
@@ -28,7 +28,7 @@ _log = logging.getLogger("pocketmq.pop")
 
 ANY_QUEUE: Final = -1
 MAX_ANSWERS: Final = 256
-"""Requests handled again in one turn of the loop, some milliseconds of work."""
+"""Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
 """A waiter is answered so much before its time is over, so that the answer is not late."""
 
@@ -141,7 +141,7 @@ class PopWaiters:
         tags_code: int,
         property_map: Mapping[str, str] | None,
     ) -> None:
-        """A message can be read. Costs a look-up while nobody waits for the topic."""
+        """A message can be read. Costs a look-up while no request waits for the topic."""
         if not self.total:
             return
         if topic.startswith(RETRY_PREFIX):
@@ -171,7 +171,7 @@ class PopWaiters:
         return self._wake((topic, group, queue_id), True, 0, None)
 
     def stop(self) -> int:
-        """Handle everything once more, with the next turns of the loop, and let nobody wait again; how many turns that
+        """Handle everything once more, with the next loop iterations, and hold none again; how many iterations that
         takes."""
         self._is_stopped = True
         if self._timer is not None:
@@ -183,7 +183,7 @@ class PopWaiters:
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
-        """Wake whose time is over, and forget whose connection is."""
+        """Wake the requests whose time is over, and forget those whose connection is closed."""
         while self._times:
             until_ms, _, key, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:

@@ -15,7 +15,7 @@ from ..network.dispatch import Call
 from ..state.turns import Turns
 
 MAX_ANSWERS: Final = 256
-"""Pulls answered in one turn of the loop, some milliseconds of work; a scan may wake thousands at once."""
+"""Pulls answered in one loop iteration, some milliseconds of work; a scan may wake thousands at once."""
 
 Answerer = Callable[["PullWaiter"], None]
 
@@ -100,8 +100,8 @@ class PullWaiters:
     def scan(self, now_ms: int, max_offset: Callable[[str, int], int]) -> None:
         """The regular look at every waiter: wake those past their deadline or behind the end of their queue.
 
-        Subscriptions are not asked here, as in the official scan: a filtered pull is told how far nothing matched.
-        Pulls of closed connections are dropped.
+        Subscriptions are not asked here, as in the official scan: a filtered pull is answered with the offset up to
+        which nothing matched. Pulls of closed connections are dropped.
         """
         for key, waiters in list(self._waiting.items()):
             end = max_offset(*key)
@@ -116,7 +116,7 @@ class PullWaiters:
             self._keep(key, staying)
 
     def wake_all(self) -> int:
-        """Answer everything with the next turns of the loop; how many that takes. The broker is stopping."""
+        """Answer everything with the next loop iterations; how many that takes. The broker is stopping."""
         for key, waiters in list(self._waiting.items()):
             for waiter in waiters:
                 self._make_due(waiter)
