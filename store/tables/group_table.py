@@ -128,11 +128,6 @@ class GroupTable(JsonTable):
             attributes = alter_attributes(GROUP_ATTRIBUTES, current, config.attributes)
         return self._put(msgspec.structs.replace(config, attributes=attributes))
 
-    def disable_consume(self, group: str) -> None:
-        config = self._groups.get(group)
-        if config is not None:
-            self._put(msgspec.structs.replace(config, consume_enable=False))
-
     def delete(self, group: str) -> bool:
         """Removes the group and what it is forbidden. False when there was none."""
         forbidden = self._forbidden.pop(group, None)

@@ -11,28 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import field
-from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.broker import (
+    TimerMetricsSerializeWrapper,
+    TopicMetric,
+    TransactionMetricsSerializeWrapper,
+)
 from pocketmq.protocol.text import fastjson
 
 from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
-
-
-class Metric(Body, frozen=True):
-    """Messages of one topic that wait, and when that last changed, in ms."""
-
-    count: int = 0
-    time_stamp: int = 0
-
-
-class MetricFile(Body, frozen=True):
-    """Official TimerMetricsSerializeWrapper and TransactionMetricsSerializeWrapper: one of the two has entries."""
-
-    data_version: DataVersion | None = None
-    timing_count: dict[str, Metric] = field(default_factory=dict)
-    transaction_count: dict[str, Metric] = field(default_factory=dict)
 
 
 class MetricTable(JsonTable):
@@ -92,14 +80,17 @@ class MetricTable(JsonTable):
             counter=self.data_version.counter + self._changes,
         )
         metrics = {
-            topic: Metric(count=count, time_stamp=time) for topic, (count, time) in self._metrics.items()
+            topic: TopicMetric(count=count, time_stamp=time) for topic, (count, time) in self._metrics.items()
         }
         return fastjson.dumps({"dataVersion": version, self._kind: metrics})
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, MetricFile, max_bytes=MAX_FILE_BYTES)
-        metrics = stored.timing_count if self._kind == "timingCount" else stored.transaction_count
+        if self._kind == "timingCount":
+            timers = fastjson.decode(content, TimerMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+            metrics, version = timers.timing_count, timers.data_version
+        else:
+            ends = fastjson.decode(content, TransactionMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+            metrics, version = ends.transaction_count, ends.data_version
         self._metrics = {topic: [metric.count, metric.time_stamp] for topic, metric in metrics.items()}
-        if stored.data_version is not None:
-            self.data_version, self._changes = stored.data_version, 0
+        self.data_version, self._changes = version, 0
         return True

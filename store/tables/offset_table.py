@@ -129,9 +129,6 @@ class OffsetTable(JsonTable):
         offset = None if offsets is None else offsets.get(queue_id)
         return self.query(topic, group, queue_id) if offset is None else offset
 
-    def clear_pull(self, topic: str, group: str) -> None:
-        self._pull_offsets.pop(topic + SEPARATOR + group, None)
-
     # --- the table as a whole
 
     def topics_of(self, group: str) -> set[str]:

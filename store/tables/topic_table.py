@@ -18,8 +18,6 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.message.flags import (
     PERM_INHERIT,
-    TOPIC_UNIT,
-    TOPIC_UNIT_SUB,
     is_inherited,
 )
 from pocketmq.protocol.text import fastjson
@@ -164,18 +162,6 @@ class TopicTable(JsonTable):
             return False
         self._changed()
         return True
-
-    def set_unit_flags(self, topic: str, *, unit: bool | None = None, unit_sub: bool | None = None) -> None:
-        """Sets or clears topicSysFlag bits of an existing topic (official updateTopicUnitFlag,
-        updateTopicUnitSubFlag)."""
-        config = self._topics.get(topic)
-        if config is None:
-            return
-        flags = config.topic_sys_flag
-        for bit, wanted in ((TOPIC_UNIT, unit), (TOPIC_UNIT_SUB, unit_sub)):
-            if wanted is not None:
-                flags = flags | bit if wanted else flags & ~bit
-        self._put(msgspec.structs.replace(config, topic_sys_flag=flags))
 
     def mark_ordered(self, names: Iterable[str]) -> None:
         """Sets the order flag of the topics a name server lists as ordered (official
