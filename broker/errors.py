@@ -1,6 +1,19 @@
 """Errors of the broker and the name server: a refused request, a start that fails, a peer that does not answer."""
 
+from typing import Final
+
 from pocketmq.protocol.wire.response_codes import ResponseCode
+
+OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
+"""The official remark of SYSTEM_BUSY; official clients then try another broker."""
+
+_FAQ_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+_FAQ_4: Final = "http://rocketmq.apache.org/docs/faq/"
+
+
+def faq(*, is_5: bool) -> str:
+    """The official hint at the end of many remarks."""
+    return f"\nSee {_FAQ_5 if is_5 else _FAQ_4} for further details."
 
 
 class Refusal(Exception):

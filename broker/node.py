@@ -24,8 +24,9 @@ from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
 from .network.connection import Connection
 from .network.dispatch import BROKER, NAME_SERVER
+from .network.listening import close_all, port_of
 from .network.role import Limits, Role, Signer
-from .network.server import Server, close_all, port_of
+from .network.server import Server
 from .network.tls import Tls
 from .state.broker_state import Identity
 

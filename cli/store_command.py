@@ -14,8 +14,8 @@ from pocketmq.store.errors import StoreError
 from .options import USER_ERROR
 
 if TYPE_CHECKING:
-    from pocketmq.store.at_rest.check import Report
     from pocketmq.store.at_rest.contents import StoredQueue
+    from pocketmq.store.at_rest.findings import Report
 
 DAMAGED = 1
 
@@ -27,8 +27,14 @@ def store_command() -> None:
 
 @store_command.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--commit-log",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The whole report as one JSON object.")
-def check(*, folder: Path, as_json: bool) -> None:
+def check(*, folder: Path, commit_log: Path | None, as_json: bool) -> None:
     """Read the whole store in DIR and say what is wrong, where, and what a start would do about it.
 
     Changes nothing. Exit code 1 on damage.
@@ -40,7 +46,9 @@ def check(*, folder: Path, as_json: bool) -> None:
     try:
         with Console(stderr=True).status("reading the log") as status:
             report = check_store(
-                folder, lambda position: status.update(f"log read up to {position >> 20} MiB")
+                folder,
+                lambda position: status.update(f"log read up to {position >> 20} MiB"),
+                commit_log=commit_log,
             )
     except StoreError as error:
         _refuse(error)
@@ -80,13 +88,27 @@ def _print_report(report: "Report") -> None:
     show_default=True,
     help="How many of each queue's newest messages.",
 )
+@click.option(
+    "--commit-log",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Where storePathCommitLog puts the log, if not in DIR/commitlog.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def show(*, folder: Path, topic: str | None, queue_id: int | None, count: int, as_json: bool) -> None:
+def show(
+    *,
+    folder: Path,
+    commit_log: Path | None,
+    topic: str | None,
+    queue_id: int | None,
+    count: int,
+    as_json: bool,
+) -> None:
     """List the topics and queues in DIR, or the newest messages of one topic. Changes nothing."""
     from pocketmq.store.at_rest.contents import StoreContents
 
     try:
-        contents = StoreContents(folder)
+        contents = StoreContents(folder, commit_log=commit_log)
         queues = contents.queues(topic)
         if topic is not None and queue_id is not None:
             queues = [queue for queue in queues if queue.queue_id == queue_id]

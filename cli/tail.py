@@ -159,7 +159,7 @@ async def _consume(wanted: Wanted, group: str, client: dict[str, Any]) -> AsyncG
     if wanted.start.where == "time":
         options["consume_timestamp"] = format_timestamp(wanted.start.value)
     async with LitePullConsumer(group, **options) as consumer:
-        await consumer.fetch_message_queues(wanted.topic)
+        await consumer.queues(wanted.topic)
         await consumer.subscribe(wanted.topic, wanted.expression, wanted.expression_type)
         left = wanted.count
         while left != 0:

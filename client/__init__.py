@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from .errors import RequestRefused as RequestRefused
     from .errors import RequestTimeout as RequestTimeout
     from .errors import RouteNotFound as RouteNotFound
+    from .errors import SelectionFailed as SelectionFailed
     from .errors import SendFailed as SendFailed
     from .errors import SendTimedOut as SendTimedOut
+    from .errors import UnreadableReply as UnreadableReply
     from .errors import ValidationFailed as ValidationFailed
     from .hooks.acl import AclClientRPCHook as AclClientRPCHook
     from .hooks.hooks import CheckForbiddenContext as CheckForbiddenContext
@@ -94,7 +96,8 @@ _NAMES = {
     "admin.client": "AdminClient",
     "delivery.listeners": "RetryLater SuspendQueue",
     "errors": "CallTimeout ClientClosed ClientError InvalidArgument InvalidSetting MessageNotFound NotOnline "
-    "NotReachable RequestRefused RequestTimeout RouteNotFound SendFailed SendTimedOut ValidationFailed",
+    "NotReachable RequestRefused RequestTimeout RouteNotFound SelectionFailed SendFailed SendTimedOut "
+    "UnreadableReply ValidationFailed",
     "hooks.acl": "AclClientRPCHook",
     "hooks.hooks": "CheckForbiddenContext CheckForbiddenHook ConsumeMessageContext ConsumeMessageHook "
     "EndTransactionContext EndTransactionHook FilterMessageContext FilterMessageHook "

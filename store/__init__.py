@@ -1,21 +1,27 @@
-"""The durable log: what is on disk, byte-compatible with the official broker. Synchronous, no sockets.
+"""The durable store: what is on disk, byte-compatible with the official broker. Synchronous, no sockets.
 
-Bottom up; `log/` is the truth, `lookup/` is everything that can be rebuilt from it:
+The map, bottom up. log/ is the truth, lookup/ is what can be built again from it, durability/ is what a stop may cost.
 
-    errors.py, clock.py, put_values.py, put_statistics.py, delay_levels.py, config.py
-    files/              mapped files, JSON files
-    tables/             topics, groups, offsets and the other JSON tables
-    log/                the commit log: all messages in order
+    errors.py           what the owner of a store can do about each refusal
+    clock.py            wall clock and virtual clock
+    layout.py           the name of every file and folder
+    put_values.py       what goes into the store, and what an append returns
+    put_statistics.py   counters of appends
+    delay_levels.py     messageDelayLevel, parsed
+    config.py           the settings
+    files/              forcing, mapped files, JSON files
+    log/  tables/       the commit log; topics, groups, offsets and the other JSON tables
     lookup/             consume queues, the key index, and the dispatch that fills them
-    reading/            pull and query; an offset for a time; is a message in memory?
-    durability/         flushing, checkpoint, recovery, the lock of the directory
+    reading/            pull, query, an offset for a time, hot or cold
+    durability/         lock, flusher, checkpoint, recovery
     admission.py        whether messages are accepted now
-    appending.py        the hot path
-    message_store.py    the facade: append, read, query
+    appending.py        the hot path: message to record to queue
+    message_store.py    the facade: open, append, read, delete, close
     retention.py        old log files are deleted
-    timer/              messages for an exact time that wait
+    timer/              timed messages that wait
     at_rest/            a store that no process has open: check and show
-    FORMAT.md           every file on disk, field by field, and the rules of recovery
+    FORMAT.md           every file on disk, field by field
+    RECOVERY.md         what is forced when, and what a start does
 """
 
 from .clock import Clock, VirtualClock, WallClock

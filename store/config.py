@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from . import layout
 from .delay_levels import DEFAULT_DELAY_LEVELS
 from .errors import StoreError
 
@@ -119,7 +120,9 @@ class StoreConfig(msgspec.Struct, kw_only=True):
 
     @property
     def commit_log_dir(self) -> Path:
-        return Path(self.store_path_commit_log) if self.store_path_commit_log else self.root / "commitlog"
+        return (
+            Path(self.store_path_commit_log) if self.store_path_commit_log else self.root / layout.COMMIT_LOG
+        )
 
     @property
     def queue_file_bytes(self) -> int:

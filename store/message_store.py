@@ -10,6 +10,7 @@ Official class: DefaultMessageStore.
 import logging
 from collections.abc import Callable
 
+from . import layout
 from .admission import Admission
 from .appending import Appending
 from .clock import Clock
@@ -114,7 +115,7 @@ class MessageStore:
         self._lock.acquire()
         try:
             clean = not self._abort.exists()
-            checkpoint = Checkpoint(self.config.root / "checkpoint")
+            checkpoint = Checkpoint(self.config.root / layout.CHECKPOINT)
             self.log.files.load(may_lack_files=False)
             self._queues.load()
             self.recovery_report = Recovery(

@@ -19,6 +19,7 @@ import logging
 from datetime import datetime
 from typing import Final
 
+from . import layout
 from .clock import Clock
 from .config import StoreConfig
 from .files.disk_usage import DiskUsage, SystemDisk
@@ -62,7 +63,7 @@ class Retention:
         warning, forcibly, normal = self._levels()
         is_used_up = self._store.admission.is_disk_used_up
         wants_space = at_any_age = False
-        for path in (config.commit_log_dir, config.root / "consumequeue"):
+        for path in (config.commit_log_dir, config.root / layout.CONSUME_QUEUE):
             ratio = self.disk.used_ratio(path if path.exists() else config.root)
             if ratio > warning:
                 is_used_up = at_any_age = True

@@ -25,7 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "journal_frames",
     ],
     "store": [
-        "errors clock",
+        "errors clock layout",
         "delay_levels put_statistics put_values",
         "config",
         "files",
@@ -152,6 +152,22 @@ def test_a_room_imports_only_rooms_below_it(package: str) -> None:
             if other not in (room, "__init__") and floor[other] >= floor[room]:
                 upward.add(f"{path.relative_to(ROOT)}:{line} imports {file.relative_to(ROOT)}")
     assert sorted(upward) == []
+
+
+FOLDERS = sorted({path.parent for package in ROOMS for path in sources(package)})
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(ROOT)) for folder in FOLDERS])
+def test_a_folder_is_small_enough_to_see_at_once(folder: Path) -> None:
+    """Two files are a file, and more than 14 want another wall; the map of a room is not counted as its fifteenth."""
+    files = list(folder.glob("*.py"))
+    rooms = list(folder.glob("*/__init__.py"))
+    assert len(files) + len(rooms) >= 4
+    assert len([path for path in files if path.name != "__init__.py"]) <= 14
+
+
+def test_rooms_have_no_rooms_inside() -> None:
+    assert [path for package in ROOMS for path in (ROOT / package).glob("*/*/*.py")] == []
 
 
 def test_no_files_import_one_another_in_a_circle() -> None:

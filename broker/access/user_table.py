@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.bodies.security import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
 from pocketmq.store.files.json_file import JsonFile
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -56,7 +57,7 @@ class UserTable(JsonTable):
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
     ) -> None:
-        super().__init__(config_folder / "users.json", now_ms, on_change)
+        super().__init__(config_folder / layout.USERS, now_ms, on_change)
         self.file = _SecretFile(self.file.path)
         self._users: dict[str, UserInfo] = {}
 
@@ -128,7 +129,7 @@ class AclTable(JsonTable):
         users: UserTable,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(config_folder / "acls.json", now_ms, on_change)
+        super().__init__(config_folder / layout.ACLS, now_ms, on_change)
         self.file = _SecretFile(self.file.path)
         self._users = users
         self._acls: dict[str, AclInfo] = {}

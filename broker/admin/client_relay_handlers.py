@@ -30,7 +30,7 @@ from pocketmq.protocol.wire.schema import Request
 
 from ..broker import Broker
 from ..errors import PeerError, Refusal
-from ..membership.clients import Client
+from ..membership.client import Client
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
 

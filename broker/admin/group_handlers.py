@@ -39,7 +39,7 @@ from pocketmq.store.tables.attributes import AttributeRefusedError
 
 from ..broker import Broker
 from ..errors import Refusal
-from ..membership.clients import Client
+from ..membership.client import Client
 from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import invalid_parameter
 

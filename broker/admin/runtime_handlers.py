@@ -16,6 +16,7 @@ from pocketmq.protocol.languages import V4_9_7
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, ViewBrokerStatsData
 from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import layout
 
 from ..broker import Broker
 from ..errors import Refusal
@@ -103,7 +104,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     config, store = broker.config.store, broker.store
     log_ratio, queue_ratio = (
         java_double(broker.retention.disk.used_ratio(path))
-        for path in (config.commit_log_dir, config.root / "consumequeue")
+        for path in (config.commit_log_dir, config.root / layout.CONSUME_QUEUE)
     )
     info = {
         "commitLogMinOffset": str(store.log_start if store.log_end else -1),

@@ -38,7 +38,7 @@ from pocketmq.protocol.wire.schema import Request
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.timer.timer_checkpoint import decode_timer_checkpoint
 
-from ..delayed.timer_messages import TimedMessages
+from ..delayed.timer import MessageTimer
 from ..errors import PeerError, Refusal
 from ..membership.request_modes import RequestModes
 from ..network.connection import Connection
@@ -64,13 +64,13 @@ class MetadataSync:
         self,
         state: BrokerState,
         registration: Registration,
-        timer: TimedMessages,
+        timer: MessageTimer,
         request_modes: RequestModes,
         connect: Connect,
     ) -> None:
         self._state = state
         self._registration = registration
-        self._timer_messages = timer
+        self._message_timer = timer
         self._modes = request_modes
         self._connect = connect
         self._task: asyncio.Task[None] | None = None
@@ -170,12 +170,12 @@ class MetadataSync:
     async def _timer(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             _, checkpoint = await self._call(address, GetTimerCheckPoint())
-            self._timer_messages.follow(decode_timer_checkpoint(checkpoint))
+            self._message_timer.follow(decode_timer_checkpoint(checkpoint))
 
     async def _timer_counts(self, address: str) -> None:
         if self._state.config.is_5 and self._state.config.store.timer_wheel_enable:
             command, _ = await self._call(address, GetTimerMetrics())
-            metrics = self._timer_messages.metrics
+            metrics = self._message_timer.metrics
             if metrics.replace_all(_body(command)):
                 self._state.tables.save_soon(metrics)
 

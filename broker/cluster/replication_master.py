@@ -24,7 +24,7 @@ from pocketmq.store.config import DEFAULT_HA_PORT
 
 from ..config.broker_config import BrokerConfig
 from ..errors import StartError
-from ..network.server import bind_sockets, port_of
+from ..network.listening import bind_sockets, port_of
 from ..state.broker_state import BrokerState
 
 _log = logging.getLogger("pocketmq.cluster")
@@ -49,7 +49,7 @@ async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> lis
         return await bind_sockets(loop, host, listen_port + 1, "haListenPort")
     except StartError:
         sockets = await bind_sockets(loop, host, 0, "haListenPort")
-    _log.info("port %d is taken: slaves find us at %d", listen_port + 1, port_of(sockets))
+    _log.info("port %d is in use: slaves connect to %d", listen_port + 1, port_of(sockets))
     return sockets
 
 

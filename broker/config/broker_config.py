@@ -20,27 +20,27 @@ MASTER_ID: Final = 0
 
 
 class BrokerConfig(msgspec.Struct, kw_only=True):
-    """Official `BrokerConfig` and the server half of `NettyServerConfig`. Belongs to the event loop's thread.
+    """Official `BrokerConfig` and the server half of `NettyServerConfig`. Only the event loop's thread touches it.
 
-    Values are looked up on every use, except for those `admin/config_handlers.py` names as waiting for a restart.
+    A value is read on every use, except for keys with the trait `restart` in `official_keys.tsv`.
     """
 
     store: StoreConfig = msgspec.field(
         default_factory=lambda: StoreConfig(store_path_root_dir=DEFAULT_STORE_DIR)
     )
 
-    # -- who it is, where it stands
+    # -- identity and addresses
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
-    """Official: the host's name. Ours is fixed, so that a store can move to another machine and keep its name."""
+    """Official: the name of the host. Ours is fixed: a store keeps its name when it moves to another machine."""
     broker_id: int = 0
     broker_ip1: str = "127.0.0.1"
-    """Told to clients. Official: an address of the machine. Ours follows the listening address."""
+    """Clients connect to it. Official: an address of the machine. Ours follows the listening address."""
     broker_ip2: str = "127.0.0.1"
-    """Told to slaves."""
+    """Slaves connect to it."""
     listen_port: int = 10911
     bind_address: str = "127.0.0.1"
-    """Official: 0.0.0.0. A server started on a laptop to try something should not be open to the network."""
+    """Official: 0.0.0.0. A server started on a laptop for a trial should not be open to the network."""
     namesrv_addr: str = ""
     """`host:port;host:port`."""
     broker_permission: int = 6
@@ -49,14 +49,14 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
 
     # -- registration at name servers
     register_name_server_period: int = 30_000
-    """Kept between 10 and 60 s."""
+    """Values outside 10 to 60 s are raised or lowered to that."""
     register_broker_timeout_mills: int = 24_000
     force_register: bool = True
     compressed_register: bool = False
     enable_single_topic_register: bool = False
     enable_split_registration: bool = False
     split_registration_size: int = 800
-    """Topics in one registration."""
+    """Topics in one request."""
     enable_slave_acting_master: bool = False
     broker_heartbeat_interval: int = 1000
     broker_not_active_timeout_millis: int = 10_000
@@ -79,14 +79,14 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     # -- sending
     trace_on: bool = True
     start_accept_send_request_time_stamp: int = 0
-    """Sends before this moment (ms since 1970) are refused."""
+    """Sends before this time (ms since 1970) are refused."""
     send_thread_pool_queue_capacity: int = 10_000
-    """Officially the length of the send pool's queue; here how many stored sends may wait for disk or slaves."""
+    """Official: the length of the send pool's queue. Here: how many stored sends may wait for disk or slaves."""
 
     # -- transactions, request-reply, timed messages
     reject_transaction_message: bool = False
     transaction_time_out: int = 6000
-    """A producer is asked about a half message of this age, ms."""
+    """Age in ms from which a producer is asked about a half message."""
     transaction_check_interval: int = 30_000
     transaction_check_max: int = 15
     transaction_op_batch_interval: int = 3000
@@ -100,7 +100,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1000
     pull_thread_pool_queue_capacity: int = 100_000
-    """Officially the length of the pull pool's queue; here how many pulls may be suspended at once."""
+    """Official: the length of the pull pool's queue. Here: how many pulls may be suspended at once."""
     enable_property_filter: bool = False
     """Whether SQL92 filters are served."""
     max_error_rate_of_bloom_filter: int = 20
@@ -118,17 +118,17 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Retry topics of pop are named %RETRY%group+topic instead of %RETRY%group_topic."""
     retrieve_message_from_pop_retry_topic_v1: bool = True
     use_separate_retry_queue: bool = False
-    """Retry topics of pop have as many queues as the topic popped, and a message stays in its own."""
+    """Retry topics of pop have as many queues as the topic, and a message keeps its queue."""
     pop_response_return_actual_retry_topic: bool = False
     pop_from_retry_probability: int = 20
-    """Of a hundred pops, so many look at the retry topic first."""
+    """Per cent of pops that read the retry topic first."""
     pop_from_retry_probability_for_priority: int = 0
     priority_order_asc: bool = True
     init_pop_offset_by_check_msg_in_mem: bool = True
     pop_polling_size: int = 1024
     max_pop_polling_size: int = 100_000
     pop_long_polling_force_notify_interval: int = 800
-    """Each so many messages a waiting pop is woken whatever it filters by."""
+    """A waiting pop is woken after so many messages, whatever its filter."""
     enable_notify_after_pop_order_lock_release: bool = True
     use_message_filter_for_notification: bool = True
     max_message_filter_num_for_notification: int = 64
@@ -143,16 +143,16 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     use_server_side_reset_offset: bool = True
     flush_consumer_offset_interval: int = 5000
     channel_expired_timeout: int = 120_000
-    """A client without a heartbeat for so long is gone."""
+    """A client without a heartbeat for longer is removed."""
 
-    # -- who may do what (`access/access_control.py`)
+    # -- access control (`access/access_control.py`)
     acl_enable: bool = False
     """The access keys of the 4.9 line."""
     rocketmq_home: str = ""
-    """Where conf/plain_acl.yml is looked for; empty: the store's folder."""
+    """Directory of conf/plain_acl.yml; empty: the directory of the store."""
     authentication_enabled: bool = False
     authentication_metadata_provider: str = ""
-    """A Java class officially. Here: any name means that users are kept."""
+    """Official: a Java class. Here: any name means that users are kept."""
     authentication_whitelist: str = ""
     """Request codes that need no signature, joined by commas."""
     authorization_enabled: bool = False
@@ -178,29 +178,29 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     tls_client_auth_server: bool = False
     tls_client_trust_cert_path: str = ""
 
-    # -- bounds of a connection
+    # -- limits of a connection
     server_channel_max_idle_time_seconds: int = 120
     write_buffer_high_water_mark: int = 4_194_304
-    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, which a full pull reply alone
-    exceeds; ours holds several."""
+    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, less than one full pull reply.
+    Ours is enough for several."""
     max_tasks_per_connection: int = 4096
-    """Waiting requests of one peer; the next one is answered SYSTEM_BUSY. Clients keep at most one for a queue."""
+    """Waiting requests of one connection; the next is answered SYSTEM_BUSY. Clients have at most one for a queue."""
     max_calls_per_connection: int = 4096
-    """Our unanswered requests to one peer."""
+    """Our unanswered requests on one connection."""
     is_fast_port_required: bool = False
-    """Officially a broker fails to start where listenPort - 2 is taken; hardly a client uses it."""
+    """An official broker does not start if listenPort - 2 is in use; few clients use that port."""
 
     emulate: Literal[4, 5] = 5
-    """Which official line (4.9 or 5.5) decides where the two differ."""
+    """The official line (4.9 or 5.5) to follow where the two differ."""
 
     config_black_list: str = "configBlackList;brokerConfigPath"
     """Keys that cannot be changed over the wire."""
 
-    # -- what is kept for answers and for the file
+    # -- not settings, but kept with them
     others: dict[str, str] = msgspec.field(default_factory=dict)
-    """Official keys given but not honoured, and those changed over the wire that wait for a restart."""
+    """Official keys that were set but are not honoured, and changes over the wire that wait for a restart."""
     conf_file: Path | None = None
-    """The file keys changed over the wire are written to."""
+    """Changes over the wire are written to this file."""
 
     def __post_init__(self) -> None:
         self.store.emulate = self.emulate

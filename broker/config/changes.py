@@ -65,10 +65,11 @@ def apply_changes(config: Config, given: dict[str, str], peer: str) -> dict[str,
 
 def _apply(config: Config, name: str, text: str) -> bool:
     key = config_keys.keys(config_keys.program_of(config)).get(name)
-    if key is None or "refused" in key.traits:
-        _log.warning(
-            "key %s cannot be changed: ignored%s", name, "" if key else config_keys.did_you_mean(name)
-        )
+    if key is None:
+        _log.warning("unknown key %s is ignored%s", name, config_keys.did_you_mean(name))
+        return False
+    if "refused" in key.traits:
+        _log.warning("%s cannot be changed over the wire: ignored", name)
         return False
     try:
         value = config_keys.read_value(key, text)
@@ -89,7 +90,7 @@ def waiting_for_restart(config: Config, names: Iterable[str]) -> list[str]:
 
 
 def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
-    """Write changed keys into the file of settings, if there is one; its comments stay, and its former state becomes
+    """Write changed keys into the file of settings, if one was given. Its comments stay, and its former state becomes
     `<name>.bak`. The official servers write the whole file anew, without its comments."""
     if path is None or not accepted:
         return

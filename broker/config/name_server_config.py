@@ -12,9 +12,9 @@ class NameServerConfig(msgspec.Struct, kw_only=True):
 
     listen_port: int = 9876
     kv_config_path: str = ""
-    """JSON file of the key-value settings; empty: kept in memory only. Official: ~/namesrv/kvConfig.json."""
+    """JSON file of the key-value settings; empty: in memory only. Official: ~/namesrv/kvConfig.json."""
     config_store_path: str = ""
-    """Where settings changed over the wire are kept; empty: nowhere. Official: ~/namesrv/namesrv.properties."""
+    """File of settings changed over the wire; empty: none. Official: ~/namesrv/namesrv.properties."""
     order_message_enable: bool = False
     return_order_topic_config_to_broker: bool = True
     scan_not_active_broker_interval: int = 5000
@@ -27,4 +27,4 @@ class NameServerConfig(msgspec.Struct, kw_only=True):
     delete_topic_with_broker_registration: bool = False
     config_black_list: str = "configBlackList;configStorePath;kvConfigPath"
     others: dict[str, str] = msgspec.field(default_factory=dict)
-    """Official keys given but not honoured."""
+    """Official keys that were set but are not honoured, and changes over the wire that wait for a restart."""

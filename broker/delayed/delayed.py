@@ -4,8 +4,8 @@ from pocketmq.store import Clock, NewMessage
 
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
-from .delayed_messages import DelayedMessages, delay_if_asked
-from .timer_messages import TimedMessages
+from .delay_levels import DelayLevels, delay_if_asked
+from .timer import MessageTimer
 from .timer_sends import time_if_asked
 
 SAMPLE_SECONDS = 1.0
@@ -22,8 +22,8 @@ class Delayed:
         self.topics = state.topics
         self.statistics = state.statistics
         self.identity = state.identity
-        self.levels = DelayedMessages(state)
-        self.timer = TimedMessages(state)
+        self.levels = DelayLevels(state)
+        self.timer = MessageTimer(state)
 
     def start(self) -> None:
         self.levels.start()

@@ -19,6 +19,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.client import SubscriptionData, is_tag_type
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -69,7 +70,7 @@ class ConsumerFilters(JsonTable):
     """All SQL filters of a broker. Filtered pulls call `find`, which is one look-up."""
 
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
-        super().__init__(config.store.root / "config" / "consumerFilter.json", now_ms)
+        super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
         self._is_5 = config.is_5
         self._bloom_filter = BloomFilter(
             config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter

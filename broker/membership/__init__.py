@@ -1,7 +1,7 @@
 """Knows the clients: who consumes and produces in which group, and which queues they lock.
 
 membership.py        the part of a broker
-clients.py           one client on one connection
+client.py            one client on one connection
 consumer_groups.py   the members and subscriptions of each consumer group
 consumer_notices.py  40: members are notified that their group changed
 producer_groups.py   the connected producers, by group and by client id

@@ -37,7 +37,7 @@ from ..errors import Refusal
 from ..filters.sql_filter import ExpressionRefused, compile_expression
 from ..filters.tag_filter import check_filter_enabled
 from ..network.dispatch import Call, CallWithBody, handles
-from .clients import Client
+from .client import Client
 from .membership import Membership
 
 

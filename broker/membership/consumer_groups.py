@@ -24,7 +24,7 @@ from typing import Final
 from pocketmq.protocol.bodies.client import SubscriptionData
 
 from ..network.dispatch import Peer
-from .clients import Client
+from .client import Client
 
 _log = logging.getLogger("pocketmq.membership")
 

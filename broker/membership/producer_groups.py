@@ -7,7 +7,7 @@ Consumers are in `consumer_groups.py`. Mirrors `ProducerManager`; touched by the
 import logging
 
 from ..network.dispatch import Peer
-from .clients import Client
+from .client import Client
 from .consumer_groups import CHANNEL_EXPIRED_MS
 
 _log = logging.getLogger("pocketmq.membership")

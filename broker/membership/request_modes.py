@@ -14,6 +14,7 @@ from pocketmq.protocol.bodies.client import (
     SetMessageRequestModeRequestBody,
 )
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -25,7 +26,7 @@ class RequestModes(JsonTable):
     """All modes that were set."""
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
-        super().__init__(config_folder / "messageRequestMode.json", now_ms)
+        super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}
 
     @property

@@ -53,16 +53,13 @@ from pocketmq.protocol.requests.name_server import (
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal
+from ..errors import Refusal, faq
 from ..network.dispatch import NAME_SERVER, Answer, Call, CallWithBody
 from . import topic_routes
 from .kv_config import ORDER_TOPIC_CONFIG
 from .name_server import NameServer
 
 _log = logging.getLogger("pocketmq.name_server")
-
-FAQ_4 = "http://rocketmq.apache.org/docs/faq/"
-FAQ_5 = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 
 # -- brokers
 
@@ -172,8 +169,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
     )
     if route is None:
         text = f"No topic route info in name server for the topic: {request.topic}"
-        faq = FAQ_5 if is_5 else FAQ_4
-        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee {faq} for further details.")
+        raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}{faq(is_5=is_5)}")
     if config.order_message_enable:
         order = name_server.kv.get(ORDER_TOPIC_CONFIG, request.topic)
         route = msgspec.structs.replace(route, order_topic_conf=order)

@@ -7,7 +7,8 @@ connection.py            one connection: passes, replies, back-pressure
 first_byte.py            the first byte of a connection: TLS or plain frames
 tls_stream.py            a connection inside TLS
 tls.py                   which certificates, and when TLS is spoken
-server.py                listening ports, the set of connections, connections we open
+listening.py             listening sockets: every address of a host, free ports
+server.py                accepts connections, keeps them, opens connections to peers, ends them all
 journal.py               a feature apart: the files of `--journal`
 journaled_connection.py  a connection that writes to them
 """

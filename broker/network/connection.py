@@ -24,7 +24,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
-from ..errors import PeerError, Refusal
+from ..errors import OVERLOAD, PeerError, Refusal
 from .calls import Calls
 from .dispatch import HELD, Answer, Handler, Result
 from .role import Role
@@ -264,8 +264,7 @@ class Connection(asyncio.Protocol):
     def _start(self, command: Command, handler: Handler, result: Coroutine[Any, Any, Result]) -> None:
         if len(self._tasks) >= self._role.limits.tasks:
             result.close()
-            busy = "[OVERLOAD]system busy, start flow control for a while"
-            self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=busy))
+            self.answer(command, Answer(code=ResponseCode.SYSTEM_BUSY, remark=OVERLOAD))
             return
         name = f"{handler.request_type.name} of {self.peer}"
         task = self.loop.create_task(self._finish(command, result), name=name)

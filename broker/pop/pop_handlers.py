@@ -18,11 +18,11 @@ from pocketmq.protocol.message.topics import pop_retry_topic
 from pocketmq.protocol.requests.pop import Notification, PeekMessage, PollingInfo, PopMessage, PopMessageReply
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal
+from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..state.refusals import faq
+from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
 from .pop_waiters import Polling, PopWaiter
 from .popping import Popping
@@ -104,8 +104,8 @@ def _read(
 
 
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
-    text = group_config.attributes.get("priority.factor", "100")
-    return int(text) if text.isdecimal() else 100
+    factor = number_property(group_config.attributes, "priority.factor", 0, INT_MAX)
+    return 100 if factor is None else factor
 
 
 def _wait(
@@ -157,7 +157,7 @@ def checked_topic_and_group(
     topic, group = request.topic, request.consumer_group
     topic_config = popping.topics.find(topic)
     if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(popping.config)}"
+        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=popping.config.is_5)}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
         raise Refusal(ResponseCode.NO_PERMISSION, f"the topic[{topic}] peeking message is forbidden")
@@ -169,7 +169,7 @@ def checked_topic_and_group(
         )
     group_config = popping.groups.find_or_create(group)
     if group_config is None:
-        remark = f"subscription group [{group}] does not exist, {faq(popping.config)}"
+        remark = f"subscription group [{group}] does not exist, {faq(is_5=popping.config.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {group}"

@@ -18,7 +18,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetResult, GetStatus
 
 from ..config.broker_config import MASTER_ID
-from ..errors import Refusal
+from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
     TagsMatch,
@@ -27,7 +27,7 @@ from ..filters.tag_filter import (
     tags_match,
 )
 from ..network.dispatch import HELD, Answer, Call, Held, handles
-from ..state.refusals import faq, invalid_parameter
+from ..state.refusals import invalid_parameter
 from .offset_moved_events import write_offset_moved
 from .pull_waiters import PullWaiter
 from .pulling import Pulling
@@ -260,7 +260,9 @@ def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupC
         raise PullForbidden(FORBIDDEN_BROKER, remark)
     group_config = pulling.groups.find_or_create(request.consumer_group)
     if group_config is None:
-        remark = f"subscription group [{request.consumer_group}] does not exist, {faq(pulling.config)}"
+        remark = (
+            f"subscription group [{request.consumer_group}] does not exist, {faq(is_5=pulling.config.is_5)}"
+        )
         raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
     if not group_config.consume_enable:
         remark = f"subscription group no permission, {request.consumer_group}"
@@ -272,7 +274,7 @@ def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicC
     topic = request.topic
     topic_config = pulling.topics.find(topic)
     if topic_config is None:
-        remark = f"topic[{topic}] not exist, apply first please! {faq(pulling.config)}"
+        remark = f"topic[{topic}] not exist, apply first please! {faq(is_5=pulling.config.is_5)}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, remark)
     if not topic_config.perm & flags.PERM_READ:
         raise PullForbidden(FORBIDDEN_TOPIC, f"the topic[{topic}] pulling message is forbidden")
@@ -298,7 +300,7 @@ def _checked_subscription(
             raise _parse_failed() from error
     group = pulling.consumers.get(request.consumer_group)
     if group is None:
-        remark = f"the consumer's group info not exist{faq(pulling.config)}"
+        remark = f"the consumer's group info not exist{faq(is_5=pulling.config.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if not group_config.consume_broadcast_enable and group.message_model == "BROADCASTING":
         remark = f"the consumer group[{request.consumer_group}] can not consume by broadcast way"
@@ -308,7 +310,7 @@ def _checked_subscription(
         raise PullForbidden(FORBIDDEN_SUBSCRIPTION, remark)
     subscription = group.subscription(request.topic)
     if subscription is None:
-        remark = f"the consumer's subscription not exist{faq(pulling.config)}"
+        remark = f"the consumer's subscription not exist{faq(is_5=pulling.config.is_5)}"
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
     if subscription.sub_version < request.sub_version:
         raise Refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest")

@@ -25,7 +25,7 @@ _CODE_OF_STATUS = {
 }
 
 
-def when_safe(
+def answer_when_durable(
     sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
 ) -> Answer | Held:
     """The answer, or HELD if it leaves later. `result` is where the message, or the last of a batch, is stored."""
@@ -47,9 +47,13 @@ def when_safe(
 
 
 def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> None:
+    is_answered = False
+
     def flushed(is_safe: bool) -> None:
-        if deadline.cancelled():
+        nonlocal is_answered
+        if is_answered:
             return
+        is_answered = True
         deadline.cancel()
         # Copying to slaves has not waited for the disk: often they have it by now.
         _when_at_slaves(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)

@@ -12,9 +12,9 @@ from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import Refusal
+from ..errors import OVERLOAD, Refusal, faq
 from ..network.dispatch import Call
-from ..state.refusals import OVERLOAD, faq, invalid_parameter
+from ..state.refusals import invalid_parameter
 from .sending import Sending
 
 
@@ -75,7 +75,7 @@ def _check_topic(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
     if topic_config is None:
         raise Refusal(
             ResponseCode.TOPIC_NOT_EXIST,
-            f"topic[{topic}] not exist, apply first please!{faq(sending.config)}",
+            f"topic[{topic}] not exist, apply first please!{faq(is_5=sending.config.is_5)}",
         )
     return topic_config
 

@@ -13,7 +13,7 @@ import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
-from pocketmq.store import Clock, MessageStore, StoreError
+from pocketmq.store import Clock, MessageStore, StoreError, layout
 from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
 from pocketmq.store.retention import Retention
 from pocketmq.store.tables.delay_table import DelayTable
@@ -75,7 +75,7 @@ class BrokerState:
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
         """Counts the settings changed by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
-        folder = config.store.root / "config"
+        folder = config.store.root / layout.CONFIG
         self.folder = folder
         """Where the JSON tables are."""
         self._on_topics_changed = on_topics_changed

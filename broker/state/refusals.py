@@ -10,16 +10,6 @@ from ..errors import Refusal
 
 UNSET_REMARK: Final = "not set any response code"
 """What official brokers say beside some successes: their handler forgets to clear the remark it started with."""
-_FAQ_5: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
-_FAQ_4: Final = "http://rocketmq.apache.org/docs/faq/"
-OVERLOAD: Final = "[OVERLOAD]system busy, start flow control for a while"
-"""What official clients take as a reason to try another broker."""
-
-
-def faq(config: BrokerConfig) -> str:
-    """The hint that ends many remarks."""
-    url = _FAQ_5 if config.is_5 else _FAQ_4
-    return f"\nSee {url} for further details."
 
 
 def invalid_parameter(config: BrokerConfig) -> ResponseCode:

@@ -11,6 +11,7 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message.flags import PERM_INHERIT
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, SYSTEM_PREFIX
 from pocketmq.protocol.text import fastjson
+from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 
 from ..errors import StartError
@@ -19,7 +20,7 @@ from ..errors import StartError
 def refuse_other_brokers_store(root: Path, broker_name: str) -> None:
     """Raises StartError naming the owner. A table that cannot be read is refused, or mended, by whoever loads it."""
     try:
-        table = fastjson.loads((root / "config" / "topics.json").read_bytes(), max_bytes=MAX_FILE_BYTES)
+        table = fastjson.loads((root / layout.CONFIG / layout.TOPICS).read_bytes(), max_bytes=MAX_FILE_BYTES)
     except (OSError, BodyError):
         return
     topics = table.get("topicConfigTable") if isinstance(table, dict) else None

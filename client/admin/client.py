@@ -11,9 +11,27 @@ what it looks for does not exist, and `InvalidArgument`. Mirrors `DefaultMQAdmin
 answers.
 """
 
+import re
+from typing import TYPE_CHECKING, NoReturn
+
 from .messages import AdminMessages
 from .security import AdminSecurity
 
 
 class AdminClient(AdminMessages, AdminSecurity):
     """Use as `async with`, in one event loop. Settings are keywords, those of `ClientSettings` and `timeout_ms`."""
+
+    if not TYPE_CHECKING:  # type checkers must not take every name for a method
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Name the method for a Java one: each docstring here mentions the official name."""
+            java_name = re.compile(rf"\b{re.escape(name)}\b")
+            for attribute in dir(type(self)):
+                documented = getattr(type(self), attribute).__doc__ or ""
+                if (
+                    not attribute.startswith("_")
+                    and java_name.search(documented)
+                    and not name.startswith("_")
+                ):
+                    raise AttributeError(f"AdminClient has no {name}: its Python name is {attribute}")
+            raise AttributeError(f"AdminClient has no {name}")

@@ -21,7 +21,7 @@ from pocketmq.protocol.wire.signatures import (
     signed_content,
 )
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 from .rpc_hooks import RPCHook
 
 
@@ -30,14 +30,14 @@ class AclClientRPCHook(RPCHook):
 
     def __init__(self, access_key: str, secret_key: str, security_token: str | None = None) -> None:
         if not access_key or not secret_key:
-            raise ClientError("access control needs an access key and a secret key")
+            raise InvalidArgument("access control needs an access key and a secret key")
         self.access_key = access_key
         self._security_token = security_token
         self._secret_key = secret_key
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """From a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot be read or names no keys."""
+        """From a file as mqadmin's `conf/tools.yml`. `ClientError` if it cannot be read or has no keys."""
         return cls(*keys_from_yaml(path))
 
     def __eq__(self, other: object) -> bool:
@@ -68,20 +68,22 @@ class AclClientRPCHook(RPCHook):
 
 
 def keys_from_yaml(path: str | Path) -> tuple[str, str, str | None]:
-    """(access key, secret key, security token) of a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot
-    be read or names no keys."""
+    """(access key, secret key, security token) of a file as mqadmin's `conf/tools.yml`. `ClientError` if it cannot
+    be read or has no keys."""
     import yaml
 
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ClientError(f"{path}: cannot be read: {error}") from error
+        raise InvalidArgument(f"{path}: cannot be read: {error}") from error
     except yaml.YAMLError:
-        raise ClientError(f"{path}: not YAML") from None  # its own text would show the line with the secret
+        raise InvalidArgument(
+            f"{path}: not YAML"
+        ) from None  # its own text would show the line with the secret
     if not isinstance(content, dict):
-        raise ClientError(f"{path}: expected accessKey and secretKey")
+        raise InvalidArgument(f"{path}: expected accessKey and secretKey")
     words = {name: content.get(name) for name in ("accessKey", "secretKey", "securityToken")}
     if not words["accessKey"] or not words["secretKey"]:
-        raise ClientError(f"{path}: expected accessKey and secretKey")
+        raise InvalidArgument(f"{path}: expected accessKey and secretKey")
     token = words["securityToken"]
     return str(words["accessKey"]), str(words["secretKey"]), None if token is None else str(token)

@@ -1,6 +1,6 @@
-"""What a user gives to be called: is it a coroutine function, and is it a plain one where only that will do?
+"""Checks the functions of a user: is it a coroutine function, and is it a plain one if only that is allowed?
 
-Events, hooks and topic listeners are called in the event loop and must not wait: a coroutine function there would be
+Callbacks, hooks and topic listeners are called in the event loop and must not block: a coroutine function would be
 called and never run. Listeners and checkers may be either.
 """
 
@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 
 def is_coroutine_function(function: object) -> bool:
@@ -22,8 +22,8 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def check_plain(**functions: Callable[..., Any] | None) -> None:
-    """ClientError, with the name, for anything but a plain function; None is none at all."""
+    """ClientError, with the name, for anything but a plain function or None."""
     for name, function in functions.items():
         if function is not None and (not callable(function) or is_coroutine_function(function)):
             kind = "coroutine function" if callable(function) else type(function).__name__
-            raise ClientError(f"{name} must be a plain function, called in the event loop, not a {kind}")
+            raise InvalidArgument(f"{name} must be a plain function, called in the event loop, not a {kind}")

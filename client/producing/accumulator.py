@@ -63,8 +63,9 @@ class ProduceAccumulator:
 
     def takes(self, message: Message) -> bool:
         """Whether a message may wait: none with a delay, none of a retry topic, none while too much waits."""
-        is_delayed = message.delay_level or message.delay_ms or message.deliver_at_ms
-        return not is_delayed and not is_retry_topic(message.topic) and self._held_bytes < self._total_bytes
+        if message.is_delayed or is_retry_topic(message.topic):
+            return False
+        return self._held_bytes < self._total_bytes
 
     def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
         """Let a message wait; the future brings its result, or what the batch failed with."""

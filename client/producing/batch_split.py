@@ -14,10 +14,10 @@ from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import ValidationFailed
+from ..values.message import DELAY_PROPERTIES
 
 _ELEMENT_HEAD_BYTES: Final = 22
 """Everything of an encoded element but body and properties."""
-_DELAYS: Final = (names.DELAY, names.TIMER_DELAY_MS, names.TIMER_DELAY_SEC, names.TIMER_DELIVER_MS)
 
 
 class ForBatch(Protocol):
@@ -43,7 +43,7 @@ def check_batch(messages: Sequence[ForBatch]) -> None:
     first = messages[0]
     waits = _waits_for_store(first)
     for message in messages:
-        if any(_positive(message.properties.get(name)) for name in _DELAYS):
+        if any(_positive(message.properties.get(name)) for name in DELAY_PROPERTIES):
             raise _refusal("Delayed messages are not supported for batching")
         if is_retry_topic(message.topic):
             raise _refusal("Retry Group is not supported for batching")

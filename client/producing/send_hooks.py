@@ -15,8 +15,9 @@ from ..hooks.hooks import (
     Hooks,
     MessageType,
     SendMessageContext,
-    tell,
+    call_hooks,
 )
+from ..values.message import DELAY_PROPERTIES
 
 if TYPE_CHECKING:
     from ..instance.instance import ClientInstance
@@ -24,13 +25,8 @@ if TYPE_CHECKING:
     from ..values.results import SendResult
     from .outgoing import Outgoing
 
-_DELAYED: Final = (
-    names.DELAY,
-    "__STARTDELIVERTIME",
-    names.TIMER_DELAY_SEC,
-    names.TIMER_DELAY_MS,
-    names.TIMER_DELIVER_MS,
-)
+START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
+"""The delay of the cloud service, which official hooks look at; brokers do not."""
 
 
 class SendHooks:
@@ -73,7 +69,7 @@ class SendHooks:
             message_type=message_type(outgoing.properties),
             namespace=self._settings.namespace or "",
         )
-        tell([hook.send_message_before for hook in hooks.send], context)
+        call_hooks([hook.send_message_before for hook in hooks.send], context)
         return context
 
     def after(
@@ -85,12 +81,12 @@ class SendHooks:
     ) -> None:
         """The attempt ended, or was only written."""
         context.send_result, context.exception = result, error
-        tell([hook.send_message_after for hook in self._hooks.send], context)
+        call_hooks([hook.send_message_after for hook in self._hooks.send], context)
 
 
 def message_type(properties: dict[str, str]) -> MessageType:
     """What kind of message these properties make it."""
-    if any(properties.get(name) for name in _DELAYED):
+    if any(properties.get(name) for name in (*DELAY_PROPERTIES, START_DELIVER_TIME)):
         return MessageType.DELAY_MSG
     if properties.get(names.TRAN_MSG) == "true":
         return MessageType.TRANS_MSG_HALF

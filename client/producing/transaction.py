@@ -23,7 +23,7 @@ from pocketmq.protocol.requests.send import EndTransaction
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
-from ..hooks.hooks import EndTransactionContext, Hook, tell
+from ..hooks.hooks import EndTransactionContext, Hook, call_hooks
 from ..instance.groups import TransactionQuestion
 from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings
@@ -103,7 +103,7 @@ class TransactionProducer(Producer):
             raise InvalidArgument(
                 "localTransactionListener is null: execute must be a function of message and arg"
             )
-        if message.delay_level or message.delay_ms or message.deliver_at_ms:
+        if message.is_delayed:
             raise InvalidArgument("Transactional messages do not support delayed delivery")
         sender = self._ready.sender
         self._check(message)
@@ -165,7 +165,7 @@ class TransactionProducer(Producer):
         connection.notify(request, remark=remark)
 
     def _call_hooks(self, context: EndTransactionContext) -> None:
-        tell([hook.end_transaction for hook in self._hooks.end_transaction], context)
+        call_hooks([hook.end_transaction for hook in self._hooks.end_transaction], context)
 
     async def _end(
         self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None

@@ -1,8 +1,7 @@
 """A consumer that polls: messages are pulled ahead in the background, and `poll` returns them in batches.
 
-    async with LitePullConsumer("group") as consumer:
-        await consumer.subscribe("Orders")
-        for message in await consumer.poll():
+    async with LitePullConsumer("group", subscription={"Orders": "*"}) as consumer:
+        async for message in consumer:
             ...
 
 Either `subscribe`, and the group shares the queues, or `assign` queues by hand; not both. A batch is committed by a
@@ -12,7 +11,7 @@ not forget the offsets of the others. Mirrors `DefaultLitePullConsumer` and its 
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Unpack
 
 import msgspec
@@ -21,7 +20,7 @@ from pocketmq.protocol.bodies.client_state import ConsumeMessageDirectlyResult, 
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
-from ..errors import ClientError
+from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import check_plain
 from ..hooks.consume_hooks import ConsumeHooks, consume_hooks
 from ..hooks.hooks import Hook
@@ -58,7 +57,8 @@ class _Parts(msgspec.Struct, frozen=True):
 class LitePullConsumer(Client):
     """Use as `async with`, in one event loop. Settings are those of `LitePullConsumerSettings`.
 
-    `on_queues_changed(topic, all queues, own queues)` is called when the share of a subscribed topic changes.
+    `subscription` maps topics to tags, as `subscribe` does. `on_queues_changed(topic, all queues, own queues)` is
+    called when the share of a subscribed topic changes.
     """
 
     settings: LitePullConsumerSettings
@@ -70,6 +70,7 @@ class LitePullConsumer(Client):
         group: str,
         *,
         settings: LitePullConsumerSettings | None = None,
+        subscription: Mapping[str, str] | None = None,
         on_queues_changed: QueuesChanged | None = None,
         hooks: Iterable[Hook] = (),
         **options: Unpack[LitePullConsumerOptions],
@@ -84,6 +85,8 @@ class LitePullConsumer(Client):
         self._by_hand: list[MessageQueue] = []
         self._next_commit_ms = 0
         self._topic_listeners: dict[str, tuple[TopicListener, list[MessageQueue] | None]] = {}
+        for topic, expression in (subscription or {}).items():
+            self._add_subscription(topic, expression)
 
     # -- life
 
@@ -159,12 +162,17 @@ class LitePullConsumer(Client):
     async def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
         """Share the queues of a topic with the group; also before the start."""
         self._check_usable()
+        topic = self._add_subscription(topic, expression, expression_type)
+        if self._instance is not None:
+            await self._announce([topic])
+
+    def _add_subscription(self, topic: str, expression: str, expression_type: str = "TAG") -> str:
+        """Returns the topic with its namespace."""
         self._set_mode(by_hand=False)
         topic = self.namespace.wrap(topic)
         check_topic(topic)
         self._subscriptions.subscribe(topic, expression, expression_type)
-        if self._instance is not None:
-            await self._announce([topic])
+        return topic
 
     def unsubscribe(self, topic: str) -> None:
         """Stop reading a topic: its queues are given up in the next round."""
@@ -192,8 +200,8 @@ class LitePullConsumer(Client):
             return []
         return sorted(self.namespace.unwrap_queue(queue) for queue in self._queues.assigned)
 
-    async def fetch_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Every readable queue of a topic; `RouteNotFound` if it has none."""
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Readable queues of a topic (official fetchMessageQueues); `RouteNotFound` if it has none."""
         route = await self._usable.routes.find_route(self.namespace.wrap(topic))
         return [self.namespace.unwrap_queue(queue) for queue in route.read_queues()]
 
@@ -207,6 +215,16 @@ class LitePullConsumer(Client):
             self._instance.spawn(self._check_queues(topic), f"queues of {topic}")
 
     # -- reading
+
+    async def __aiter__(self) -> AsyncIterator[MessageExt]:
+        """Messages one by one, until the consumer is shut down, polled batch by batch.
+
+        A message counts as consumed when a later batch is polled or `commit` is called: leaving the loop early may skip
+        the rest of its batch once that is committed.
+        """
+        while not self._closed:
+            for message in await self.poll():
+                yield message
 
     async def poll(self, timeout_ms: int | None = None) -> list[MessageExt]:
         """The next batch, empty if none arrives in time (`poll_timeout_millis`). Commits earlier batches when due."""
@@ -248,7 +266,7 @@ class LitePullConsumer(Client):
         else:
             queues = [self.namespace.wrap_queue(queue) for queue in offsets]
             if min(offsets.values(), default=0) < 0:
-                raise ClientError("offset < 0")
+                raise InvalidArgument("offset < 0")
             for queue, offset in zip(queues, offsets.values(), strict=True):
                 parts.offsets.update(queue, offset)
         for queue in queues:
@@ -260,26 +278,26 @@ class LitePullConsumer(Client):
             else:
                 await parts.offsets.persist(queue)
 
-    async def committed(self, queue: MessageQueue) -> int:
-        """The group's offset in a queue, -1 without one. ClientError if the broker cannot be asked."""
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """The group's offset in a queue, None without one. ClientError if the broker cannot be asked."""
         offset = await read_offset(self._ready.offsets, self.namespace.wrap_queue(queue))
         if offset == OFFSET_UNREADABLE:
             raise ClientError(f"Fetch consume offset from broker exception: {queue}")
-        return offset
+        return offset if offset >= 0 else None
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue at an offset; ClientError outside the queue's limits, or for a queue that is not read."""
+        """Continue at an offset; InvalidArgument outside the queue's limits, or for a queue that is not read."""
         queues = self._ready.queues
         queue = self.namespace.wrap_queue(queue)
         if queue not in queues.assigned:
             words = "The message queue is not in assigned list"
             if not self._is_assigned_by_hand:
                 words += ", may be rebalancing"
-            raise ClientError(f"{words}, message queue: {queue}")
+            raise InvalidArgument(f"{words}, message queue: {queue}")
         questions = queues.questions
         low, high = await questions.min_offset(queue), await questions.max_offset(queue)
         if not low <= offset <= high:
-            raise ClientError(
+            raise InvalidArgument(
                 f"Seek offset illegal, seek offset = {offset}, min offset = {low}, max offset = {high}"
             )
         queues.seek(queue, offset)
@@ -387,7 +405,7 @@ class LitePullConsumer(Client):
     async def _check_queues(self, topic: str) -> None:
         """Call the topic's listener if its queues changed."""
         try:
-            now = sorted(await self.fetch_message_queues(topic))
+            now = sorted(await self.queues(topic))
         except ClientError as error:
             _log.warning("queues of %s: %s", topic, error)
             return
@@ -402,5 +420,5 @@ class LitePullConsumer(Client):
 
     def _set_mode(self, *, by_hand: bool) -> None:
         if self._is_assigned_by_hand not in (None, by_hand):
-            raise ClientError("Subscribe and assign are mutually exclusive.")
+            raise InvalidArgument("Subscribe and assign are mutually exclusive.")
         self._is_assigned_by_hand = by_hand

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION, PULL_SUSPEND
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import ExplainFirstPosition, Verdict
 
-from ..errors import ClientError, NotReachable, RouteNotFound
+from ..errors import ClientError, InvalidArgument, NotReachable, RouteNotFound
 from ..hooks.hooks import Hook
 from ..instance.client import Client
 from ..instance.instance import ClientInstance
@@ -121,9 +121,9 @@ class PullConsumer(Client):
         """
         api, wrapped = self._ready.api, self.namespace.wrap_queue(queue)
         if offset < 0:
-            raise ClientError("offset < 0")
+            raise InvalidArgument("offset < 0")
         if max_count <= 0:
-            raise ClientError("maxNums <= 0")
+            raise InvalidArgument("maxNums <= 0")
         order = PullOrder(
             offset=offset,
             subscription=subscription_of(wrapped.topic, expression, expression_type),
@@ -170,7 +170,7 @@ class PullConsumer(Client):
     async def commit(self, queue: MessageQueue, offset: int) -> None:
         """Store the group's offset, the next message to read, and wait until the broker knows."""
         if offset < 0:
-            raise ClientError("offset < 0")
+            raise InvalidArgument("offset < 0")
         await self._ready.offsets.commit(self.namespace.wrap_queue(queue), offset)
 
     async def explain(self, topic: str) -> list[Verdict]:

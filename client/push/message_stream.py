@@ -50,12 +50,12 @@ class MessageStream:
                 else:
                     self._hand_back([item])
 
-    async def fetch(self, count: int, timeout: float) -> list[MessageExt]:
-        """Up to `count` messages within `timeout` seconds; all of them done."""
+    async def fetch(self, count: int, timeout_ms: int) -> list[MessageExt]:
+        """Up to `count` messages within the time, all of them acknowledged."""
         found: list[_Item] = []
         done = 0  # so many of them are finished already
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout_ms / 1000):
                 while len(found) < count:
                     if not self._waiting and self.held >= self._calls_at_once:
                         # Every listener call waits for its reader: finish them, or no more messages arrive.

@@ -34,7 +34,7 @@ from ..delivery.ordered_delivery import OrderedDelivery
 from ..delivery.retry_message import topic_for_listener
 from ..delivery.send_back import SendBack
 from ..delivery.statistics import ConsumerStatistics
-from ..errors import ClientError
+from ..errors import InvalidArgument
 from ..hooks.callbacks import check_plain
 from ..hooks.consume_hooks import consume_hooks
 from ..hooks.hooks import Hook
@@ -110,9 +110,9 @@ class PushConsumer(Client):
         check_consumer_group(group)
         super().__init__(group, settings_of(PushConsumerSettings, settings, options), hooks, trace_of)
         if listener is not None and batch_listener is not None:
-            raise ClientError("a consumer has one listener: give listener or batch_listener")
+            raise InvalidArgument("a consumer has one listener: give listener or batch_listener")
         if batch_listener is None and self.settings.consume_message_batch_max_size > 1:
-            raise ClientError("consume_message_batch_max_size needs a batch_listener")
+            raise InvalidArgument("consume_message_batch_max_size needs a batch_listener")
         check_plain(on_assigned=on_assigned, on_revoked=on_revoked)
         check_plain(on_error=on_error, on_reconnect=on_reconnect)
         self._stream: MessageStream | None = None
@@ -127,12 +127,25 @@ class PushConsumer(Client):
         self._given_offsets = offset_store
         self._subscriptions = Subscriptions()
         self._is_suspended = False
+        self._ended = asyncio.Event()
         self._start_ms = 0
         self._parts: _Parts | None = None
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
 
     # -- what a user does
+
+    async def run(self) -> None:
+        """Consume until the task is cancelled or the consumer is shut down.
+
+        A consumer that was not started is started first and shut down at the end: `asyncio.run(consumer.run())`.
+        """
+        if self._instance is None:
+            async with self:
+                await self._ended.wait()
+        else:
+            self._running.check_loop()
+            await self._ended.wait()
 
     def subscribe(self, topic: str, expression: str = "*", expression_type: str = "TAG") -> None:
         """Read a topic: `*`, tags as `A || B`, or with expression_type SQL92 an expression of properties.
@@ -166,11 +179,11 @@ class PushConsumer(Client):
             self._queues.control.is_paused = False
             self._instance.rebalance_now()
 
-    async def wait_assigned(self, timeout: float | None = 30.0) -> None:
-        """Return once the first complete round is over: this member holds its share. TimeoutError after `timeout`
-        seconds, ClientClosed if the consumer is shut down before."""
+    async def wait_assigned(self, timeout_ms: int | None = 30_000) -> None:
+        """Return once the first complete round is over: this member holds its share. TimeoutError if that takes
+        longer than `timeout_ms`, ClientClosed if the consumer is shut down before."""
         queues = self._ready.queues
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
             await queues.assigned.wait()
         self._check_running()  # shutdown ends the wait too
 
@@ -199,10 +212,13 @@ class PushConsumer(Client):
         self._running.check_loop()
         return self._streamed.messages()
 
-    async def fetch(self, count: int, timeout: float) -> list[MessageExt]:
-        """Up to so many messages, fewer after `timeout` seconds. They are acknowledged when this returns."""
+    async def fetch(self, max_count: int = 32, timeout_ms: int = 1_000) -> list[MessageExt]:
+        """Up to `max_count` messages, acknowledged when this returns; fewer if the time is over first.
+
+        A message that the caller then fails to handle does not arrive again: iterate, or use a listener, if it must.
+        """
         self._running.check_loop()
-        return await self._streamed.fetch(count, timeout)
+        return await self._streamed.fetch(max_count, timeout_ms)
 
     # -- life
 
@@ -286,6 +302,7 @@ class PushConsumer(Client):
 
     def _withdraw(self, instance: ClientInstance) -> None:
         instance.groups.remove_consumer(self._group)
+        self._ended.set()
         self._built.delivery.abandon()
         if self._queues.locks is not None:
             self._queues.locks.give_back()
@@ -425,5 +442,5 @@ class PushConsumer(Client):
     @property
     def _streamed(self) -> MessageStream:
         if self._stream is None:
-            raise ClientError("a consumer with a listener cannot be iterated")
+            raise InvalidArgument("a consumer with a listener cannot be iterated")
         return self._stream

@@ -5,6 +5,7 @@ Nothing
 here exists at run time but names.
 """
 
+import ssl
 from typing import TypedDict
 
 from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
@@ -34,7 +35,7 @@ class ClientOptions(TypedDict, total=False):
     decode_decompress_body: bool
     vip_channel_enabled: bool
     use_heartbeat_v2: bool
-    use_tls: bool
+    use_tls: bool | ssl.SSLContext
     socks_proxy_config: str
     mq_client_api_timeout: int
     detect_timeout: int

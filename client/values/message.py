@@ -17,7 +17,7 @@ from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, decode_properties
 from pocketmq.protocol.message.record import Record, decode_records
 
-from ..errors import ClientError
+from ..errors import InvalidArgument
 
 RESERVED_PROPERTIES: Final = frozenset(
     value
@@ -25,6 +25,14 @@ RESERVED_PROPERTIES: Final = frozenset(
     if name.isupper() and isinstance(value, str) and value.isprintable()
 )
 """Names the protocol gives a meaning to: a user may not set them by hand (official MessageConst.STRING_HASH_SET)."""
+
+DELAY_PROPERTIES: Final = (
+    names.DELAY,
+    names.TIMER_DELAY_SEC,
+    names.TIMER_DELAY_MS,
+    names.TIMER_DELIVER_MS,
+)
+"""Properties that let the broker deliver a message later."""
 
 BLANK_PROPERTY: Final = "The name or value of property can not be null or blank string!"
 
@@ -46,6 +54,11 @@ class Message(msgspec.Struct):
     delay_ms: int = 0
     deliver_at_ms: int = 0
     wait_store_ok: bool = True
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether the broker shall deliver the message later: then it is sent alone, and not in a transaction."""
+        return bool(self.delay_level or self.delay_ms or self.deliver_at_ms)
 
     def wire_properties(self) -> dict[str, str]:
         """A new map of the properties as they travel; `ClientError` for what cannot travel as one, and for a reserved
@@ -86,19 +99,21 @@ class Message(msgspec.Struct):
 def _check_user_property(name: str, value: str) -> None:
     """In the words of the official putUserProperty."""
     if name in RESERVED_PROPERTIES:
-        raise ClientError(f"The Property<{name}> is used by system, input another please")
+        raise InvalidArgument(f"The Property<{name}> is used by system, input another please")
     _check_text("the name of a property", name)
     _check_text(f"the property {name}", value)
     if not name.strip() or not value.strip():
-        raise ClientError(BLANK_PROPERTY)
+        raise InvalidArgument(BLANK_PROPERTY)
 
 
 def _check_text(what: str, text: str) -> None:
     """The official client lets separators pass: the message arrives with properties nobody gave it."""
     if not isinstance(text, str):
-        raise ClientError(f"{what} must be text, not {type(text).__name__}")
+        raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
     if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
-        raise ClientError(f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}")
+        raise InvalidArgument(
+            f"{what} must not contain U+0001 or U+0002, which separate properties: {text!r}"
+        )
 
 
 class MessageExt(msgspec.Struct, eq=False):

@@ -8,7 +8,6 @@ from typing import Self
 
 from msgspec import field
 
-from ..errors import BodyError
 from ..message.message_queue import MessageQueue
 from .body import Body, DataVersion
 from .client import SubscriptionData
@@ -166,19 +165,6 @@ class ResetOffsetBody(Body, frozen=True):
                 for mq, offset in self.offset_table.items()
             ]
         )
-
-
-def decode_reset_offsets(data: bytes | memoryview | None) -> ResetOffsetBody:
-    """Either form of the body of 220."""
-    try:
-        return ResetOffsetBody.decode(data)
-    except BodyError:
-        rows = ResetOffsetBodyForC.decode(data).offset_table or []
-    return ResetOffsetBody(
-        offset_table={
-            MessageQueue(row.topic or "", row.broker_name or "", row.queue_id): row.offset for row in rows
-        }
-    )
 
 
 class ConsumeQueueData(Body, frozen=True):

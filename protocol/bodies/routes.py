@@ -10,7 +10,7 @@ The route of a topic is written in two dialects (below); everything else has one
 from msgspec import field
 
 from ..languages import V4_9_4
-from ..message.flags import PERM_READ
+from ..message.flags import is_readable
 from ..message.message_queue import MessageQueue
 from ..text import fastjson
 from .body import Body
@@ -64,7 +64,7 @@ class TopicRouteData(Body, frozen=True):
         return [
             MessageQueue(topic, data.broker_name or "", queue_id)
             for data in self.queue_datas
-            if data.perm & PERM_READ
+            if is_readable(data.perm)
             for queue_id in range(data.read_queue_nums)
         ]
 

@@ -1,6 +1,6 @@
-"""Looking into a running broker and setting it: configuration, figures, cold data, broker containers.
+"""Requests that inspect or configure a running broker: settings, figures, cold data, broker containers.
 
-Not here: users and rights (`security.py`).
+Users and rights are in `security.py`.
 """
 
 from ..bodies.body import PropertiesText, Text
@@ -11,7 +11,7 @@ from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 @request(25, body=PropertiesText)
 class UpdateBrokerConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Change settings. Body: properties text, a `key=value` a line."""
+    """Change settings."""
 
 
 class GetBrokerConfigReply(Reply, frozen=True, kw_only=True):
@@ -22,25 +22,22 @@ class GetBrokerConfigReply(Reply, frozen=True, kw_only=True):
 
 @request(26, reply_body=PropertiesText)
 class GetBrokerConfig(Request[GetBrokerConfigReply], frozen=True, kw_only=True):
-    """The settings; the reply's body is properties text."""
+    """The settings."""
 
 
 @request(27)
 class TriggerDeleteFiles(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(28)
 class GetBrokerRuntimeInfo(Request[KVTable], frozen=True, kw_only=True):
-    """Figures of a running broker; the reply's body is KVTable."""
+    """Figures of a running broker."""
 
 
 @request(315)
 class ViewBrokerStatsData(Request[BrokerStatsData], frozen=True, kw_only=True):
-    """One series of the statistics, such as TOPIC_PUT_NUMS of a topic. `ViewBrokerStatsDataRequestHeader`.
-
-    The reply's body is BrokerStatsData.
-    """
+    """One series of the statistics, such as TOPIC_PUT_NUMS of a topic. `ViewBrokerStatsDataRequestHeader`."""
 
     stats_name: str
     stats_key: str
@@ -55,9 +52,8 @@ class RegisterFilterServerReply(Reply, frozen=True, kw_only=True):
 
 @request(301)
 class RegisterFilterServer(Request[RegisterFilterServerReply], frozen=True, kw_only=True):
-    """A class-filter process reports.
-
-    `RegisterFilterServerRequestHeader`. A 4.9 header without a live user.
+    """A class-filter process reports itself. `RegisterFilterServerRequestHeader`. Only 4.9 has the header, and no
+    program uses it.
     """
 
     filter_server_addr: str
@@ -65,9 +61,8 @@ class RegisterFilterServer(Request[RegisterFilterServerReply], frozen=True, kw_o
 
 @request(302, body=Text)
 class RegisterMessageFilterClass(Request[NoReply], frozen=True, kw_only=True):
-    """Source text of a filter class.
-
-    `RegisterMessageFilterClassRequestHeader`. A 4.9 header without a live user.
+    """The source text of a filter class. `RegisterMessageFilterClassRequestHeader`. Only 4.9 has the header, and no
+    program uses it.
     """
 
     consumer_group: str
@@ -78,7 +73,7 @@ class RegisterMessageFilterClass(Request[NoReply], frozen=True, kw_only=True):
 
 @request(355, only_in=5)
 class ExportRocksdbConfigToJson(Request[NoReply], frozen=True, kw_only=True):
-    """Write tables kept in RocksDB to their JSON files. `ExportRocksDBConfigToJsonRequestHeader`.
+    """Write tables of RocksDB to their JSON files. `ExportRocksDBConfigToJsonRequestHeader`.
 
     `config_type`: topics, subscriptionGroups, consumerOffsets, joined by `;`.
     """
@@ -104,28 +99,30 @@ class RemoveBroker(Request[NoReply], frozen=True, kw_only=True):
 
 @request(2001, only_in=5, body=PropertiesText)
 class UpdateColdDataFlowCtrConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Limit what groups read from disk. Body: properties text, a `group=threshold` a line."""
+    """Limit what groups read from disk: one `group=threshold` a line."""
 
 
 @request(2002, only_in=5, body=Text)
 class RemoveColdDataFlowCtrConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Take such a limit away. Body: the group's name."""
+    """Remove the limit of a group. The body is its name."""
 
 
 @request(2003, only_in=5)
 class GetColdDataFlowCtrInfo(Request[Text], frozen=True, kw_only=True):
-    """The limits and what was read; the reply's body is a JSON object."""
+    """The limits and what was read, as a JSON object."""
 
 
 @request(2004, "SET_COMMITLOG_READ_MODE", only_in=5)
 class SetCommitLogReadMode(Request[NoReply], frozen=True, kw_only=True):
-    """Advise the system how the log is read: 0 normal, 1 random. No official header class, a field alone."""
+    """Advise the system how the log is read: 0 normal, 1 random. There is no official header class, only this field."""
 
     read_ahead_mode: str | None = field(name="READ_AHEAD_MODE", default=None)
 
 
 @request(5001, only_in=5)
 class SwitchTimerEngine(Request[NoReply], frozen=True, kw_only=True):
-    """Keep timed messages in RocksDB (R) or the file wheel (F). No official header class, a field alone."""
+    """Keep delayed messages in RocksDB (R) or in the timer wheel of files (F). There is no official header class, only
+    this field.
+    """
 
     engine_type: str | None = field(name="E_T", default=None)

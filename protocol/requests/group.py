@@ -1,6 +1,6 @@
-"""Consumer groups as the broker keeps them: settings, permissions, progress.
+"""Consumer groups as the broker stores them: settings, permissions, progress.
 
-Settings travel as JSON bodies (SubscriptionGroupConfig). Not here: who is online (`membership.py`).
+Connected members of a group are in `membership.py`.
 """
 
 from ..bodies.group_config import SubscriptionGroupConfig, SubscriptionGroupList, SubscriptionGroupWrapper
@@ -11,29 +11,26 @@ from ..wire.schema import Int, NoReply, Reply, Request, request
 
 @request(200, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP", body=SubscriptionGroupConfig)
 class UpdateAndCreateSubscriptionGroup(Request[NoReply], frozen=True, kw_only=True):
-    """Make a group or change it. Body SubscriptionGroupConfig."""
+    """Create or change a group."""
 
 
 @request(225, "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST", only_in=5, body=SubscriptionGroupList)
 class UpdateAndCreateSubscriptionGroupList(Request[NoReply], frozen=True, kw_only=True):
-    """Several groups at once. Body SubscriptionGroupList."""
+    """Create or change several groups."""
 
 
 class GetAllSubscriptionGroupConfigReply(Reply, frozen=True, kw_only=True):
-    """How many groups there are;
-
-    absent means that everything was sent. `GetAllSubscriptionGroupResponseHeader`.
-    """
+    """The number of groups. Absent: the reply has all of them. `GetAllSubscriptionGroupResponseHeader`."""
 
     total_group_num: Int | None = None
 
 
 @request(201, "GET_ALL_SUBSCRIPTIONGROUP_CONFIG", reply_body=SubscriptionGroupWrapper)
 class GetAllSubscriptionGroupConfig(Request[GetAllSubscriptionGroupConfigReply], frozen=True, kw_only=True):
-    """The group table, by pages or whole. `GetAllSubscriptionGroupRequestHeader`.
+    """The group table, in pages or whole. `GetAllSubscriptionGroupRequestHeader`.
 
-    Older callers send no field at all and get the whole table. `data_version` is JSON; a different one starts
-    over. The reply's body is SubscriptionGroupWrapper.
+    Older callers send no field and get the whole table. `data_version` is JSON; if it is not the broker's, the
+    pages start again.
     """
 
     group_seq: Int | None = None
@@ -43,9 +40,9 @@ class GetAllSubscriptionGroupConfig(Request[GetAllSubscriptionGroupConfigReply],
 
 @request(207, "DELETE_SUBSCRIPTIONGROUP")
 class DeleteSubscriptionGroup(Request[NoReply], frozen=True, kw_only=True):
-    """Remove a group. `DeleteSubscriptionGroupRequestHeader`.
+    """Delete a group. `DeleteSubscriptionGroupRequestHeader`.
 
-    `clean_offset` (5.x) and `remove_offset` (4.9) ask the same: its offsets too.
+    `clean_offset` (5.x) and `remove_offset` (4.9) mean the same: delete its offsets, too.
     """
 
     group_name: str
@@ -55,19 +52,16 @@ class DeleteSubscriptionGroup(Request[NoReply], frozen=True, kw_only=True):
 
 @request(352, "GET_SUBSCRIPTIONGROUP_CONFIG", only_in=5)
 class GetSubscriptionGroupConfig(Request[SubscriptionGroupConfig], frozen=True, kw_only=True):
-    """One group's settings;
-
-    the reply's body is SubscriptionGroupConfig. `GetSubscriptionGroupConfigRequestHeader`.
-    """
+    """The settings of one group. `GetSubscriptionGroupConfigRequestHeader`."""
 
     group: str
 
 
 @request(353, only_in=5)
 class UpdateAndGetGroupForbidden(Request[GroupForbidden], frozen=True, kw_only=True):
-    """Forbid or allow a group one topic, and say which holds. `UpdateGroupForbiddenRequestHeader`.
+    """Forbid or allow a topic to a group; the reply says which is in force. `UpdateGroupForbiddenRequestHeader`.
 
-    Without `readable` it only asks. The reply's body is GroupForbidden.
+    Without `readable` nothing changes.
     """
 
     group: str
@@ -77,9 +71,9 @@ class UpdateAndGetGroupForbidden(Request[GroupForbidden], frozen=True, kw_only=T
 
 @request(208)
 class GetConsumeStats(Request[ConsumeStats], frozen=True, kw_only=True):
-    """A group's progress in each queue; the reply's body is ConsumeStats. `GetConsumeStatsRequestHeader`.
+    """How far a group has consumed each queue. `GetConsumeStatsRequestHeader`.
 
-    `topic_list` is separated by `;` and wins over `topic`; neither means every topic the group reads.
+    `topic_list` is separated by `;` and wins over `topic`. Without both, the reply covers every topic of the group.
     """
 
     consumer_group: str
@@ -89,9 +83,9 @@ class GetConsumeStats(Request[ConsumeStats], frozen=True, kw_only=True):
 
 @request(317)
 class GetBrokerConsumeStats(Request[ConsumeStatsList], frozen=True, kw_only=True):
-    """Progress of every group; the reply's body is ConsumeStatsList. `GetConsumeStatsInBrokerHeader`.
+    """How far every group has consumed. `GetConsumeStatsInBrokerHeader`.
 
-    `is_order` asks for the ordered consumers alone.
+    `is_order`: groups of ordered consumers only.
     """
 
     is_order: bool = False
@@ -99,17 +93,14 @@ class GetBrokerConsumeStats(Request[ConsumeStatsList], frozen=True, kw_only=True
 
 @request(343, only_in=5)
 class QueryTopicsByConsumer(Request[TopicList], frozen=True, kw_only=True):
-    """Topics a group has offsets in; the reply's body is TopicList. `QueryTopicsByConsumerRequestHeader`."""
+    """Topics in which a group has offsets. `QueryTopicsByConsumerRequestHeader`."""
 
     group: str
 
 
 @request(345, only_in=5)
 class QuerySubscriptionByConsumer(Request[QuerySubscriptionResponseBody], frozen=True, kw_only=True):
-    """What a group subscribes to; the reply's body is QuerySubscriptionResponseBody.
-
-    `QuerySubscriptionByConsumerRequestHeader`.
-    """
+    """What a group subscribes to. `QuerySubscriptionByConsumerRequestHeader`."""
 
     group: str
     topic: str | None = None

@@ -1,7 +1,6 @@
-"""Who is online: heartbeats, members of a group, connections, and queue locks.
+"""Connected clients: heartbeats, members of a group, connections, queue locks.
 
-Most of these carry JSON bodies, named by their official class in each docstring. Not here: the settings of a
-group (`group.py`).
+The settings of a group are in `group.py`.
 """
 
 from ..bodies.client import (
@@ -17,9 +16,9 @@ from ..wire.schema import NoReply, Reply, Request, field, request
 
 
 class HeartBeatReply(Reply, frozen=True, kw_only=True):
-    """What a broker says about heartbeats V2, put into the reply without a header class; a 4.9 broker says nothing.
+    """What a broker says about heartbeats V2. The fields have no header class, and 4.9 has none of them.
 
-    `is_sub_change` answers a heartbeat that sent no subscriptions: send them again.
+    `is_sub_change` answers a heartbeat without subscriptions: the client must send them again.
     """
 
     is_support_heart_beat_v2: bool | None = field(name="IS_SUPPORT_HEART_BEAT_V2", default=None)
@@ -28,7 +27,7 @@ class HeartBeatReply(Reply, frozen=True, kw_only=True):
 
 @request(34, body=HeartbeatData)
 class HeartBeat(Request[HeartBeatReply], frozen=True, kw_only=True):
-    """A client's groups and subscriptions. `HeartbeatRequestHeader`; body HeartbeatData."""
+    """The groups and subscriptions of a client. `HeartbeatRequestHeader`."""
 
 
 @request(35)
@@ -36,46 +35,42 @@ class UnregisterClient(Request[NoReply], frozen=True, kw_only=True):
     """A client leaves the named groups. `UnregisterClientRequestHeader`."""
 
     client_id: str | None = field(name="clientID", default=None)
-    """Marked mandatory, but it is the connection that leaves."""
+    """The official class marks it mandatory; brokers go by the connection."""
     producer_group: str | None = None
     consumer_group: str | None = None
 
 
 @request(38)
 class GetConsumerListByGroup(Request[GetConsumerListByGroupResponseBody], frozen=True, kw_only=True):
-    """The client ids of a group. `GetConsumerListByGroupRequestHeader`.
-
-    The reply's body is GetConsumerListByGroupResponseBody; SYSTEM_ERROR where nobody is online.
-    """
+    """The client ids of a group; SYSTEM_ERROR if no member is connected. `GetConsumerListByGroupRequestHeader`."""
 
     consumer_group: str
 
 
 @request(41, body=LockBatchRequestBody)
 class LockBatchMq(Request[LockBatchResponseBody], frozen=True, kw_only=True):
-    """Lock queues for ordered consumption. Body LockBatchRequestBody, the reply's LockBatchResponseBody."""
+    """Lock queues for ordered consumption; the reply names those that the client holds."""
 
 
 @request(42, body=UnlockBatchRequestBody)
 class UnlockBatchMq(Request[NoReply], frozen=True, kw_only=True):
-    """Give locks back, often one-way. Body UnlockBatchRequestBody."""
+    """Release locks, often one-way."""
 
 
 @request(46, body=CheckClientRequestBody)
 class CheckClientConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Can the broker filter by this subscription? Body CheckClientRequestBody."""
+    """Can the broker filter by this subscription?"""
 
 
 @request(47, only_in=5)
 class GetClientConfig(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(203)
 class GetConsumerConnectionList(Request[ConsumerConnection], frozen=True, kw_only=True):
-    """Connections of a consumer group. `GetConsumerConnectionListRequestHeader`.
-
-    The reply's body is ConsumerConnection; CONSUMER_NOT_ONLINE where there are none.
+    """Connections of a consumer group; CONSUMER_NOT_ONLINE if there are none.
+    `GetConsumerConnectionListRequestHeader`.
     """
 
     consumer_group: str
@@ -83,14 +78,11 @@ class GetConsumerConnectionList(Request[ConsumerConnection], frozen=True, kw_onl
 
 @request(204)
 class GetProducerConnectionList(Request[ProducerConnection], frozen=True, kw_only=True):
-    """Connections of a producer group; the reply's body is ProducerConnection.
-
-    `GetProducerConnectionListRequestHeader`.
-    """
+    """Connections of a producer group. `GetProducerConnectionListRequestHeader`."""
 
     producer_group: str
 
 
 @request(328)
 class GetAllProducerInfo(Request[ProducerTableInfo], frozen=True, kw_only=True):
-    """Every connected producer; the reply's body is ProducerTableInfo. `GetAllProducerInfoRequestHeader`."""
+    """All connected producers. `GetAllProducerInfoRequestHeader`."""

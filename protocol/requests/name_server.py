@@ -1,7 +1,4 @@
-"""Requests answered by the name server: routes, broker registration, key-value settings.
-
-Route and topic lists are JSON bodies.
-"""
+"""Requests to the name server: routes, broker registration, key-value settings."""
 
 from ..bodies.body import DataVersion, PropertiesText
 from ..bodies.registration import (
@@ -30,7 +27,7 @@ class GetKvConfigReply(Reply, frozen=True, kw_only=True):
 
 @request(101)
 class GetKvConfig(Request[GetKvConfigReply], frozen=True, kw_only=True):
-    """A key's value, QUERY_NOT_FOUND without one. `GetKVConfigRequestHeader`."""
+    """The value of a key; QUERY_NOT_FOUND if it has none. `GetKVConfigRequestHeader`."""
 
     namespace: str
     key: str
@@ -38,7 +35,7 @@ class GetKvConfig(Request[GetKvConfigReply], frozen=True, kw_only=True):
 
 @request(102)
 class DeleteKvConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Remove a key, there or not. `DeleteKVConfigRequestHeader`."""
+    """Remove a key, whether it exists or not. `DeleteKVConfigRequestHeader`."""
 
     namespace: str
     key: str
@@ -46,13 +43,13 @@ class DeleteKvConfig(Request[NoReply], frozen=True, kw_only=True):
 
 @request(219, "GET_KVLIST_BY_NAMESPACE")
 class GetKvListByNamespace(Request[KVTable], frozen=True, kw_only=True):
-    """All keys of a namespace; the reply's body is KVTable. `GetKVListByNamespaceRequestHeader`."""
+    """All keys of a namespace. `GetKVListByNamespaceRequestHeader`."""
 
     namespace: str
 
 
 class RegisterBrokerReply(Reply, frozen=True, kw_only=True):
-    """To a slave, its master. `RegisterBrokerResponseHeader`; the body is the KVTable of ordered topics."""
+    """For a slave: its master. `RegisterBrokerResponseHeader`. The body names the ordered topics."""
 
     ha_server_addr: str | None = None
     master_addr: str | None = None
@@ -68,9 +65,10 @@ class RegisterBrokerReply(Reply, frozen=True, kw_only=True):
     reply_body=KVTable,
 )
 class RegisterBroker(Request[RegisterBrokerReply], frozen=True, kw_only=True):
-    """A broker and its topics, every 30 s. `RegisterBrokerRequestHeader`; body RegisterBrokerBody.
+    """A broker and its topics, every 30 s. `RegisterBrokerRequestHeader`.
 
-    `body_crc32` is the CRC of the body as sent, 0 unchecked. `zone_name` stands beside the official header.
+    `body_crc32` is the CRC of the body as sent; 0 is not checked. `zone_name` is not part of the official header
+    class.
     """
 
     broker_name: str
@@ -97,10 +95,10 @@ class UnregisterBroker(Request[NoReply], frozen=True, kw_only=True):
 
 @request(105, "GET_ROUTEINFO_BY_TOPIC")
 class GetRouteInfoByTopic(Request[TopicRouteData], frozen=True, kw_only=True):
-    """Brokers and queues of a topic; the reply's body is TopicRouteData. `GetRouteInfoRequestHeader`.
+    """Brokers and queues of a topic; TOPIC_NOT_EXIST without a route. `GetRouteInfoRequestHeader`.
 
-    TOPIC_NOT_EXIST without a route. `accept_standard_json_only` asks for quoted keys whatever the version of the
-    client. A zone is put beside the header and filters brokers when `zone_mode` is true.
+    `accept_standard_json_only` asks for quoted keys whatever the version of the client is. The zone is not part of
+    the header class; it filters brokers if `zone_mode` is true.
     """
 
     topic: str
@@ -112,7 +110,7 @@ class GetRouteInfoByTopic(Request[TopicRouteData], frozen=True, kw_only=True):
 
 @request(106)
 class GetBrokerClusterInfo(Request[ClusterInfo], frozen=True, kw_only=True):
-    """Every broker and cluster; the reply's body is ClusterInfo."""
+    """All brokers and clusters."""
 
 
 class WipeWritePermOfBrokerReply(Reply, frozen=True, kw_only=True):
@@ -123,7 +121,7 @@ class WipeWritePermOfBrokerReply(Reply, frozen=True, kw_only=True):
 
 @request(205)
 class WipeWritePermOfBroker(Request[WipeWritePermOfBrokerReply], frozen=True, kw_only=True):
-    """Routes no longer offer this broker for writing. `WipeWritePermOfBrokerRequestHeader`."""
+    """Stop offering this broker for writing in routes. `WipeWritePermOfBrokerRequestHeader`."""
 
     broker_name: str
 
@@ -143,12 +141,12 @@ class AddWritePermOfBroker(Request[AddWritePermOfBrokerReply], frozen=True, kw_o
 
 @request(206, "GET_ALL_TOPIC_LIST_FROM_NAMESERVER")
 class GetAllTopicListFromNameServer(Request[TopicList], frozen=True, kw_only=True):
-    """Every topic with a route; the reply's body is TopicList."""
+    """All topics that have a route."""
 
 
 @request(216)
 class DeleteTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
-    """Forget a topic's route, of one cluster if named. `DeleteTopicFromNamesrvRequestHeader`."""
+    """Delete the route of a topic, in one cluster if named. `DeleteTopicFromNamesrvRequestHeader`."""
 
     topic: str
     cluster_name: str | None = None
@@ -156,60 +154,59 @@ class DeleteTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
 
 @request(217, only_in=5, body=TopicRouteData)
 class RegisterTopicInNamesrv(Request[NoReply], frozen=True, kw_only=True):
-    """Add a topic to the routes of known brokers. `RegisterTopicRequestHeader`; body TopicRouteData."""
+    """Add a topic to the routes of known brokers. `RegisterTopicRequestHeader`."""
 
     topic: str
 
 
 @request(224)
 class GetTopicsByCluster(Request[TopicList], frozen=True, kw_only=True):
-    """Topics of a cluster; the reply's body is TopicList. `GetTopicsByClusterRequestHeader`."""
+    """Topics of a cluster. `GetTopicsByClusterRequestHeader`."""
 
     cluster: str
 
 
 @request(304)
 class GetSystemTopicListFromNs(Request[TopicList], frozen=True, kw_only=True):
-    """Names of clusters and brokers, which are topics too; the reply's body is TopicList."""
+    """Names of clusters and brokers, which are topics, too."""
 
 
 @request(311)
 class GetUnitTopicList(Request[TopicList], frozen=True, kw_only=True):
-    """Topics with the unit flag; the reply's body is TopicList."""
+    """Topics with the unit flag."""
 
 
 @request(312)
 class GetHasUnitSubTopicList(Request[TopicList], frozen=True, kw_only=True):
-    """Topics with the unit-subscription flag; the reply's body is TopicList."""
+    """Topics with the unit-subscription flag."""
 
 
 @request(313)
 class GetHasUnitSubUnunitTopicList(Request[TopicList], frozen=True, kw_only=True):
-    """Topics with the unit-subscription flag and without the unit flag; the reply's body is TopicList."""
+    """Topics with the unit-subscription flag and without the unit flag."""
 
 
 @request(318, body=PropertiesText)
 class UpdateNamesrvConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Change settings. Body: properties text, a `key=value` a line."""
+    """Change settings."""
 
 
 @request(319)
 class GetNamesrvConfig(Request[PropertiesText], frozen=True, kw_only=True):
-    """The settings; the reply's body is properties text."""
+    """The settings."""
 
 
 class QueryDataVersionReply(Reply, frozen=True, kw_only=True):
-    """Should the broker register its topics again? `QueryDataVersionResponseHeader`; body DataVersion if known."""
+    """Must the broker register its topics again? `QueryDataVersionResponseHeader`. The body is absent if the name
+    server knows no version.
+    """
 
     changed: bool
 
 
 @request(322, body=DataVersion, reply_body=DataVersion)
 class QueryDataVersion(Request[QueryDataVersionReply], frozen=True, kw_only=True):
-    """Is the topic table of this version known? Also a sign of life. `QueryDataVersionRequestHeader`.
-
-    Body DataVersion.
-    """
+    """Does the name server know this version of the topic table? Also a keep-alive. `QueryDataVersionRequestHeader`."""
 
     broker_name: str
     broker_addr: str
@@ -219,10 +216,7 @@ class QueryDataVersion(Request[QueryDataVersionReply], frozen=True, kw_only=True
 
 @request(901, only_in=5)
 class GetBrokerMemberGroup(Request[GetBrokerMemberGroupResponseBody], frozen=True, kw_only=True):
-    """Addresses of a broker's master and slaves; the reply's body is GetBrokerMemberGroupResponseBody.
-
-    `GetBrokerMemberGroupRequestHeader`.
-    """
+    """Addresses of a broker's master and slaves. `GetBrokerMemberGroupRequestHeader`."""
 
     cluster_name: str
     broker_name: str
@@ -230,9 +224,9 @@ class GetBrokerMemberGroup(Request[GetBrokerMemberGroupResponseBody], frozen=Tru
 
 @request(904, only_in=5)
 class BrokerHeartbeat(Request[NoReply], frozen=True, kw_only=True):
-    """A sign of life between registrations, often one-way. `BrokerHeartbeatRequestHeader`.
+    """A keep-alive between registrations, often one-way. `BrokerHeartbeatRequestHeader`.
 
-    The fields after `broker_id` are for controllers.
+    The fields behind `broker_id` are for controllers.
     """
 
     cluster_name: str
@@ -248,7 +242,7 @@ class BrokerHeartbeat(Request[NoReply], frozen=True, kw_only=True):
 
 @request(905, only_in=5)
 class NotifyMinBrokerIdChange(Request[NoReply], frozen=True, kw_only=True):
-    """Name server to broker, one-way: another member has the smallest id. `NotifyMinBrokerIdChangeRequestHeader`."""
+    """Name server to broker, one-way: the smallest id of the group changed. `NotifyMinBrokerIdChangeRequestHeader`."""
 
     min_broker_id: Long | None = None
     broker_name: str | None = None

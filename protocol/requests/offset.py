@@ -7,8 +7,6 @@ EXPLAIN_FIRST_POSITION is PocketMQ's own request. Its number is far from the off
 an official broker answers REQUEST_CODE_NOT_SUPPORTED.
 """
 
-from typing import Any
-
 import msgspec
 
 from ..bodies.client_state import GetConsumerStatusBody
@@ -24,15 +22,15 @@ class OffsetReply(Reply, frozen=True, kw_only=True):
 
 @request(13)
 class QueryBrokerOffset(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(14)
 class QueryConsumerOffset(Request[OffsetReply], frozen=True, kw_only=True):
-    """The committed offset of a group. `QueryConsumerOffsetRequestHeader`.
+    """The committed offset of a group; QUERY_NOT_FOUND if it has none. `QueryConsumerOffsetRequestHeader`.
 
-    QUERY_NOT_FOUND where there is none. `set_zero_if_not_found` false keeps a broker from answering 0 for a
-    queue whose first messages are still in memory.
+    If `set_zero_if_not_found` is false, the broker does not answer 0 for a queue whose first messages are still in
+    memory.
     """
 
     consumer_group: str
@@ -57,7 +55,8 @@ class UpdateConsumerOffset(Request[NoReply], frozen=True, kw_only=True):
 class SearchOffsetByTimestamp(Request[OffsetReply], frozen=True, kw_only=True):
     """The offset at a store time. `SearchOffsetRequestHeader`.
 
-    `boundary_type` is UPPER in any case, anything else means LOWER. `lite_topic` looks into a light queue.
+    `boundary_type` UPPER, in any case, means the upper boundary; any other text the lower one. `lite_topic`
+    searches a light queue.
     """
 
     topic: str
@@ -70,7 +69,7 @@ class SearchOffsetByTimestamp(Request[OffsetReply], frozen=True, kw_only=True):
 
 @request(30)
 class GetMaxOffset(Request[OffsetReply], frozen=True, kw_only=True):
-    """One past the last message of a queue. `GetMaxOffsetRequestHeader`; brokers do not look at `committed`."""
+    """One past the last message of a queue. `GetMaxOffsetRequestHeader`. Brokers ignore `committed`."""
 
     topic: str
     queue_id: Int
@@ -80,7 +79,7 @@ class GetMaxOffset(Request[OffsetReply], frozen=True, kw_only=True):
 
 @request(31)
 class GetMinOffset(Request[OffsetReply], frozen=True, kw_only=True):
-    """The oldest message still held by a queue. `GetMinOffsetRequestHeader`."""
+    """The oldest message that a queue still holds. `GetMinOffsetRequestHeader`."""
 
     topic: str
     queue_id: Int
@@ -104,20 +103,20 @@ class GetEarliestMsgStoreTime(Request[GetEarliestMsgStoreTimeReply], frozen=True
 
 @request(211)
 class ResetConsumerOffsetInConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(212)
 class ResetConsumerOffsetInBroker(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(222, reply_body_variants={"to C++ clients": ResetOffsetBodyForC})
 class InvokeBrokerToResetOffset(Request[ResetOffsetBody | None], frozen=True, kw_only=True):
-    """Move a group to a time or an offset. `ResetOffsetRequestHeader`; the reply's body is ResetOffsetBody.
+    """Move a group to a time or an offset. `ResetOffsetRequestHeader`.
 
-    `timestamp` -1 means the end. `queue_id` -1 means every queue; `offset`, given and not -1, wins over the
-    time. Without `is_force` an old broker moves backwards only.
+    `timestamp` -1 means the end. `queue_id` -1 means every queue; an `offset` other than -1 wins over the time.
+    Without `is_force` an old broker moves backwards only.
     """
 
     topic: str
@@ -130,9 +129,9 @@ class InvokeBrokerToResetOffset(Request[ResetOffsetBody | None], frozen=True, kw
 
 @request(223)
 class InvokeBrokerToGetConsumerStatus(Request[GetConsumerStatusBody], frozen=True, kw_only=True):
-    """The offsets the members of a group hold, asked from them. `GetConsumerStatusRequestHeader`.
+    """The offsets that the members of a group hold; the broker asks them. `GetConsumerStatusRequestHeader`.
 
-    `client_addr` is a client id, absent for all. The reply's body is GetConsumerStatusBody.
+    `client_addr` is a client id; absent means all members.
     """
 
     topic: str
@@ -142,9 +141,9 @@ class InvokeBrokerToGetConsumerStatus(Request[GetConsumerStatusBody], frozen=Tru
 
 @request(308)
 class QueryCorrectionOffset(Request[QueryCorrectionOffsetBody], frozen=True, kw_only=True):
-    """Offsets of a group corrected by those of others. `QueryCorrectionOffsetHeader`.
+    """Offsets of a group, corrected by those of others. `QueryCorrectionOffsetHeader`.
 
-    `filter_groups` is a comma list. The reply's body is QueryCorrectionOffsetBody.
+    `filter_groups` is separated by commas.
     """
 
     filter_groups: str | None = None
@@ -154,7 +153,7 @@ class QueryCorrectionOffset(Request[QueryCorrectionOffsetBody], frozen=True, kw_
 
 @request(314)
 class CloneGroupOffset(Request[NoReply], frozen=True, kw_only=True):
-    """Let one group stand where another stands. `CloneGroupOffsetRequestHeader`; no `topic` means all of them."""
+    """Copy the offsets of one group to another. `CloneGroupOffsetRequestHeader`; no `topic` means all topics."""
 
     src_group: str
     dest_group: str
@@ -194,7 +193,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @request(30001)
 class ExplainFirstPosition(Request[list[Verdict]], frozen=True, kw_only=True):
-    """The reply body is JSON: a list of `Verdict`, one for each queue of the topic."""
+    """Where the group will start reading each queue of the topic, and why."""
 
     consumer_group: str
     topic: str
@@ -202,7 +201,3 @@ class ExplainFirstPosition(Request[list[Verdict]], frozen=True, kw_only=True):
 
 def encode_verdicts(verdicts: list[Verdict]) -> bytes:
     return msgspec.json.encode(verdicts)
-
-
-def decode_verdicts(body: Any) -> list[Verdict]:
-    return msgspec.json.decode(body, type=list[Verdict])

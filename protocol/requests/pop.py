@@ -25,9 +25,9 @@ from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 
 class PopMessageReply(Reply, frozen=True, kw_only=True):
-    """What was handed out. `PopMessageResponseHeader`; the body holds messages as stored.
+    """What was handed out. `PopMessageResponseHeader`.
 
-    The three infos tell which message came from which queue and offset, as text.
+    The three infos say which message came from which queue and offset (`message/pop_receipt.py`).
     """
 
     pop_time: Long
@@ -43,7 +43,7 @@ class PopMessageReply(Reply, frozen=True, kw_only=True):
 class PopMessage(Request[PopMessageReply], frozen=True, kw_only=True):
     """Messages for a group from any queue (-1) or one. `PopMessageRequestHeader`.
 
-    They stay hidden for `invisible_time`; `poll_time` is how long to wait from `born_time` on (0: from now).
+    They stay hidden for `invisible_time`. `poll_time` is how long to wait, counted from `born_time` (0: from now).
     `init_mode` says where a new group starts: 0 oldest, 1 newest. `exp_type` and `exp` are the filter.
     """
 
@@ -64,9 +64,9 @@ class PopMessage(Request[PopMessageReply], frozen=True, kw_only=True):
 
 @request(200051, only_in=5)
 class AckMessage(Request[NoReply], frozen=True, kw_only=True):
-    """This message is done. `AckMessageRequestHeader`.
+    """The message is consumed. `AckMessageRequestHeader`.
 
-    `extra_info` is the message's POP_CK text. With `lite_topic` it acknowledges a light queue's message.
+    `extra_info` is the message's POP_CK text. With `lite_topic` the message is one of a light queue.
     """
 
     consumer_group: str
@@ -80,12 +80,12 @@ class AckMessage(Request[NoReply], frozen=True, kw_only=True):
 
 @request(200151, only_in=5, body=BatchAckMessageRequestBody)
 class BatchAckMessage(Request[NoReply], frozen=True, kw_only=True):
-    """Many messages are done. Body BatchAckMessageRequestBody."""
+    """Many messages are consumed."""
 
 
 @request(200052, only_in=5, reply_body=Records)
 class PeekMessage(Request[PopMessageReply], frozen=True, kw_only=True):
-    """Look at messages without taking them. `PeekMessageRequestHeader`."""
+    """Read messages without hiding them. `PeekMessageRequestHeader`."""
 
     topic: str
     queue_id: Int = 0
@@ -103,9 +103,9 @@ class ChangeMessageInvisibleTimeReply(Reply, frozen=True, kw_only=True):
 
 @request(200053, "CHANGE_MESSAGE_INVISIBLETIME", only_in=5)
 class ChangeMessageInvisibleTime(Request[ChangeMessageInvisibleTimeReply], frozen=True, kw_only=True):
-    """Hide a message for another while. `ChangeInvisibleTimeRequestHeader`.
+    """Hide a message for another time. `ChangeInvisibleTimeRequestHeader`.
 
-    `suspend` keeps its coming back from counting as another try.
+    With `suspend` the next delivery does not count as another try.
     """
 
     consumer_group: str
@@ -120,7 +120,7 @@ class ChangeMessageInvisibleTime(Request[ChangeMessageInvisibleTimeReply], froze
 
 
 class NotificationReply(Reply, frozen=True, kw_only=True):
-    """Is there something to pop? `NotificationResponseHeader`."""
+    """Whether there is a message to pop. `NotificationResponseHeader`."""
 
     has_msg: bool
     polling_full: bool = False
@@ -128,7 +128,7 @@ class NotificationReply(Reply, frozen=True, kw_only=True):
 
 @request(200054, only_in=5)
 class Notification(Request[NotificationReply], frozen=True, kw_only=True):
-    """Wait until there is something to pop, without taking it. `NotificationRequestHeader`."""
+    """Wait until there is a message to pop, without popping it. `NotificationRequestHeader`."""
 
     consumer_group: str
     topic: str
@@ -142,7 +142,7 @@ class Notification(Request[NotificationReply], frozen=True, kw_only=True):
 
 
 class PollingInfoReply(Reply, frozen=True, kw_only=True):
-    """How many wait. `PollingInfoResponseHeader`."""
+    """The number of waiting pops. `PollingInfoResponseHeader`."""
 
     polling_num: Int
 
@@ -163,17 +163,17 @@ class PopRollback(Request[NoReply], frozen=True, kw_only=True):
 
 @request(400, only_in=5, body=QueryAssignmentRequestBody)
 class QueryAssignment(Request[QueryAssignmentResponseBody], frozen=True, kw_only=True):
-    """Which queues are mine, and pull or pop? Bodies QueryAssignmentRequestBody and QueryAssignmentResponseBody."""
+    """Which queues does a client read, and by pull or by pop?"""
 
 
 @request(401, only_in=5, body=SetMessageRequestModeRequestBody)
 class SetMessageRequestMode(Request[NoReply], frozen=True, kw_only=True):
-    """A group pulls or pops a topic. Body SetMessageRequestModeRequestBody."""
+    """Set whether a group pulls or pops a topic."""
 
 
 @request(402, only_in=5)
 class GetAllMessageRequestMode(Request[MessageRequestModeSerializeWrapper], frozen=True, kw_only=True):
-    """All such settings, for slaves; the reply's body is MessageRequestModeSerializeWrapper."""
+    """All such settings, for slaves."""
 
 
 class PopLiteMessageReply(Reply, frozen=True, kw_only=True):
@@ -206,20 +206,17 @@ class PopLiteMessage(Request[PopLiteMessageReply], frozen=True, kw_only=True):
 
 @request(200071, only_in=5, body=LiteSubscriptionCtlRequestBody)
 class LiteSubscriptionCtl(Request[NoReply], frozen=True, kw_only=True):
-    """Subscribe to lite topics or leave them.
-
-    `LiteSubscriptionCtlRequestHeader`; body the same name without Header.
-    """
+    """Subscribe to lite topics or leave them. `LiteSubscriptionCtlRequestHeader`."""
 
 
 @request(200072, only_in=5)
 class AckLiteMessage(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(200073, only_in=5)
 class NotifyUnsubscribeLite(Request[NoReply], frozen=True, kw_only=True):
-    """Broker to client, one-way: you lost this lite topic. `NotifyUnsubscribeLiteRequestHeader`."""
+    """Broker to client, one-way: the client no longer has this lite topic. `NotifyUnsubscribeLiteRequestHeader`."""
 
     lite_topic: str
     consumer_group: str
@@ -228,22 +225,19 @@ class NotifyUnsubscribeLite(Request[NoReply], frozen=True, kw_only=True):
 
 @request(200074, only_in=5)
 class GetBrokerLiteInfo(Request[GetBrokerLiteInfoResponseBody], frozen=True, kw_only=True):
-    """Lite topics of a broker in figures; the reply's body is GetBrokerLiteInfoResponseBody."""
+    """Figures about the lite topics of a broker."""
 
 
 @request(200075, only_in=5)
 class GetParentTopicInfo(Request[GetParentTopicInfoResponseBody], frozen=True, kw_only=True):
-    """A topic that holds lite topics; the reply's body is GetParentTopicInfoResponseBody.
-
-    `GetParentTopicInfoRequestHeader`.
-    """
+    """A topic that holds lite topics. `GetParentTopicInfoRequestHeader`."""
 
     topic: str
 
 
 @request(200076, only_in=5)
 class GetLiteTopicInfo(Request[GetLiteTopicInfoResponseBody], frozen=True, kw_only=True):
-    """One lite topic; the reply's body is GetLiteTopicInfoResponseBody. `GetLiteTopicInfoRequestHeader`."""
+    """One lite topic. `GetLiteTopicInfoRequestHeader`."""
 
     parent_topic: str | None = None
     lite_topic: str | None = None
@@ -251,10 +245,7 @@ class GetLiteTopicInfo(Request[GetLiteTopicInfoResponseBody], frozen=True, kw_on
 
 @request(200077, only_in=5)
 class GetLiteClientInfo(Request[GetLiteClientInfoResponseBody], frozen=True, kw_only=True):
-    """One client's lite topics;
-
-    the reply's body is GetLiteClientInfoResponseBody. `GetLiteClientInfoRequestHeader`.
-    """
+    """The lite topics of one client. `GetLiteClientInfoRequestHeader`."""
 
     parent_topic: str | None = None
     group: str | None = None
@@ -264,10 +255,7 @@ class GetLiteClientInfo(Request[GetLiteClientInfoResponseBody], frozen=True, kw_
 
 @request(200078, only_in=5)
 class GetLiteGroupInfo(Request[GetLiteGroupInfoResponseBody], frozen=True, kw_only=True):
-    """A group's lag in lite topics, the `top_k` worst; the reply's body is GetLiteGroupInfoResponseBody.
-
-    `GetLiteGroupInfoRequestHeader`.
-    """
+    """The lag of a group in lite topics, the `top_k` worst. `GetLiteGroupInfoRequestHeader`."""
 
     group: str
     lite_topic: str | None = None
@@ -276,7 +264,7 @@ class GetLiteGroupInfo(Request[GetLiteGroupInfoResponseBody], frozen=True, kw_on
 
 @request(200079, only_in=5)
 class TriggerLiteDispatch(Request[NoReply], frozen=True, kw_only=True):
-    """Look again for messages of a group, of one client if named. `TriggerLiteDispatchRequestHeader`."""
+    """Look again for messages of a group, or of one client of it. `TriggerLiteDispatchRequestHeader`."""
 
     group: str
     client_id: str | None = None

@@ -10,10 +10,10 @@ from ..wire.schema import Int, Long, Reply, Request, field, request
 
 
 class PullMessageReply(Reply, frozen=True, kw_only=True):
-    """Where the next pull starts and what the queue holds. `PullMessageResponseHeader`.
+    """Where the next pull starts, and what the queue holds. `PullMessageResponseHeader`.
 
-    Present with codes 0, 19, 20 and 21. `max_offset` is one past the last message. `forbidden_type` says with
-    NO_PERMISSION who forbade it: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription.
+    Present with codes 0, 19, 20 and 21. `max_offset` is one past the last message. With NO_PERMISSION,
+    `forbidden_type` says who forbade the pull: 1 broker, 2 group, 3 topic, 4 broadcasting, 5 subscription.
     """
 
     suggest_which_broker_id: Long
@@ -28,11 +28,11 @@ class PullMessageReply(Reply, frozen=True, kw_only=True):
 
 @request(11, reply_body=Records)
 class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
-    """Messages of one queue from `queue_offset` on, waiting for them if asked. `PullMessageRequestHeader`.
+    """Messages of one queue from `queue_offset` on. `PullMessageRequestHeader`.
 
-    `sys_flag`: 1 commit `commit_offset`, 2 may wait `suspend_timeout_millis`, 4 `subscription` is given, 8 class
-    filter, 16 lite pull. `expression_type` is TAG or SQL92, absent means TAG. `lite_topic` makes it a read of
-    that topic's light queue. `request_source` and the proxy's client id come from a proxy alone.
+    `sys_flag`: 1 commit `commit_offset`, 2 may wait `suspend_timeout_millis`, 4 `subscription` is present, 8 class
+    filter, 16 lite pull. `expression_type` is TAG or SQL92; absent means TAG. `lite_topic` reads the light queue of
+    that topic. Only a proxy sends `request_source` and the client id it forwards.
     """
 
     consumer_group: str
@@ -42,7 +42,7 @@ class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
     max_msg_nums: Int
     sys_flag: Int
     commit_offset: Long | None = None
-    """Marked mandatory, but looked at only where `sys_flag` says so."""
+    """The official class marks it mandatory; brokers read it only if `sys_flag` says so."""
     suspend_timeout_millis: Long
     subscription: str | None = None
     sub_version: Long
@@ -56,11 +56,11 @@ class PullMessage(Request[PullMessageReply], frozen=True, kw_only=True):
 
 @request(361, only_in=5, reply_body=Records)
 class LitePullMessage(PullMessage, frozen=True, kw_only=True):
-    """The same pull from a lite pull consumer, so that a broker can give it its own threads."""
+    """The same pull from a lite pull consumer, so that a broker can serve it in threads of its own."""
 
 
 class QueryMessageReply(Reply, frozen=True, kw_only=True):
-    """How far the key index has come. `QueryMessageResponseHeader`; the body holds messages as stored."""
+    """How far the key index has come. `QueryMessageResponseHeader`."""
 
     index_last_update_timestamp: Long
     index_last_update_position: Long = field(name="indexLastUpdatePhyoffset")
@@ -68,10 +68,11 @@ class QueryMessageReply(Reply, frozen=True, kw_only=True):
 
 @request(12, reply_body=Records)
 class QueryMessage(Request[QueryMessageReply], frozen=True, kw_only=True):
-    """Messages of a topic by key, stored between two times (ms). `QueryMessageRequestHeader`.
+    """Messages of a topic by key, stored between two times (ms); QUERY_NOT_FOUND if there are none.
+    `QueryMessageRequestHeader`.
 
-    `unique_key_query` true looks for a unique id; so does `index_type` U. K means keys, T tags; neither means
-    keys. `last_key` continues a paged answer of an index in RocksDB. QUERY_NOT_FOUND where there is nothing.
+    `unique_key_query` true looks for a unique id, and so does `index_type` U. K means keys and T tags; without both
+    it is keys. `last_key` continues a paged answer of an index in RocksDB.
     """
 
     topic: str
@@ -86,7 +87,7 @@ class QueryMessage(Request[QueryMessageReply], frozen=True, kw_only=True):
 
 @request(33)
 class ViewMessageById(Request[Records], frozen=True, kw_only=True):
-    """The message at a commit-log position; the reply's body is the record. `ViewMessageRequestHeader`."""
+    """The message at a commit-log position. `ViewMessageRequestHeader`."""
 
     offset: Long
     topic: str | None = None
@@ -94,10 +95,9 @@ class ViewMessageById(Request[Records], frozen=True, kw_only=True):
 
 @request(321)
 class QueryConsumeQueue(Request[QueryConsumeQueueResponseBody], frozen=True, kw_only=True):
-    """`count` entries of a consume queue from `index` on. `QueryConsumeQueueRequestHeader`.
+    """`count` units of a consume queue from `index` on. `QueryConsumeQueueRequestHeader`.
 
-    With a group each entry says whether its subscription lets it pass. The reply's body is
-    QueryConsumeQueueResponseBody.
+    With a group each unit says whether its subscription matches.
     """
 
     topic: str | None = None

@@ -20,22 +20,22 @@ from ..wire.schema import Int, Long, NoReply, Reply, Request, request
 
 @request(43)
 class GetAllConsumerOffset(Request[ConsumerOffsetSerializeWrapper], frozen=True, kw_only=True):
-    """All committed offsets; the reply's body is ConsumerOffsetSerializeWrapper."""
+    """All committed offsets."""
 
 
 @request(45)
 class GetAllDelayOffset(Request[Text], frozen=True, kw_only=True):
-    """Offsets of the delay levels; the reply's body is the text of the file."""
+    """Offsets of the delay levels: the text of the file."""
 
 
 @request(60, only_in=5)
 class GetTimerCheckPoint(Request[TimerCheckpointBytes], frozen=True, kw_only=True):
-    """Where the timer stands; the reply's body is the 56 bytes of TimerCheckpoint."""
+    """The timer's checkpoint."""
 
 
 @request(61, only_in=5)
 class GetTimerMetrics(Request[TimerMetricsSerializeWrapper], frozen=True, kw_only=True):
-    """Timed messages waiting for each topic; the reply's body is TimerMetricsSerializeWrapper."""
+    """The number of delayed messages of each topic."""
 
 
 class ExchangeBrokerHaInfoReply(Reply, frozen=True, kw_only=True):
@@ -48,7 +48,9 @@ class ExchangeBrokerHaInfoReply(Reply, frozen=True, kw_only=True):
 
 @request(906, only_in=5)
 class ExchangeBrokerHaInfo(Request[ExchangeBrokerHaInfoReply], frozen=True, kw_only=True):
-    """Without an address: where is the master's log? With one: here it is. `ExchangeHAInfoRequestHeader`."""
+    """Without an address: where is the master's log? With an address: the master's log is here.
+    `ExchangeHAInfoRequestHeader`.
+    """
 
     master_ha_address: str | None = None
     master_flush_offset: Long | None = None
@@ -57,27 +59,27 @@ class ExchangeBrokerHaInfo(Request[ExchangeBrokerHaInfoReply], frozen=True, kw_o
 
 @request(907, only_in=5)
 class GetBrokerHaStatus(Request[HARuntimeInfo], frozen=True, kw_only=True):
-    """State of replication; the reply's body is HARuntimeInfo."""
+    """The state of replication."""
 
 
 @request(908, only_in=5)
 class ResetMasterFlushOffset(Request[NoReply], frozen=True, kw_only=True):
-    """Tool to slave: take this as the master's flushed offset. `ResetMasterFlushOffsetHeader`."""
+    """Tool to slave: use this as the master's flushed offset. `ResetMasterFlushOffsetHeader`."""
 
     master_flush_offset: Long
 
 
 class ControllerAlterSyncStateSetReply(Reply, frozen=True, kw_only=True):
-    """Epoch of the set as it is now. `AlterSyncStateSetResponseHeader`; the body is SyncStateSet."""
+    """Epoch of the set as it is now. `AlterSyncStateSetResponseHeader`."""
 
     new_sync_state_set_epoch: Int = 0
 
 
 @request(1001, only_in=5, body=SyncStateSet, reply_body=SyncStateSet)
 class ControllerAlterSyncStateSet(Request[ControllerAlterSyncStateSetReply], frozen=True, kw_only=True):
-    """A master reports which slaves are in step. `AlterSyncStateSetRequestHeader`; body SyncStateSet.
+    """A master reports which slaves are in sync. `AlterSyncStateSetRequestHeader`.
 
-    `invoke_time` in ms; the official class puts the present one.
+    `invoke_time` in ms; the official class sets the current time.
     """
 
     broker_name: str | None = None
@@ -87,7 +89,7 @@ class ControllerAlterSyncStateSet(Request[ControllerAlterSyncStateSetReply], fro
 
 
 class ControllerElectMasterReply(Reply, frozen=True, kw_only=True):
-    """The master chosen. `ElectMasterResponseHeader`; the body is ElectMasterResponseBody."""
+    """The elected master. `ElectMasterResponseHeader`."""
 
     master_broker_id: Long | None = None
     master_address: str | None = None
@@ -107,10 +109,7 @@ class ControllerElectMaster(Request[ControllerElectMasterReply], frozen=True, kw
 
 
 class ControllerRegisterBrokerReply(Reply, frozen=True, kw_only=True):
-    """The group the broker belongs to.
-
-    `RegisterBrokerToControllerResponseHeader`; the body is SyncStateSet.
-    """
+    """The group of the broker. `RegisterBrokerToControllerResponseHeader`."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -132,7 +131,7 @@ class ControllerRegisterBroker(Request[ControllerRegisterBrokerReply], frozen=Tr
 
 
 class ControllerGetReplicaInfoReply(Reply, frozen=True, kw_only=True):
-    """Who is master. `GetReplicaInfoResponseHeader`; the body is SyncStateSet."""
+    """The master. `GetReplicaInfoResponseHeader`."""
 
     master_broker_id: Long | None = None
     master_address: str | None = None
@@ -163,20 +162,17 @@ class ControllerGetMetadataInfo(Request[ControllerGetMetadataInfoReply], frozen=
 
 @request(1006, only_in=5, body=list[str])
 class ControllerGetSyncStateData(Request[BrokerReplicasInfo], frozen=True, kw_only=True):
-    """State of several broker names, a JSON list in the body; the reply's body is BrokerReplicasInfo."""
+    """The state of the broker names in the body."""
 
 
 @request(1007, only_in=5)
 class GetBrokerEpochCache(Request[EpochEntryCache], frozen=True, kw_only=True):
-    """To a broker: its list of masterships; the reply's body is EpochEntryCache."""
+    """To a broker: the epochs of its masters."""
 
 
 @request(1008, only_in=5, body=SyncStateSet)
 class NotifyBrokerRoleChanged(Request[NoReply], frozen=True, kw_only=True):
-    """Controller to broker, one-way: a master was chosen. `NotifyBrokerRoleChangedRequestHeader`.
-
-    Body SyncStateSet.
-    """
+    """Controller to broker, one-way: a master was elected. `NotifyBrokerRoleChangedRequestHeader`."""
 
     master_address: str | None = None
     master_epoch: Int | None = None
@@ -186,17 +182,17 @@ class NotifyBrokerRoleChanged(Request[NoReply], frozen=True, kw_only=True):
 
 @request(1009, only_in=5, body=PropertiesText)
 class UpdateControllerConfig(Request[NoReply], frozen=True, kw_only=True):
-    """Change settings. Body: properties text, a `key=value` a line."""
+    """Change settings."""
 
 
 @request(1010, only_in=5)
 class GetControllerConfig(Request[PropertiesText], frozen=True, kw_only=True):
-    """The settings; the reply's body is properties text."""
+    """The settings."""
 
 
 @request(1011, only_in=5)
 class CleanBrokerData(Request[NoReply], frozen=True, kw_only=True):
-    """Forget brokers, those with the ids listed (joined by `;`). `CleanControllerBrokerDataRequestHeader`."""
+    """Delete brokers, those with the ids listed (joined by `;`). `CleanControllerBrokerDataRequestHeader`."""
 
     cluster_name: str | None = None
     broker_name: str
@@ -222,7 +218,7 @@ class ControllerGetNextBrokerId(Request[ControllerGetNextBrokerIdReply], frozen=
 
 
 class ControllerApplyBrokerIdReply(Reply, frozen=True, kw_only=True):
-    """Where the id was taken. `ApplyBrokerIdResponseHeader`."""
+    """The broker that now has the id. `ApplyBrokerIdResponseHeader`."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -230,7 +226,7 @@ class ControllerApplyBrokerIdReply(Reply, frozen=True, kw_only=True):
 
 @request(1013, only_in=5)
 class ControllerApplyBrokerId(Request[ControllerApplyBrokerIdReply], frozen=True, kw_only=True):
-    """Take an id for good, proven later by the check code. `ApplyBrokerIdRequestHeader`."""
+    """Take an id for good; the check code proves it later. `ApplyBrokerIdRequestHeader`."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -249,7 +245,7 @@ class BrokerCloseChannelRequest(Request[NoReply], frozen=True, kw_only=True):
 
 @request(1015, only_in=5)
 class CheckNotActiveBrokerRequest(Request[NoReply], frozen=True, kw_only=True):
-    """Between controllers on JRaft: who was silent at this time (ms)? Official class has the same name."""
+    """Between controllers on JRaft: which brokers were silent at this time (ms)? Same official class name."""
 
     check_time_millis: Long | None = None
 
@@ -272,7 +268,7 @@ class GetSyncStateDataRequest(Request[NoReply], frozen=True, kw_only=True):
 
 @request(1018, only_in=5)
 class RaftBrokerHeartBeatEventRequest(Request[NoReply], frozen=True, kw_only=True):
-    """Between controllers on JRaft: a broker's sign of life. The official class has the same name."""
+    """Between controllers on JRaft: the keep-alive of a broker. The official class has the same name."""
 
     cluster_name_identity_info: str | None = None
     broker_name_identity_info: str | None = None

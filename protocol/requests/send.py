@@ -13,9 +13,9 @@ from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 class SendMessageReply(Reply, frozen=True, kw_only=True):
     """Where a message was stored; the reply to all five sends. `SendMessageResponseHeader`.
 
-    `msg_id` is the offset message id (a comma list for a batch), `queue_offset` the first of a batch.
-    `batch_uniq_id` only for a batch the broker itself keeps together, absent otherwise. `msg_region` and
-    `trace_on` are put beside the official header. Clients read these fields unchecked: they must be there.
+    `msg_id` is the offset message id (a batch has several, joined by commas), `queue_offset` the first of a batch.
+    `batch_uniq_id` is present only for a batch that the broker keeps together. `msg_region` and `trace_on` are not
+    part of the official header class. Clients read these fields unchecked, so they must be present.
     """
 
     msg_id: str
@@ -32,8 +32,9 @@ class SendMessageReply(Reply, frozen=True, kw_only=True):
 class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
     """Store the body as one message. `SendMessageRequestHeader`.
 
-    `default_topic` is the template of a topic yet to be made, `queue_id` -1 lets the broker pick,
-    `born_timestamp` is in ms, `properties` the property text, `max_reconsume_times` counts only for `%RETRY%`.
+    `default_topic` is the template for a topic that does not exist yet. With `queue_id` -1 the broker picks a
+    queue. `born_timestamp` is in ms, `properties` is the property text. `max_reconsume_times` counts only for
+    `%RETRY%` topics.
     """
 
     producer_group: str
@@ -54,7 +55,7 @@ class SendMessage(Request[SendMessageReply], frozen=True, kw_only=True):
 
 @request(310, body=MessageContent)
 class SendMessageV2(Request[SendMessageReply], frozen=True, kw_only=True):
-    """`SendMessage` in letters, what clients send by default. `SendMessageRequestHeaderV2`."""
+    """`SendMessage` with single letters; clients send this one by default. `SendMessageRequestHeaderV2`."""
 
     producer_group: str = field(name="a")
     topic: str = field(name="b")
@@ -79,12 +80,14 @@ class SendBatchMessage(SendMessageV2, frozen=True, kw_only=True):
 
 @request(324, body=MessageContent)
 class SendReplyMessage(SendMessage, frozen=True, kw_only=True):
-    """A consumer's answer to a requester, pushed on as `PushReplyMessageToClient`. Stored only if so configured."""
+    """A consumer's answer to a requester, which the broker sends on as `PushReplyMessageToClient`. Stored only if
+    configured.
+    """
 
 
 @request(325, body=MessageContent)
 class SendReplyMessageV2(SendMessageV2, frozen=True, kw_only=True):
-    """`SendReplyMessage` in letters, what clients send by default."""
+    """`SendReplyMessage` with single letters; clients send this one by default."""
 
 
 AnySend = SendMessage | SendMessageV2
@@ -93,9 +96,9 @@ AnySend = SendMessage | SendMessageV2
 
 @request(36)
 class ConsumerSendMsgBack(Request[NoReply], frozen=True, kw_only=True):
-    """A message the consumer could not handle, to come again later. `ConsumerSendMsgBackRequestHeader`.
+    """A message that the consumer failed to process, to be delivered again later. `ConsumerSendMsgBackRequestHeader`.
 
-    `offset` is its commit-log position. `delay_level` 0: the broker decides, -1: dead letter, n: that level.
+    `offset` is its commit-log position. `delay_level` 0: the broker decides; -1: dead letter; n: that level.
     """
 
     offset: Long
@@ -109,14 +112,14 @@ class ConsumerSendMsgBack(Request[NoReply], frozen=True, kw_only=True):
 
 
 class RecallMessageReply(Reply, frozen=True, kw_only=True):
-    """The unique id of the message taken back. `RecallMessageResponseHeader`."""
+    """The unique id of the cancelled message. `RecallMessageResponseHeader`."""
 
     msg_id: str
 
 
 @request(370, only_in=5)
 class RecallMessage(Request[RecallMessageReply], frozen=True, kw_only=True):
-    """Take back a timed message before its time, by the handle its send gave. `RecallMessageRequestHeader`."""
+    """Cancel a delayed message before its time, by the handle that its send returned. `RecallMessageRequestHeader`."""
 
     producer_group: str | None = None
     topic: str
@@ -145,9 +148,10 @@ class EndTransaction(Request[NoReply], frozen=True, kw_only=True):
 
 @request(39, body=Records)
 class CheckTransactionState(Request[NoReply], frozen=True, kw_only=True):
-    """Broker to producer, one-way: what became of this? `CheckTransactionStateRequestHeader`.
+    """Broker to producer, one-way: was this transaction committed? `CheckTransactionStateRequestHeader`.
 
-    The body is the half message as stored, with its real topic and queue; the answer is an `EndTransaction`.
+    The body is the half message as stored, with its real topic and queue. The producer answers with an
+    `EndTransaction`.
     """
 
     tran_state_table_offset: Long
@@ -161,8 +165,7 @@ class CheckTransactionState(Request[NoReply], frozen=True, kw_only=True):
 
 @request(323)
 class ResumeCheckHalfMessage(Request[NoReply], frozen=True, kw_only=True):
-    """Ask again about a half message that was given up, named by its offset message id.
-
+    """Check a half message again that the broker had given up; it is named by its offset message id.
     `ResumeCheckHalfMessageRequestHeader`.
     """
 

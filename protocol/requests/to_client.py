@@ -1,7 +1,7 @@
-"""Requests a broker sends to a client, on the connection the client opened.
+"""Requests that a broker sends to a client, on the connection that the client opened.
 
-307 and 309 are also what a tool sends to the broker, which passes them on to the client named. Not here: the
-transaction check (`transaction.py`).
+A tool sends 307 and 309 to the broker, which passes them on to the named client. The transaction check is in
+`send.py`.
 """
 
 from ..bodies.body import MessageContent, Records
@@ -12,17 +12,14 @@ from ..wire.schema import Int, Long, NoReply, Request, request
 
 @request(40)
 class NotifyConsumerIdsChanged(Request[NoReply], frozen=True, kw_only=True):
-    """One-way: the members of a group changed, rebalance. `NotifyConsumerIdsChangedRequestHeader`."""
+    """One-way: the members of a group changed; the client rebalances. `NotifyConsumerIdsChangedRequestHeader`."""
 
     consumer_group: str
 
 
 @request(220, body=ResetOffsetBody, body_variants={"to C++ clients": ResetOffsetBodyForC})
 class ResetConsumerClientOffset(Request[NoReply], frozen=True, kw_only=True):
-    """One-way: go on from the offsets in the body. `ResetOffsetRequestHeader`.
-
-    Body ResetOffsetBody, for C++ clients ResetOffsetBodyForC.
-    """
+    """One-way: continue at the offsets in the body. `ResetOffsetRequestHeader`."""
 
     topic: str
     group: str
@@ -34,7 +31,7 @@ class ResetConsumerClientOffset(Request[NoReply], frozen=True, kw_only=True):
 
 @request(221)
 class GetConsumerStatusFromClient(Request[GetConsumerStatusBody], frozen=True, kw_only=True):
-    """Where do you stand? The answer's body is GetConsumerStatusBody. `GetConsumerStatusRequestHeader`."""
+    """Which offsets does the client hold? `GetConsumerStatusRequestHeader`."""
 
     topic: str
     group: str
@@ -43,10 +40,7 @@ class GetConsumerStatusFromClient(Request[GetConsumerStatusBody], frozen=True, k
 
 @request(307)
 class GetConsumerRunningInfo(Request[ConsumerRunningInfo], frozen=True, kw_only=True):
-    """A consumer's inner state; the answer's body is ConsumerRunningInfo.
-
-    `GetConsumerRunningInfoRequestHeader`.
-    """
+    """The inner state of a consumer. `GetConsumerRunningInfoRequestHeader`."""
 
     consumer_group: str
     client_id: str
@@ -55,10 +49,10 @@ class GetConsumerRunningInfo(Request[ConsumerRunningInfo], frozen=True, kw_only=
 
 @request(309, body=Records)
 class ConsumeMessageDirectly(Request[ConsumeMessageDirectlyResult], frozen=True, kw_only=True):
-    """Let a consumer handle one message now. `ConsumeMessageDirectlyResultRequestHeader`.
+    """Let a consumer process one message now. `ConsumeMessageDirectlyResultRequestHeader`.
 
-    To the broker `msg_id` names it by its offset message id; to the client it is the body, as stored. The
-    answer's body is ConsumeMessageDirectlyResult.
+    To the broker, `msg_id` names it by its offset message id and there is no body. To the client, the body is the
+    message as stored.
     """
 
     consumer_group: str
@@ -72,9 +66,9 @@ class ConsumeMessageDirectly(Request[ConsumeMessageDirectlyResult], frozen=True,
 
 @request(326, body=MessageContent)
 class PushReplyMessageToClient(Request[NoReply], frozen=True, kw_only=True):
-    """The answer to a requester's message, as body. `ReplyMessageRequestHeader`.
+    """The answer to a requester's message. `ReplyMessageRequestHeader`.
 
-    The fields of a send, and where the answer came from: hosts as `ip:port`, times in ms.
+    The fields of a send, and the origin of the answer: hosts as `ip:port`, times in ms.
     """
 
     producer_group: str
@@ -95,19 +89,19 @@ class PushReplyMessageToClient(Request[NoReply], frozen=True, kw_only=True):
 
 @request(209)
 class SuspendConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(210)
 class ResumeConsumer(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(213)
 class AdjustConsumerThreadPool(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(214)
 class WhoConsumeTheMessage(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official programs answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official programs answer REQUEST_CODE_NOT_SUPPORTED."""

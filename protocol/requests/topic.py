@@ -1,6 +1,6 @@
-"""Topics as the broker keeps them: settings, contents, clean-up.
+"""Topics as the broker stores them: settings, contents, clean-up.
 
-Not here: topics as the name server knows them (`name_server.py`).
+Topics as the name server knows them are in `name_server.py`.
 """
 
 from ..bodies.broker import CheckRocksdbCqWriteResult
@@ -17,7 +17,7 @@ from ..wire.schema import Int, Long, NoReply, Reply, Request, field, request
 
 @request(17)
 class UpdateAndCreateTopic(Request[NoReply], frozen=True, kw_only=True):
-    """Make a topic or change it. `CreateTopicRequestHeader`.
+    """Create or change a topic. `CreateTopicRequestHeader`.
 
     `perm`: 4 read, 2 write, 1 inherit. `topic_filter_type` is SINGLE_TAG or MULTI_TAG. `attributes` is
     `+key=value,-key`.
@@ -37,23 +37,23 @@ class UpdateAndCreateTopic(Request[NoReply], frozen=True, kw_only=True):
 
 @request(18, only_in=5, body=CreateTopicListRequestBody)
 class UpdateAndCreateTopicList(Request[NoReply], frozen=True, kw_only=True):
-    """Several topics at once. `CreateTopicListRequestHeader`; body CreateTopicListRequestBody."""
+    """Create or change several topics. `CreateTopicListRequestHeader`."""
 
 
 @request(513, only_in=5, body=TopicQueueMappingDetail)
 class UpdateAndCreateStaticTopic(UpdateAndCreateTopic, frozen=True, kw_only=True):
-    """A topic whose queues are numbered across brokers. Body TopicQueueMappingDetail."""
+    """A topic whose queues are numbered across brokers."""
 
 
 @request(215)
 class DeleteTopicInBroker(Request[NoReply], frozen=True, kw_only=True):
-    """Remove a topic from this broker. `DeleteTopicRequestHeader`."""
+    """Delete a topic at this broker. `DeleteTopicRequestHeader`."""
 
     topic: str
 
 
 class GetAllTopicConfigReply(Reply, frozen=True, kw_only=True):
-    """How many topics there are; absent means that everything was sent. `GetAllTopicConfigResponseHeader`."""
+    """The number of topics. Absent: the reply has all of them. `GetAllTopicConfigResponseHeader`."""
 
     total_topic_num: Int | None = None
 
@@ -64,10 +64,10 @@ class GetAllTopicConfigReply(Reply, frozen=True, kw_only=True):
     reply_body_variants={"4.9": TopicConfigSerializeWrapper},
 )
 class GetAllTopicConfig(Request[GetAllTopicConfigReply], frozen=True, kw_only=True):
-    """The topic table, by pages or whole. `GetAllTopicConfigRequestHeader`.
+    """The topic table, in pages or whole. `GetAllTopicConfigRequestHeader`.
 
-    Older callers send no field at all and get the whole table. `data_version` is JSON; a different one starts
-    over. The reply's body is TopicConfigAndMappingSerializeWrapper.
+    Older callers send no field and get the whole table. `data_version` is JSON; if it is not the broker's, the
+    pages start again.
     """
 
     topic_seq: Int | None = None
@@ -77,19 +77,19 @@ class GetAllTopicConfig(Request[GetAllTopicConfigReply], frozen=True, kw_only=Tr
 
 @request(22)
 class GetTopicConfigList(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(23)
 class GetTopicNameList(Request[NoReply], frozen=True, kw_only=True):
-    """A number nobody uses: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
+    """Unused number: official brokers answer REQUEST_CODE_NOT_SUPPORTED."""
 
 
 @request(351, only_in=5)
 class GetTopicConfig(Request[TopicConfigAndQueueMapping], frozen=True, kw_only=True):
-    """One topic's settings; the reply's body is TopicConfigAndQueueMapping. `GetTopicConfigRequestHeader`.
+    """The settings of one topic. `GetTopicConfigRequestHeader`.
 
-    With `logical` a static topic's mapping comes along.
+    With `logical` the reply has the mapping of a static topic, too.
     """
 
     topic: str
@@ -98,27 +98,21 @@ class GetTopicConfig(Request[TopicConfigAndQueueMapping], frozen=True, kw_only=T
 
 @request(202)
 class GetTopicStatsInfo(Request[TopicStatsTable], frozen=True, kw_only=True):
-    """Offsets and last times of a topic's queues; the reply's body is TopicStatsTable.
-
-    `GetTopicStatsInfoRequestHeader`.
-    """
+    """Offsets and last store times of a topic's queues. `GetTopicStatsInfoRequestHeader`."""
 
     topic: str
 
 
 @request(300)
 class QueryTopicConsumeByWho(Request[GroupList], frozen=True, kw_only=True):
-    """Groups that read a topic; the reply's body is GroupList. `QueryTopicConsumeByWhoRequestHeader`."""
+    """Groups that read a topic. `QueryTopicConsumeByWhoRequestHeader`."""
 
     topic: str
 
 
 @request(303)
 class QueryConsumeTimeSpan(Request[QueryConsumeTimeSpanBody], frozen=True, kw_only=True):
-    """Store times of a group's place in each queue; the reply's body is QueryConsumeTimeSpanBody.
-
-    `QueryConsumeTimeSpanRequestHeader`.
-    """
+    """Store times of the oldest, newest and last consumed message a queue. `QueryConsumeTimeSpanRequestHeader`."""
 
     topic: str
     group: str
@@ -126,29 +120,28 @@ class QueryConsumeTimeSpan(Request[QueryConsumeTimeSpanBody], frozen=True, kw_on
 
 @request(305)
 class GetSystemTopicListFromBroker(Request[TopicList], frozen=True, kw_only=True):
-    """Topics the broker made for itself; the reply's body is TopicList."""
+    """Topics that the broker created for itself."""
 
 
 @request(306, "CLEAN_EXPIRED_CONSUMEQUEUE")
 class CleanExpiredConsumeQueue(Request[NoReply], frozen=True, kw_only=True):
-    """Remove queue files that point before the log's start."""
+    """Delete queue files that point before the start of the log."""
 
 
 @request(316)
 class CleanUnusedTopic(Request[NoReply], frozen=True, kw_only=True):
-    """Remove queue files of topics that no longer exist."""
+    """Delete queue files of topics that no longer exist."""
 
 
 @request(329, "DELETE_EXPIRED_COMMITLOG")
 class DeleteExpiredCommitLog(Request[NoReply], frozen=True, kw_only=True):
-    """Delete commit-log files that are past their time, now."""
+    """Delete expired commit-log files now."""
 
 
 @request(354, only_in=5)
 class CheckRocksdbCqWriteProgress(Request[CheckRocksdbCqWriteResult], frozen=True, kw_only=True):
-    """Does a second queue store hold the same? The reply's body is CheckRocksdbCqWriteResult.
-
-    `CheckRocksdbCqWriteProgressRequestHeader`; `check_store_time` in ms.
+    """Does the queue store in RocksDB hold the same? `CheckRocksdbCqWriteProgressRequestHeader`; `check_store_time` in
+    ms.
     """
 
     topic: str

@@ -1,6 +1,8 @@
-"""Text forms of the official programs: JSON as fastjson writes and reads it, Java properties files.
+"""Text forms of the official programs: JSON as fastjson writes and reads it, Java properties.
 
-fastjson.py         read and write JSON; the only door to the next file
-json_reader.py      the tolerant reader for what is not standard JSON
+fastjson.py         reads and writes JSON: the door to the next three
+json_writer.py      writes it
+json_reader.py      reads what is not standard JSON
+json_references.py  resolves references inside a text
 java_properties.py  properties text, as in broker.conf
 """

@@ -1,8 +1,8 @@
-"""The tolerant reader behind `fastjson.py`: text that is not standard JSON, to plain values.
+"""The tolerant reader: JSON text that is not standard, to plain values.
 
-It accepts what fastjson 1 accepts (listed at the top of `fastjson.py`) and says at which character it gave
-up. It is some fifty times slower than orjson, so it is asked only after orjson refused. It knows no body and
-no type."""
+It accepts what fastjson 1 accepts (listed in `fastjson.py`). Its errors name the character at which it gave up. It is
+some fifty times slower than orjson, so it reads only what orjson refused. It knows no body and no type.
+"""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,6 @@ _FLOAT: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[FD]?")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
 _WORDS: Final = {"true": True, "false": False, "null": None, "undefined": None, "NaN": None}
-_STEP: Final = re.compile(r"\.((?:\\.|[^.\[\\])+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]", re.DOTALL)
 
 
 def read(data: bytes | bytearray | memoryview | str, object_key: Callable[[dict[Any, Any]], Any]) -> Any:
@@ -157,71 +156,3 @@ def _unescape(match: re.Match[str]) -> str:
     if digits is not None:
         return chr(int(digits, 16))
     return _ESCAPED.get(match[3], match[3])
-
-
-def without_nulls(value: Any) -> Any:
-    """The same tree without object members that are null: fastjson leaves such a member at its default."""
-    if isinstance(value, dict):
-        return {key: without_nulls(member) for key, member in value.items() if member is not None}
-    if isinstance(value, list):
-        return [without_nulls(member) for member in value]
-    return value
-
-
-def resolve_references(root: Any) -> Any:
-    """Puts the object meant in place of each `{"$ref": path}`: `$` root, `@` the object itself, `..` its
-    owner, `$.a[0].b` a path from the root. An unknown path gives None. The result may contain itself."""
-    return _resolve(root, root, ())
-
-
-def _resolve(value: Any, root: Any, owners: tuple[Any, ...]) -> Any:
-    """Replaces in place. `owners` are the containers around `value`, outermost first."""
-    if isinstance(value, list):
-        items: Any = enumerate(value)
-    elif isinstance(value, dict):
-        if _is_reference(value):
-            return _follow(value["$ref"], root, owners)
-        items = value.items()
-    else:
-        return value
-    inside = (*owners, value)
-    for key, member in list(items):
-        if isinstance(member, list | dict):
-            value[key] = _resolve(member, root, inside)
-    return value
-
-
-def _is_reference(value: Any) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$ref"), str)
-
-
-def _follow(path: str, root: Any, owners: tuple[Any, ...]) -> Any:
-    if path == "@":
-        return owners[-1] if owners else None
-    if path.startswith(".."):
-        levels = path.count("..")
-        return owners[-1 - levels] if levels < len(owners) else None
-    if not path.startswith("$"):
-        return None
-    target, position = root, 1
-    while position < len(path):
-        step = _STEP.match(path, position)
-        if step is None:
-            return None
-        position = step.end()
-        target = _child(target, step)
-    return None if _is_reference(target) else target
-
-
-def _child(target: Any, step: re.Match[str]) -> Any:
-    name, index = step[1] or step[3] or step[4], step[2]
-    if index is not None:
-        if isinstance(target, list):
-            return target[int(index)] if int(index) < len(target) else None
-        name = index
-    if not isinstance(target, dict) or name is None:
-        return None
-    name = re.sub(r"\\(.)", r"\1", name)
-    if name in target:
-        return target[name]
-    return target.get(int(name)) if name.isdecimal() and len(name) < 20 else None

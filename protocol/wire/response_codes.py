@@ -1,31 +1,31 @@
 """Codes of replies. Mirrors `RemotingSysResponseCode` (0-4) and `ResponseCode`.
 
 4.9 and 5.x gave three numbers to different names: 209, 210 and 211. The 5.x name is the member; the 4.9 one is an
-alias, so `ResponseCode(209)` prints as POLLING_FULL whichever broker it came from. 29 and most of what follows 211
-are 5.x only; a 4.9 program takes any number it does not know for a failure.
+alias, so `ResponseCode(209)` prints as POLLING_FULL whichever broker sent it. 29 and most numbers above 211 exist in
+5.x only; a 4.9 program treats any unknown number as a failure.
 """
 
 from enum import IntEnum
 
 
 class ResponseCode(IntEnum):
-    """What became of a request; 0 is success."""
+    """The result of a request; 0 is success."""
 
     SUCCESS = 0
     """Done."""
     SYSTEM_ERROR = 1
-    """An exception or a check that has no code of its own; the remark tells."""
+    """An exception or a check without a code of its own; the remark has the reason."""
     SYSTEM_BUSY = 2
     """Flow control: too many waiting, or too long."""
     REQUEST_CODE_NOT_SUPPORTED = 3
-    """Nobody here answers that request code."""
+    """No handler exists for the request code."""
     TRANSACTION_FAILED = 4
-    """Not given by brokers."""
+    """Brokers never send it."""
 
     FLUSH_DISK_TIMEOUT = 10
     """Stored, but not yet forced to disk."""
     SLAVE_NOT_AVAILABLE = 11
-    """Stored, but no slave is near enough; also a request for masters that came to a slave."""
+    """Stored, but no slave is close enough behind; also a request for masters that was sent to a slave."""
     FLUSH_SLAVE_TIMEOUT = 12
     """Stored, but no slave has confirmed in time."""
     MESSAGE_ILLEGAL = 13
@@ -33,19 +33,19 @@ class ResponseCode(IntEnum):
     SERVICE_NOT_AVAILABLE = 14
     """The store cannot be written: disk full, stopping, or not a master."""
     VERSION_NOT_SUPPORTED = 15
-    """From older generations, not given any more."""
+    """From older generations; brokers no longer send it."""
     NO_PERMISSION = 16
     """Permission bits, forbidden topics and groups, access control."""
     TOPIC_NOT_EXIST = 17
     """No such topic, or no route to it."""
     TOPIC_EXIST_ALREADY = 18
-    """Not given by brokers."""
+    """Brokers never send it."""
     PULL_NOT_FOUND = 19
-    """Nothing new at that offset."""
+    """No new message at that offset."""
     PULL_RETRY_IMMEDIATELY = 20
-    """Nothing that matches, go on at the next offset."""
+    """No message matches; continue at the next offset."""
     PULL_OFFSET_MOVED = 21
-    """That offset is outside the queue, go on at the one given."""
+    """The offset is outside the queue; continue at the one in the reply."""
     QUERY_NOT_FOUND = 22
     """No such key, message or committed offset."""
     SUBSCRIPTION_PARSE_FAILED = 23
@@ -64,13 +64,13 @@ class ResponseCode(IntEnum):
     """A name, queue id or count out of bounds (5.x; 4.9 gives SYSTEM_ERROR)."""
 
     TRANSACTION_SHOULD_COMMIT = 200
-    """Not given by brokers."""
+    """Brokers never send it."""
     TRANSACTION_SHOULD_ROLLBACK = 201
-    """Not given by brokers."""
+    """Brokers never send it."""
     TRANSACTION_STATE_UNKNOW = 202
     """Not given by brokers; the official spelling."""
     TRANSACTION_STATE_GROUP_WRONG = 203
-    """Not given by brokers."""
+    """Brokers never send it."""
     NO_BUYER_ID = 204
     """Not given by brokers; producers would try another one."""
     NOT_IN_CURRENT_UNIT = 205

@@ -9,6 +9,7 @@ import msgspec
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_record, measure_record
 
+from .. import layout
 from ..config import QUEUE_UNIT_BYTES
 from ..lookup.queue_unit import BLANK_UNIT, UNIT
 from .segments import Segments, count_units, queue_directories, refuse_open_store
@@ -41,10 +42,11 @@ class StoredMessage(msgspec.Struct, frozen=True):
 class StoreContents:
     """Raises StoreError where there is no store, or somebody has it open."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, commit_log: Path | None = None) -> None:
+        """`commit_log` is the place of the log if storePathCommitLog names another than the default."""
         refuse_open_store(root)
         self._root = root
-        self._log = Segments(root / "commitlog")
+        self._log = Segments(commit_log or root / layout.COMMIT_LOG)
 
     def queues(self, topic: str | None = None) -> list[StoredQueue]:
         """All queues, or those of a topic, by topic and number."""
@@ -57,7 +59,7 @@ class StoreContents:
 
     def newest(self, queue: StoredQueue, count: int) -> list[StoredMessage]:
         """The newest messages of a queue that can be read, the oldest of them first."""
-        segments = Segments(self._root / "consumequeue" / queue.topic / str(queue.queue_id))
+        segments = Segments(self._root / layout.CONSUME_QUEUE / queue.topic / str(queue.queue_id))
         first = max(queue.max_offset - count, queue.min_offset)
         messages = [self._message(segments, queue, offset) for offset in range(first, queue.max_offset)]
         return [message for message in messages if message is not None]

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from .. import layout
 from ..config import QUEUE_UNIT_BYTES
 from ..errors import StoreError, StoreLockedError, refused_by_system
+from ..lookup.queue_unit import end_of_units
 
 try:
     import fcntl
@@ -77,29 +79,21 @@ class Segments:
 
 def directory_entry(segments: Segments, base: int) -> Path:
     """The path a file with this base has, or would have."""
-    return segments.directory / f"{base:020d}"
+    return segments.directory / layout.file_name(base)
 
 
 def queue_directories(root: Path) -> Iterator[tuple[str, int, Path]]:
     """(topic, queue id, directory) of every queue."""
-    for topic in _folders_in(root / "consumequeue"):
+    for topic in _folders_in(root / layout.CONSUME_QUEUE):
         for queue in _folders_in(topic):
             if queue.name.isdecimal():
                 yield topic.name, int(queue.name), queue
 
 
 def count_units(segment: Segment) -> int:
-    """How many units from the start of a queue file are units: the first without position or size ends them."""
-    low, high = 0, len(segment.view) // QUEUE_UNIT_BYTES
-    while low < high:
-        at = (low + high) // 2 * QUEUE_UNIT_BYTES
-        position = int.from_bytes(segment.view[at : at + 8], "big", signed=True)
-        size = int.from_bytes(segment.view[at + 8 : at + 12], "big", signed=True)
-        if position >= 0 and size > 0:
-            low = at // QUEUE_UNIT_BYTES + 1
-        else:
-            high = at // QUEUE_UNIT_BYTES
-    return low
+    """How many units a queue file holds, by the rule of a start."""
+    end, _ = end_of_units(lambda start, stop: bytes(segment.view[start:stop]), len(segment.view))
+    return end // QUEUE_UNIT_BYTES
 
 
 def map_file(path: Path) -> memoryview:
@@ -117,16 +111,16 @@ def refuse_open_store(root: Path) -> None:
     """Raises StoreError where there is no store, StoreLockedError where somebody has it open: it changes underneath."""
     if not root.is_dir():
         raise StoreError(f"{root} is not a directory" if root.exists() else f"there is no {root}")
-    if not any((root / name).exists() for name in ("commitlog", "checkpoint", "config")):
+    if not any((root / name).exists() for name in (layout.COMMIT_LOG, layout.CHECKPOINT, layout.CONFIG)):
         raise StoreError(f"{root} is no store: it holds neither commitlog nor checkpoint nor config")
     if fcntl is None:
         return
     try:
-        descriptor = os.open(root / "lock", os.O_RDONLY)
+        descriptor = os.open(root / layout.LOCK, os.O_RDONLY)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise refused_by_system("read", root / "lock", error) from error
+        raise refused_by_system("read", root / layout.LOCK, error) from error
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 0)
     except OSError as error:

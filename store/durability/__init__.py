@@ -1,10 +1,10 @@
-"""pocketmq.store.durability
+"""What a stop may cost, and what a start does about it. The rules: ../RECOVERY.md.
 
-checkpoint.py     The checkpoint file
-flusher.py        The one thread of the store
-foreign_parts.py  Parts of a store that cannot be read, made by newer official brokers or by acc
-recovery.py       Bringing log, queues and index to one state after a stop of any kind
-store_lock.py     Who may use the directory, and whether the last one left in order
-abort_marker.py: the file `abort`
-queue_repair.py: the end of each queue after a stop
+store_lock.py     one store at a time has the directory open
+abort_marker.py   exists while a store is open; tells a crash from a clean stop
+foreign_parts.py  parts of a store that cannot be read here are refused before anything is changed
+checkpoint.py     up to where the other files are known to be on disk
+flusher.py        the one thread of the store: forces files, calls back those who wait
+queue_repair.py   the end of each queue after a stop; what a power loss took from it
+recovery.py       log, queues and index brought to one state
 """

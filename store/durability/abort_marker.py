@@ -8,6 +8,7 @@ import logging
 import os
 from pathlib import Path
 
+from .. import layout
 from ..files import disk
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,7 @@ class AbortMarker:
     """
 
     def __init__(self, root: Path) -> None:
-        self._path = root / "abort"
+        self._path = root / layout.ABORT
 
     def exists(self) -> bool:
         return self._path.exists()

@@ -12,14 +12,11 @@ Recovery after an unclean stop starts at these marks, so each is written only af
 that this program does not know keeps its bytes. Official class: StoreCheckpoint. Written by the flusher.
 """
 
-import os
 import struct
 from pathlib import Path
 
-from ..errors import StoreError
-from ..files import disk
+from ..files.fields_file import make_fields_file, read_fields, write_fields
 
-CHECKPOINT_BYTES = 4096
 FIELDS = struct.Struct(">qqqqqq")
 assert FIELDS.size == 48
 
@@ -37,16 +34,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         """Read the file, or make it. A short file counts as followed by zeros, as officially."""
         self._path = path
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-            try:
-                data = os.read(descriptor, FIELDS.size)
-                if os.fstat(descriptor).st_size != CHECKPOINT_BYTES:
-                    os.ftruncate(descriptor, CHECKPOINT_BYTES)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise StoreError(f"cannot open {path}: {error.strerror or error}") from error
+        make_fields_file(path)
         (
             self.physic_msg_timestamp,
             self.logics_msg_timestamp,
@@ -54,7 +42,7 @@ class Checkpoint:
             self.master_flushed_offset,
             self.confirm_physical_offset,
             self.logics_physical_offset,
-        ) = FIELDS.unpack(data.ljust(FIELDS.size, b"\0"))
+        ) = read_fields(path, FIELDS) or (0,) * 6
         self._written = self._fields()
 
     @property
@@ -72,12 +60,7 @@ class Checkpoint:
         fields = self._fields()
         if fields == self._written:
             return
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        try:
-            os.write(descriptor, fields)
-            disk.force_file(descriptor, self._path)
-        finally:
-            os.close(descriptor)
+        write_fields(self._path, fields)
         self._written = fields
 
     def _fields(self) -> bytes:

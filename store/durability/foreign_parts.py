@@ -8,12 +8,13 @@ import os
 from pathlib import Path
 from typing import Final
 
+from .. import layout
 from ..errors import StoreDamagedError
 
 _ROCKSDB_MARK: Final = "CURRENT"
 """The one file that every RocksDB directory has under this name."""
 _PARTS: Final = (
-    ("consumequeue", _ROCKSDB_MARK, "its queues are kept in RocksDB (storeType=defaultRocksDB)"),
+    (layout.CONSUME_QUEUE, _ROCKSDB_MARK, "its queues are kept in RocksDB (storeType=defaultRocksDB)"),
     ("consumequeue_rocksdb", _ROCKSDB_MARK, "its queues are kept in RocksDB (storeType=defaultRocksDB)"),
     ("config/rdb", _ROCKSDB_MARK, "its tables are kept in RocksDB (configManagerVersion=v2)"),
     ("config/topics", _ROCKSDB_MARK, "its topics are kept in RocksDB (storeType=defaultRocksDB)"),
@@ -21,8 +22,8 @@ _PARTS: Final = (
     ("compaction/compactionLog", "", "it has compacted topics (cleanup.policy=COMPACTION)"),
     ("batchconsumequeue", "", "it has topics of batch queues (queue.type=BatchCQ)"),
 )
-_FOLDERS: Final = ("commitlog", "consumequeue", "index", "config")
-_FILES: Final = ("checkpoint", "abort", "lock")
+_FOLDERS: Final = (layout.COMMIT_LOG, layout.CONSUME_QUEUE, layout.INDEX, layout.CONFIG)
+_FILES: Final = (layout.CHECKPOINT, layout.ABORT, layout.LOCK)
 
 
 def refuse_foreign_parts(root: Path) -> None:

@@ -7,6 +7,7 @@ keep each other out. Record locks belong to a process: a second store in the sam
 import os
 from pathlib import Path
 
+from .. import layout
 from ..errors import StoreLockedError, refused_by_system
 
 try:
@@ -21,7 +22,7 @@ class StoreLock:
     """Held from `acquire` to `release`; the file stays."""
 
     def __init__(self, root: Path) -> None:
-        self._path = root / "lock"
+        self._path = root / layout.LOCK
         self._key = os.path.realpath(self._path)
         self._descriptor = -1
 

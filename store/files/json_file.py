@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 
 from pocketmq.protocol.errors import BodyError
 
+from .. import layout
 from ..errors import StoreDamagedError, StoreError
 from . import disk
 
@@ -37,7 +38,7 @@ class JsonFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.backup_path = path.with_name(path.name + ".bak")
+        self.backup_path = path.with_name(path.name + layout.BACKUP_ENDING)
 
     def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
         """Content of X, or of X.bak where X does not serve; None when there is neither. `decode` raises

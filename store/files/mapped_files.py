@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
+from .. import layout
 from ..errors import (
     FileSizeError,
     StoreDamagedError,
@@ -95,7 +96,7 @@ class MappedFiles(Sequence[MappedFile]):
         file.wrote = self.file_bytes
         following = self._files[-1].base + self.file_bytes if self._files else file.base
         if file.base % self.file_bytes or following != file.base:
-            missing = self.directory / f"{following:020d}"
+            missing = self.directory / layout.file_name(following)
             if not may_lack_files:
                 raise StoreDamagedError(
                     f"{missing} is missing: put it back, or move {file.path} and later files away"
@@ -177,7 +178,9 @@ class MappedFiles(Sequence[MappedFile]):
             raise refused_by_system("make", self.directory, error) from error
 
     def _new_file(self, base: int) -> MappedFile:
-        return MappedFile(self.directory, f"{base:020d}", base, self.file_bytes, self._step_bytes, self._maps)
+        return MappedFile(
+            self.directory, layout.file_name(base), base, self.file_bytes, self._step_bytes, self._maps
+        )
 
     def _take_prepared(self, base: int) -> MappedFile | None:
         file, self._prepared = self._prepared, None

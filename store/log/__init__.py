@@ -1,7 +1,7 @@
-"""pocketmq.store.log
+"""The commit log: every message of every topic, in the order of arrival. The truth of the store.
 
-commit_log.py      The commit log
-record_scan.py     Reading on through a log file after a crash
-replicated_log.py  The log as it is copied from one broker to another
-record_packing.py: messages packed as records
+commit_log.py      append and read records; roll to the next file
+record_packing.py  messages packed as records: one, or a batch
+record_scan.py     walk the records of a file, each checked and taken apart
+replicated_log.py  the log as bytes, copied from a master to a slave
 """

@@ -1,12 +1,12 @@
-"""pocketmq.store.lookup
+"""What finds a message: queues by offset, the index by key. All of it can be built again from the log.
 
-consume_queue.py  A consume queue
-dispatch.py       From the log to the queues and the index
-key_hash.py       Hashes of index keys, fast
-key_index.py      The key index
-light_queues.py   Light message queues
-queue_table.py    All consume queues of the store, by topic and queue id, as they lie under `con
-queue_unit.py: the 20 bytes of a queue, and where a queue ends
-index_file.py: one file of the key index
-log_dispatch.py: dispatch of records that are in the log only
+queue_unit.py     the 20 bytes of a queue for one message; the rule where a queue ends
+consume_queue.py  the units of one queue, its min and max offset
+queue_table.py    all queues, by topic and queue id
+light_queues.py   one record in several queues (%LMQ%)
+key_hash.py       hashes of index keys, fast
+index_file.py     one file of the index
+key_index.py      the index: what a message is indexed by, which file it goes to, queries
+dispatch.py       records in hand go into queue and index, and are announced
+log_dispatch.py   records that are in the log only are read back and dispatched, many at a time
 """

@@ -13,6 +13,7 @@ from datetime import datetime
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
 from pocketmq.protocol.message.properties import KEYS, TAGS, UNIQ_KEY
 
+from .. import layout
 from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
@@ -26,7 +27,7 @@ class KeyIndex:
     """The index files in order of time; the last one is written to."""
 
     def __init__(self, config: StoreConfig, clock: Clock) -> None:
-        self._directory = config.root / "index"
+        self._directory = config.root / layout.INDEX
         self._slots = config.max_hash_slot_num
         self._units = config.max_index_num
         self._index_tags = config.emulate == 5

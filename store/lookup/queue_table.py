@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .. import layout
 from ..config import QUEUE_UNIT_BYTES, StoreConfig
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import OpenMaps, most_queue_maps
@@ -44,7 +45,7 @@ class QueueTable:
     """topic -> queue id -> ConsumeQueue."""
 
     def __init__(self, config: StoreConfig) -> None:
-        self._directory = config.root / "consumequeue"
+        self._directory = config.root / layout.CONSUME_QUEUE
         self._file_bytes = config.queue_file_bytes
         self._emulate = config.emulate
         self._maps = OpenMaps(most_queue_maps())

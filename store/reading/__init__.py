@@ -1,8 +1,8 @@
-"""pocketmq.store.reading
+"""Reading messages and questions about them. Nothing is copied, nothing is changed.
 
-message_reader.py  Reading
-residency.py       Is a stored message in memory ("hot") or only on disk ("cold")? Three answers,
-time_search.py     From a point in time to an offset in a queue (request 29, `getOffsetInQueueByT
-get_values.py: what reading returns
-positions.py: one place of a queue
+get_values.py      what reading returns: statuses and results
+message_reader.py  messages of a queue from an offset on (pull), and by key (query)
+positions.py       one place of a queue: ends, unit, store time, hot or cold
+time_search.py     the offset for a point in time
+residency.py       whether a stored message counts as in memory
 """

@@ -14,6 +14,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..delay_levels import DEFAULT_DELAY_LEVELS, parse_delay_levels
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
@@ -39,7 +40,7 @@ class DelayTable(JsonTable):
         *,
         update_version_step: int = 200,
     ) -> None:
-        super().__init__(config_folder / "delayOffset.json", now_ms)
+        super().__init__(config_folder / layout.DELAY_OFFSETS, now_ms)
         self.levels = parse_delay_levels(message_delay_level)
         self._offsets: dict[int, int] = {}
         self._update_count = 0

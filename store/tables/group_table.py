@@ -18,6 +18,7 @@ from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig, Subsc
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .attributes import GROUP_ATTRIBUTES, alter_attributes
 from .json_table import JsonTable
@@ -58,7 +59,7 @@ class GroupTable(JsonTable):
         settings: GroupSettings,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(config_folder / "subscriptionGroup.json", now_ms, on_change)
+        super().__init__(config_folder / layout.GROUPS, now_ms, on_change)
         self.settings = settings
         names = BUILT_IN_GROUPS if settings.emulate < 5 else (*BUILT_IN_GROUPS, TRANSACTION_GROUP)
         self._groups = {name: SubscriptionGroupConfig(group_name=name) for name in names}
@@ -126,11 +127,6 @@ class GroupTable(JsonTable):
             current = None if old is None else old.attributes
             attributes = alter_attributes(GROUP_ATTRIBUTES, current, config.attributes)
         return self._put(msgspec.structs.replace(config, attributes=attributes))
-
-    def disable_consume(self, group: str) -> None:
-        config = self._groups.get(group)
-        if config is not None:
-            self._put(msgspec.structs.replace(config, consume_enable=False))
 
     def delete(self, group: str) -> bool:
         """Removes the group and what it is forbidden. False when there was none."""

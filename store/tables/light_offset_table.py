@@ -14,6 +14,7 @@ from typing import Any
 from pocketmq.protocol.message.topics import LMQ_PREFIX, is_lmq
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .offset_table import SEPARATOR, OffsetFile, OffsetTable
 
@@ -28,7 +29,10 @@ class LmqOffsetTable(OffsetTable):
         self, config_folder: Path, now_ms: Callable[[], int], *, update_version_step: int = 500
     ) -> None:
         super().__init__(
-            config_folder, now_ms, update_version_step=update_version_step, file_name="lmqConsumerOffset.json"
+            config_folder,
+            now_ms,
+            update_version_step=update_version_step,
+            file_name=layout.LIGHT_CONSUMER_OFFSETS,
         )
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:

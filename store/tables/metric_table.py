@@ -11,27 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import field
-from pocketmq.protocol.bodies.body import Body, DataVersion
+from pocketmq.protocol.bodies.broker import (
+    TimerMetricsSerializeWrapper,
+    TopicMetric,
+    TransactionMetricsSerializeWrapper,
+)
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
-
-
-class Metric(Body, frozen=True):
-    """Messages of one topic that wait, and when that last changed, in ms."""
-
-    count: int = 0
-    time_stamp: int = 0
-
-
-class MetricFile(Body, frozen=True):
-    """Official TimerMetricsSerializeWrapper and TransactionMetricsSerializeWrapper: one of the two has entries."""
-
-    data_version: DataVersion | None = None
-    timing_count: dict[str, Metric] = field(default_factory=dict)
-    transaction_count: dict[str, Metric] = field(default_factory=dict)
 
 
 class MetricTable(JsonTable):
@@ -43,12 +32,14 @@ class MetricTable(JsonTable):
         now_ms: Callable[[], int],
         kind: Literal["timingCount", "transactionCount"],
     ) -> None:
-        name = "timermetrics" if kind == "timingCount" else "transactionMetrics"
+        name = layout.TIMER_METRICS if kind == "timingCount" else layout.TRANSACTION_METRICS
         super().__init__(config_folder / name, now_ms)
         self._kind = kind
         self._metrics: dict[str, list[int]] = {}
         """Count and time of its last change."""
         self._changes = 0
+        """Since the data version that was read: counted, because a new version for each change would be slow."""
+        self._changed_ms = 0
 
     def add(self, topic: str, change: int) -> None:
         """So many more, or fewer, messages wait for `topic`."""
@@ -56,7 +47,7 @@ class MetricTable(JsonTable):
         if metric is None:
             metric = self._metrics[topic] = [0, 0]
         metric[0] += change
-        metric[1] = self._now_ms()
+        metric[1] = self._changed_ms = self._now_ms()
         self._changes += 1
         self.dirty = True
 
@@ -83,20 +74,23 @@ class MetricTable(JsonTable):
 
     def to_json(self, *, pretty: bool = False) -> bytes:
         """Answer to 61, and the file, which is in one line too."""
-        if self._changes:
-            version = self.data_version
-            self.data_version = msgspec.structs.replace(
-                version, timestamp=self._now_ms(), counter=version.counter + self._changes
-            )
-            self._changes = 0
+        version = msgspec.structs.replace(
+            self.data_version,
+            timestamp=self._changed_ms if self._changes else self.data_version.timestamp,
+            counter=self.data_version.counter + self._changes,
+        )
         metrics = {
-            topic: Metric(count=count, time_stamp=time) for topic, (count, time) in self._metrics.items()
+            topic: TopicMetric(count=count, time_stamp=time) for topic, (count, time) in self._metrics.items()
         }
-        return fastjson.dumps({"dataVersion": self.data_version, self._kind: metrics})
+        return fastjson.dumps({"dataVersion": version, self._kind: metrics})
 
     def _take(self, content: bytes) -> bool:
-        stored = fastjson.decode(content, MetricFile, max_bytes=MAX_FILE_BYTES)
-        metrics = stored.timing_count if self._kind == "timingCount" else stored.transaction_count
+        if self._kind == "timingCount":
+            timers = fastjson.decode(content, TimerMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+            metrics, version = timers.timing_count, timers.data_version
+        else:
+            ends = fastjson.decode(content, TransactionMetricsSerializeWrapper, max_bytes=MAX_FILE_BYTES)
+            metrics, version = ends.transaction_count, ends.data_version
         self._metrics = {topic: [metric.count, metric.time_stamp] for topic, metric in metrics.items()}
-        self.data_version = stored.data_version or self.data_version
+        self.data_version, self._changes = version, 0
         return True

@@ -15,6 +15,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body, DataVersion
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .json_table import JsonTable
 
@@ -43,7 +44,7 @@ class OffsetTable(JsonTable):
         now_ms: Callable[[], int],
         *,
         update_version_step: int = 500,
-        file_name: str = "consumerOffset.json",
+        file_name: str = layout.CONSUMER_OFFSETS,
     ) -> None:
         super().__init__(config_folder / file_name, now_ms)
         self._offsets: dict[str, Offsets] = {}
@@ -127,9 +128,6 @@ class OffsetTable(JsonTable):
         offsets = self._pull_offsets.get(topic + SEPARATOR + group)
         offset = None if offsets is None else offsets.get(queue_id)
         return self.query(topic, group, queue_id) if offset is None else offset
-
-    def clear_pull(self, topic: str, group: str) -> None:
-        self._pull_offsets.pop(topic + SEPARATOR + group, None)
 
     # --- the table as a whole
 

@@ -18,12 +18,11 @@ from pocketmq.protocol.errors import BodyError
 from pocketmq.protocol.message import topics
 from pocketmq.protocol.message.flags import (
     PERM_INHERIT,
-    TOPIC_UNIT,
-    TOPIC_UNIT_SUB,
     is_inherited,
 )
 from pocketmq.protocol.text import fastjson
 
+from .. import layout
 from ..files.json_file import MAX_FILE_BYTES
 from .attributes import TOPIC_ATTRIBUTES, alter_attributes
 from .built_in_topics import READ_WRITE, TopicSettings, built_in_topics, plain_topic
@@ -40,7 +39,7 @@ class TopicTable(JsonTable):
         settings: TopicSettings,
         on_change: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(config_folder / "topics.json", now_ms, on_change)
+        super().__init__(config_folder / layout.TOPICS, now_ms, on_change)
         self.settings = settings
         self._topics = {topic.name: topic for topic in built_in_topics(settings)}
         reserved = topics.SYSTEM_TOPICS
@@ -163,18 +162,6 @@ class TopicTable(JsonTable):
             return False
         self._changed()
         return True
-
-    def set_unit_flags(self, topic: str, *, unit: bool | None = None, unit_sub: bool | None = None) -> None:
-        """Sets or clears topicSysFlag bits of an existing topic (official updateTopicUnitFlag,
-        updateTopicUnitSubFlag)."""
-        config = self._topics.get(topic)
-        if config is None:
-            return
-        flags = config.topic_sys_flag
-        for bit, wanted in ((TOPIC_UNIT, unit), (TOPIC_UNIT_SUB, unit_sub)):
-            if wanted is not None:
-                flags = flags | bit if wanted else flags & ~bit
-        self._put(msgspec.structs.replace(config, topic_sys_flag=flags))
 
     def mark_ordered(self, names: Iterable[str]) -> None:
         """Sets the order flag of the topics a name server lists as ordered (official

@@ -12,17 +12,14 @@
 Official class: TimerCheckpoint.
 """
 
-import os
 import struct
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ..errors import StoreError
-from ..files import disk
+from ..files.fields_file import decode_fields, read_fields, write_fields
 
-TIMER_CHECKPOINT_BYTES: Final = 4096
 _FIELDS: Final = struct.Struct(">qqqqqqq")
 assert _FIELDS.size == 56
 
@@ -50,27 +47,16 @@ class TimerCheckpoint(msgspec.Struct, frozen=True):
 
 def decode_timer_checkpoint(data: bytes) -> TimerCheckpoint:
     """The fields from the answer to 60 or the head of the file; what is missing counts as zeros."""
-    return TimerCheckpoint(*_FIELDS.unpack(data[: _FIELDS.size].ljust(_FIELDS.size, b"\0")))
+    return TimerCheckpoint(*decode_fields(data, _FIELDS))
 
 
 def read_timer_checkpoint(path: Path) -> TimerCheckpoint | None:
-    """What the file says; None without one. A short file counts as followed by zeros. Raises StoreError."""
-    try:
-        return decode_timer_checkpoint(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    """What the file says; None without one. Raises StoreError."""
+    fields = read_fields(path, _FIELDS)
+    return None if fields is None else TimerCheckpoint(*fields)
 
 
 def write_timer_checkpoint(path: Path, checkpoint: TimerCheckpoint) -> None:
-    """Write and force it to disk; may run in any thread, one call at a time. Raises OSError, DiskFailedError."""
+    """Write and force it to disk; any thread, one call at a time. Raises OSError, DiskFailedError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-    try:
-        os.write(descriptor, checkpoint.encode())
-        if os.fstat(descriptor).st_size != TIMER_CHECKPOINT_BYTES:
-            os.ftruncate(descriptor, TIMER_CHECKPOINT_BYTES)
-        disk.force_file(descriptor, path)
-    finally:
-        os.close(descriptor)
+    write_fields(path, checkpoint.encode())

@@ -14,7 +14,6 @@ another thread.
 """
 
 import functools
-import logging
 from array import array
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from pocketmq.protocol.message.java_strings import java_hash
 from pocketmq.protocol.message.record import RecordError, decode_record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 
+from .. import layout
 from ..config import StoreConfig
 from ..errors import StoreError
 from ..message_store import MessageStore
@@ -40,9 +40,8 @@ from .timer_log import (
     TimerLog,
     TimerUnit,
 )
+from .timer_recovery import recover_log
 from .timer_wheel import Slot, TimerWheel
-
-logger = logging.getLogger(__name__)
 
 WINDOW_SLOTS: Final = 604_800
 """A week of seconds: no moment further back is delivered."""
@@ -55,11 +54,11 @@ _topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
 
 
 def wheel_path(config: StoreConfig) -> Path:
-    return config.root / "timerwheel"
+    return config.root / layout.TIMER_WHEEL
 
 
 def checkpoint_path(config: StoreConfig) -> Path:
-    return config.root / "config" / "timercheck"
+    return config.root / layout.CONFIG / layout.TIMER_CHECKPOINT
 
 
 class TimerStore:
@@ -73,9 +72,9 @@ class TimerStore:
         slots = config.timer_roll_window_slot
         is_sound = 2 <= slots <= WINDOW_SLOTS - BLANK_SLOTS
         self._roll_ms = (slots if is_sound else WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
-        self.log = TimerLog(config.root / "timerlog", config.mapped_file_size_timer_log)
+        self.log = TimerLog(config.root / layout.TIMER_LOG, config.mapped_file_size_timer_log)
         self.log.files.load()
-        self._wheel = TimerWheel(wheel_path(config), self.precision_ms)
+        self.wheel = TimerWheel(wheel_path(config), self.precision_ms)
         self._checkpoint = read_timer_checkpoint(checkpoint_path(config)) or TimerCheckpoint()
         earliest_ms = self.floor(now_ms) - (WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
         self.read_ms = max(self.floor(self._checkpoint.last_read_time_ms), earliest_ms)
@@ -85,9 +84,9 @@ class TimerStore:
         """Messages noted and not delivered, as the counts of the slots have it."""
         self._slots: dict[int, Slot] = {}
         """Moment -> as it stands in the wheel, of those noted for of late: they are seldom alone."""
-        self._recover_log()
-        self._recover_waiting(now_ms)
-        self.queue_offset = self._recover_queue_offset()
+        recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
+        self._count_waiting(now_ms)
+        self.queue_offset = self._next_queue_offset()
         """Next message of the timer topic to be noted."""
         # Of a former slave, the second is what its master had noted.
         self._noted_before = max(
@@ -123,7 +122,7 @@ class TimerStore:
         if deletes:
             magic |= MAGIC_DELETE
         due_ms -= due_ms % self.precision_ms
-        slot = self._slots.get(due_ms) or self._wheel.slot(due_ms)
+        slot = self._slots.get(due_ms) or self.wheel.slot(due_ms)
         unit_position = self.log.append(
             NO_POSITION if slot is None else slot.last,
             magic,
@@ -134,15 +133,15 @@ class TimerStore:
             0 if topic is None else _topic_hash(topic),
         )
         try:
-            self._link(unit_position, due_ms, slot, -1 if deletes else 1)
+            self.link(unit_position, due_ms, slot, -1 if deletes else 1)
         except StoreError:
             self.log.take_back(unit_position)
             raise
 
-    def _link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
+    def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
         first, count = (position, 0) if slot is None else (slot.first, slot.count)
         slot = Slot(due_ms, first, position, count + change)
-        self._wheel.put(slot)
+        self.wheel.put(slot)
         if len(self._slots) >= SLOTS_AT_HAND and due_ms not in self._slots:
             self._slots.clear()
         self._slots[due_ms] = slot
@@ -152,12 +151,12 @@ class TimerStore:
 
     def count_at(self, time_ms: int) -> int:
         """Messages noted for a moment."""
-        slot = self._wheel.slot(self.floor(time_ms))
+        slot = self.wheel.slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
 
     def chain_end(self) -> int | None:
         """The position of the newest unit of the moment `read_ms`; None where nothing is noted for it."""
-        slot = self._wheel.slot(self.read_ms)
+        slot = self.wheel.slot(self.read_ms)
         return None if slot is None or slot.last < 0 else slot.last
 
     def collect(self, position: int, into: "array[int]", count: int) -> int:
@@ -175,7 +174,7 @@ class TimerStore:
 
     def move_on(self) -> None:
         """The moment `read_ms` has been delivered."""
-        slot = self._wheel.slot(self.read_ms)
+        slot = self.wheel.slot(self.read_ms)
         if slot is not None:
             self.waiting -= slot.count
         self.read_ms += self.precision_ms
@@ -199,7 +198,7 @@ class TimerStore:
     def flush(self, checkpoint: TimerCheckpoint) -> None:
         """Force log and wheel to disk, then the checkpoint that relies on them. Any thread may. Raises OSError."""
         self.log.files.flush(0)
-        self._wheel.sync()
+        self.wheel.sync()
         write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
 
     def delete_old_files(self) -> int:
@@ -207,58 +206,37 @@ class TimerStore:
         return self.log.delete_before(self._store.log_start)
 
     def close(self) -> None:
-        self._wheel.close()
+        self.wheel.close()
 
     # -- opening
 
-    def _recover_log(self) -> None:
-        begin = self._checkpoint.last_timer_log_flush_position
-        end = self.log.end
-        is_usable = not self._wheel.is_new and 0 <= begin <= end and not self._has_snapshots()
-        if not is_usable:
-            begin = 0
-            self._clear_wheel()
-        self._walk(begin)
-        if self.log.end < begin or any(slot.last >= self.log.end for slot in self._wheel.slots()):
-            # The wheel knows units that the log has lost: the chains have to be made anew.
-            logger.warning("timer wheel %s does not fit its log: made anew", wheel_path(self._config))
-            self._clear_wheel()
-            self._walk(0)
-        self.log.files.flushed = min(begin, self.log.end)
-
-    def _clear_wheel(self) -> None:
-        self._wheel.clear()
+    def clear_wheel(self) -> None:
+        self.wheel.clear()
         self._slots.clear()
 
     def _has_snapshots(self) -> bool:
         """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""
         return any(path.suffix[1:].isdecimal() for path in self._config.root.glob("timerwheel.*"))
 
-    def _walk(self, begin: int) -> None:
-        for position, unit in self.log.recover(begin):
-            slot = self._wheel.slot(unit.due_ms)
-            if slot is None or slot.last < position:
-                self._link(position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
-
-    def _recover_waiting(self, now_ms: int) -> None:
+    def _count_waiting(self, now_ms: int) -> None:
         self.waiting = self.last_ms = 0
         first_ms = self.floor(now_ms)
-        for slot in self._wheel.slots():
+        for slot in self.wheel.slots():
             if slot.time_ms >= self.read_ms and slot.last >= 0:
                 self.waiting += slot.count
                 self.last_ms = max(self.last_ms, slot.time_ms)
                 first_ms = min(first_ms, slot.time_ms)
         self.read_ms = max(self.read_ms, first_ms)
 
-    def _recover_queue_offset(self) -> int:
+    def _next_queue_offset(self) -> int:
         queue = self._store.consume_queue(TIMER_TOPIC, 0)
         if queue is None:
             return 0
         offset = self._checkpoint.last_timer_queue_offset
         unit = self.log.last_unit()
         if unit is None:
-            # Noted messages were lost with the log. Those whose time has come since are delivered once more at worst.
-            offset = 0 if offset else offset
+            # What was noted is lost with the log: all is noted again but what `was_delivered` knows.
+            offset = 0
         elif (noted := self._queue_offset_of(unit)) is not None:
             offset = max(offset, noted + 1)
         return min(max(offset, queue.min_offset), queue.max_offset)

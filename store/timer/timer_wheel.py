@@ -45,7 +45,7 @@ class TimerWheel:
 
     def __init__(self, path: Path, precision_ms: int) -> None:
         """Open or make the file; `is_new` says that it holds nothing. Raises StoreError."""
-        self._path = path
+        self.path = path
         self._precision_ms = precision_ms
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
@@ -65,7 +65,7 @@ class TimerWheel:
         try:
             data = os.pread(self._descriptor, SLOT_BYTES, self._position(time_ms))
         except OSError as error:
-            raise refused_by_system("read", self._path, error) from error
+            raise refused_by_system("read", self.path, error) from error
         moment, first, last, count, _ = SLOT.unpack(data)
         return Slot(time_ms, first, last, count) if moment == time_ms // self._precision_ms else None
 
@@ -75,7 +75,7 @@ class TimerWheel:
         try:
             os.pwrite(self._descriptor, data, self._position(slot.time_ms))
         except OSError as error:
-            raise refused_by_system("write", self._path, error) from error
+            raise refused_by_system("write", self.path, error) from error
 
     def slots(self) -> Iterator[Slot]:
         """Every slot that was ever written, in no order; past moments among them."""
@@ -88,7 +88,7 @@ class TimerWheel:
 
     def sync(self) -> None:
         """Force it to disk; may run in any thread. Raises DiskFailedError."""
-        disk.force_file(self._descriptor, self._path)
+        disk.force_file(self._descriptor, self.path)
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -34,7 +34,7 @@ def test_every_label_has_room_beside_its_bars() -> None:
     labels = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end">([^<]*)<', drawn)
     assert len(labels) == 2
     assert all(len(words) * NARROWEST <= int(x) for x, words in labels), labels
-    assert len({x for x, _ in labels}) == 1, "the same moment stands at the same place in both drawings"
+    assert len({x for x, _ in labels}) == 1, "one moment has the same x in both drawings"
     assert "2023-11-14 22:13:20 UTC" in drawn, "what the seconds count from"
 
 

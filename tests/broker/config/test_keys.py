@@ -63,7 +63,7 @@ def test_other_defaults_are_the_official_ones(program: config_keys.Program, kind
     assert all(name in differing for name in DEFAULTS_OF_OUR_OWN if name in config_keys.fields(program))
 
 
-def test_every_setting_stands_in_the_list() -> None:
+def test_every_setting_is_in_the_list() -> None:
     kept_aside = {"store", "others", "conf_file", "version"}
     for program, kinds in (("broker", (BrokerConfig, StoreConfig)), ("namesrv", (NameServerConfig,))):
         known = {

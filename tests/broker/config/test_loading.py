@@ -36,7 +36,9 @@ def write(folder: Path, text: str) -> Path:
 # -- reading
 
 
-def test_shipped_broker_conf_is_taken_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_shipped_broker_conf_is_read_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     config = load_broker(write(tmp_path, SHIPPED_BROKER_CONF))
     assert (config.broker_name, config.store.broker_role) == ("broker-b", "SYNC_MASTER")
     assert caplog.messages == []
@@ -97,7 +99,7 @@ def test_bad_value_of_an_honoured_key_stops_the_start(word: str, reason: str) ->
     assert "\n" not in str(caught.value)
 
 
-def test_bad_value_is_told_with_key_value_file_and_line(tmp_path: Path) -> None:
+def test_error_of_a_bad_value_names_key_value_file_and_line(tmp_path: Path) -> None:
     conf = write(tmp_path, "# ports\n\nlistenPort = ten\n")
     with pytest.raises(StartError) as caught:
         load_broker(conf)
@@ -127,7 +129,7 @@ def test_key_misspelled_since_4_5_2_is_answered_with_its_new_name(caplog: pytest
 @pytest.mark.parametrize(
     "word", ["sendMessageThreadPoolNums=64", "coldDataFlowControlEnable=false", "storePathIndex=/x"]
 )
-def test_harmless_keys_and_defaults_of_unsupported_ones_are_silent(
+def test_harmless_keys_and_defaults_of_unsupported_ones_cause_no_warning(
     word: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     load_broker(sets=[word])
@@ -152,7 +154,7 @@ def test_emulation_brings_its_own_defaults_unless_set() -> None:
     assert (config.emulate, config.store.emulate) == (4, 4)
 
 
-def test_master_has_id_zero_as_officially() -> None:
+def test_master_has_id_zero_as_in_the_official_broker() -> None:
     assert load_broker(sets=["brokerId=3"]).broker_id == 0
     assert load_broker(sets=["brokerId=3", "brokerRole=SLAVE"]).broker_id == 3
 
@@ -160,12 +162,12 @@ def test_master_has_id_zero_as_officially() -> None:
 # -- addresses
 
 
-def test_clients_are_told_the_listening_address() -> None:
+def test_clients_get_the_listening_address() -> None:
     config = load_broker(sets=["bindAddress=127.0.0.2"])
     assert (config.broker_ip1, config.broker_ip2) == ("127.0.0.2", "127.0.0.2")
 
 
-def test_server_on_every_address_tells_its_own() -> None:
+def test_clients_of_a_server_on_every_address_get_the_machines_own() -> None:
     assert load_broker(sets=["bindAddress=0.0.0.0"]).broker_ip1 == own_address()
 
 

@@ -56,7 +56,7 @@ def judged(expression: str, properties: dict[str, str], emulate: int) -> str:
 
 
 @pytest.mark.parametrize(("emulate", "column"), [(5, 2), (4, 3)])
-def test_every_recorded_expression_is_judged_as_officially(emulate: int, column: int) -> None:
+def test_every_recorded_expression_has_the_official_result(emulate: int, column: int) -> None:
     assert len(ROWS) > 2000
     wrong = []
     for row in ROWS:

@@ -1,7 +1,7 @@
 """The name server over its socket: every answer compared with what the official programs said.
 
 The conversation and its recordings are in `tests/golden/name_server_dialogue.py`. What is left out of the
-comparison, and why, stands in `EXCEPTIONS`; the order of lists is nobody's promise (hash maps over there).
+comparison, and why, is in `EXCEPTIONS`; the order of lists is not compared (Java makes them of hash maps).
 """
 
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ from golden.name_server_dialogue import play, recorded
 from name_server_fakes import RunningNameServer
 
 EXCEPTIONS = {
-    "unknown code": "4.9.7 keeps silent; we answer 3 as 5.x does",
+    "unknown code": "4.9.7 does not answer; we answer 3 like 5.x",
     "route without a topic": "a missing field is refused, not looked up under the name null",
     "delete without a topic": "a missing field is refused",
     "add without a name": "a missing field is refused",
@@ -105,7 +105,7 @@ async def test_every_answer_is_the_official_one(name_server: RunningNameServer) 
         assert sorted_lists(ours["heard"]) == sorted_lists(official["heard"]), ours["step"]
 
 
-async def test_settings_are_told_under_the_official_keys(
+async def test_settings_are_returned_under_the_official_keys(
     name_server: RunningNameServer, client: Server
 ) -> None:
     official = next(one for one in recorded(name_server.line) if one["step"] == "settings")
@@ -114,7 +114,7 @@ async def test_settings_are_told_under_the_official_keys(
     assert keys == {line.partition("=")[0] for line in official["answer"]["body"].splitlines()}
 
 
-async def test_changed_settings_are_told_and_kept(
+async def test_changed_settings_are_returned_and_kept(
     name_server: RunningNameServer, client: Server, tmp_path: Path
 ) -> None:
     path = tmp_path / "namesrv.properties"
@@ -123,12 +123,12 @@ async def test_changed_settings_are_told_and_kept(
     text = "productEnvName=d\\u00e9mo\nlistenPort=9\norderMessageEnable=maybe\nserverWorkerThreads=5\nodd=1\n"
     await ask(client, name_server, UpdateNamesrvConfig(), text.encode())
     _, body = await ask(client, name_server, GetNamesrvConfig())
-    told = dict(line.split("=", 1) for line in body.decode().splitlines())
-    assert told["productEnvName"] == "démo"
-    assert told["listenPort"] == "9"
-    assert told["orderMessageEnable"] == "false"
-    assert told["serverWorkerThreads"] == "5"
-    assert "odd" not in told
+    returned = dict(line.split("=", 1) for line in body.decode().splitlines())
+    assert returned["productEnvName"] == "démo"
+    assert returned["listenPort"] == "9"
+    assert returned["orderMessageEnable"] == "false"
+    assert returned["serverWorkerThreads"] == "5"
+    assert "odd" not in returned
     kept = "# ours\nproductEnvName=d\\u00e9mo\nlistenPort=9\nserverWorkerThreads=5\n"
     assert path.read_text() == kept
 
@@ -165,7 +165,7 @@ async def test_damaged_key_value_file_stops_the_start_with_its_name(tmp_path: Pa
     await server.stop()
 
 
-async def test_silent_broker_loses_route_and_connection(
+async def test_broker_without_heartbeat_loses_route_and_connection(
     name_server: RunningNameServer, client: Server
 ) -> None:
     connection = await client.connect(f"127.0.0.1:{name_server.port}")

@@ -72,7 +72,7 @@ both_lines = pytest.mark.parametrize("line", [5, 4], ids=["5.x", "4.x"])
 
 
 @both_lines
-def test_silent_broker_is_dropped_after_two_minutes_and_not_before(line: int) -> None:
+def test_broker_without_heartbeat_is_dropped_after_two_minutes_and_not_before(line: int) -> None:
     table = Table(line)
     connection = a_connection()
     table.register(connection=connection)
@@ -114,7 +114,7 @@ def test_heartbeat_keeps_a_broker_alive(line: int) -> None:
     assert table.has_route()
 
 
-def test_correction_of_the_calendar_drops_nobody() -> None:
+def test_correction_of_the_calendar_drops_no_broker() -> None:
     table = Table()
     table.register()
     table.clock.set_now_ms(table.clock.now_ms() + 86_400_000)
@@ -175,7 +175,7 @@ def test_slave_hears_of_its_master_only_while_that_lives(line: int) -> None:
     assert table.register("a", "10.0.0.2:1", 1) == RegisterBrokerReply()
 
 
-def test_change_report_of_an_unknown_broker_is_refused_in_5_and_taken_in_4() -> None:
+def test_change_report_of_an_unknown_broker_is_refused_in_5_and_accepted_in_4() -> None:
     with pytest.raises(Refusal, match="register broker failed"):
         Table(5).register("a", "10.0.0.1:1", 0, topic("T"))
     table = Table(4)
@@ -194,7 +194,7 @@ def test_wiped_permission_returns_with_the_next_edition_of_the_topics(line: int)
     assert table.routes.topics["T"]["a"].perm == 6
 
 
-def test_least_broker_id_is_told_only_where_the_setting_says_so() -> None:
+def test_smallest_broker_id_is_notified_only_if_the_setting_says_so() -> None:
     quiet, told = Table(), Table(notify_min_broker_id_changed=True)
     for table in (quiet, told):
         table.register("a", "10.0.0.2:1", 2, acts=True)

@@ -33,7 +33,7 @@ def test_a_handler_of_another_request_fails() -> None:
 
 def test_a_handler_with_too_many_arguments_fails() -> None:
     def greedy(broker: Any, request: GetMaxOffset, call: Any, more: Any) -> None:
-        """Takes what nobody gives."""
+        """Needs a part that no broker has."""
 
     with pytest.raises(TypeError, match="a handler takes"):
         Handlers("test").handles(GetMaxOffset)(greedy)

@@ -101,7 +101,7 @@ def test_what_the_writer_cannot_follow_is_dropped_and_counted(tmp_path: Path) ->
     assert [one.count for one in entries if isinstance(one, Dropped)] == [15]
 
 
-def test_what_cannot_be_packed_is_dropped_and_the_rest_stands(tmp_path: Path) -> None:
+def test_what_cannot_be_packed_is_dropped_and_the_rest_is_kept(tmp_path: Path) -> None:
     """JSON can spell half a surrogate pair, and a client may send one."""
     journal = Journal(tmp_path, {"brokerName": "broker-a"})
     journal.start()
@@ -202,5 +202,5 @@ def test_a_changed_byte_ends_the_reading_there(place: int, change: int) -> None:
 
 @pytest.mark.parametrize("head", [b"", b"PMQJRNL\x02", b"NOTHING\x01", b"PMQ"])
 def test_another_file_or_a_newer_form_is_refused(head: bytes) -> None:
-    with pytest.raises(JournalFormatError, match=r"no journal|version 2"):
+    with pytest.raises(JournalFormatError, match=r"not a journal|version 2"):
         check_head(head)

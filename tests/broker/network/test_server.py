@@ -38,11 +38,11 @@ async def test_every_address_of_a_host_gets_the_same_free_port() -> None:
         ("localhost", "localhost:9876"),
     ],
 )
-def test_addresses_are_told_as_official_servers_do(host: str, address: str) -> None:
+def test_addresses_are_written_as_in_official_servers(host: str, address: str) -> None:
     assert socket_address(_reachable(host), 9876) == address
 
 
-async def test_connection_taken_from_the_backlog_of_a_closed_server_is_dropped() -> None:
+async def test_connection_accepted_from_the_backlog_of_a_closed_server_is_dropped() -> None:
     server = Server("test", version=0)
     await server.close()
     backlog = await server.loop.create_server(lambda: Connection(server), "127.0.0.1", 0)
@@ -55,7 +55,7 @@ async def test_connection_taken_from_the_backlog_of_a_closed_server_is_dropped()
     backlog.close()
 
 
-async def test_answer_without_a_form_on_the_wire_becomes_an_error_instead_of_silence() -> None:
+async def test_answer_that_cannot_be_encoded_becomes_an_error_instead_of_silence() -> None:
     """What a client answered is passed on to a tool, and its code may need more bits than the tool's header has."""
     table = Handlers("test")
 

@@ -1,4 +1,4 @@
-"""TLS and plain connections on one port: told apart by the first byte; what is refused, and what is never waited for.
+"""TLS and plain connections on one port: the first byte tells which it is; refusals, and waits that must not happen.
 
 Java clients, and certificates checked on both sides, are in `conformance/access/test_access.py`.
 """
@@ -142,7 +142,7 @@ async def test_nonsense_behind_the_first_byte_ends_that_connection_alone(tmp_pat
         streams[1].close()
 
 
-async def test_silent_connections_end_with_the_server(tmp_path: Path) -> None:
+async def test_connections_without_a_byte_end_with_the_server(tmp_path: Path) -> None:
     async with serving(tmp_path) as node:
         silent = await connected(node.broker_address)
         begun = await connected(node.broker_address)
@@ -173,7 +173,7 @@ def test_the_file_of_tls_settings_is_read_and_loses_against_others(tmp_path: Pat
     assert config.broker_name == "broker-a"
 
 
-async def test_changed_certificates_are_taken(tmp_path: Path, make_pair: "MakePair") -> None:
+async def test_changed_certificates_are_used(tmp_path: Path, make_pair: "MakePair") -> None:
     cert, key = await make_pair(tmp_path, "one")
     config = BrokerConfig(
         tls_test_mode_enable=False, tls_server_cert_path=str(cert), tls_server_key_path=str(key)

@@ -60,3 +60,18 @@ async def test_an_answer_that_cannot_be_read_is_an_error_of_the_client(read: str
             with pytest.raises(UnreadableReply) as failed:
                 await ask(admin, address)
     assert isinstance(failed.value, ClientError)
+
+
+@pytest.mark.parametrize(
+    ("java_name", "python_name"),
+    [
+        ("examineTopicStats", "topic_status"),
+        ("maxOffset", "max_offset"),
+        ("createAndUpdateTopicConfig", "update_topic"),
+    ],
+)
+def test_a_java_name_is_answered_with_the_python_one(java_name: str, python_name: str) -> None:
+    with pytest.raises(AttributeError, match=f"no {java_name}: its Python name is {python_name}$"):
+        getattr(AdminClient(namesrv_addr="127.0.0.1:1"), java_name)
+    with pytest.raises(AttributeError, match=r"AdminClient has no colour$"):
+        AdminClient(namesrv_addr="127.0.0.1:1").colour  # noqa: B018

@@ -108,7 +108,7 @@ async def test_nobody_sees_the_namespace_but_brokers(namesrv_addr: str) -> None:
 async def test_lite_pull_with_a_namespace_seeks_and_commits_by_the_users_names(namesrv_addr: str) -> None:
     await send(namesrv_addr, "N%T", 8)
     async with LitePullConsumer("g", namesrv_addr=namesrv_addr, namespace="N") as consumer:
-        queues = await consumer.fetch_message_queues("T")
+        queues = await consumer.queues("T")
         await consumer.assign(queues)
         for queue in queues:
             await consumer.seek_to_begin(queue)

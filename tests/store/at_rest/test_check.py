@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from pocketmq.store import StoreError, StoreLockedError
-from pocketmq.store.at_rest.check import Report, check_store
+from pocketmq.store.at_rest.check import check_store
 from pocketmq.store.at_rest.contents import StoreContents
+from pocketmq.store.at_rest.findings import Report
 from pocketmq.store.tables.offset_table import OffsetTable
 
 LOOK = """
@@ -69,7 +70,7 @@ def test_killed_store_is_whole_but_not_in_order(open_store, put, crash, tmp_path
     crash(store)
     report = check_store(tmp_path / "store")
     assert (report.damaged, report.clean) == (False, False)
-    assert ["not in order" in finding.what for finding in report.findings] == [True]
+    assert ["not clean" in finding.what for finding in report.findings] == [True]
 
 
 def flip_a_body(root: Path) -> str:
@@ -170,7 +171,7 @@ DAMAGES: list[Callable[[Path], str]] = [
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda function: function.__name__)
 def test_damage_is_found_and_named(root, damage, monkeypatch):
     if "index" in damage.__name__:
-        monkeypatch.setattr("pocketmq.store.at_rest.check._units_at", lambda _: 40 + 4 * 8)
+        monkeypatch.setattr("pocketmq.store.at_rest.check_index.first_unit_at", lambda _: 40 + 4 * 8)
     expected = damage(root)
     before = content(root)
     found = damages(check_store(root))
@@ -224,3 +225,32 @@ def test_contents_begin_where_the_log_does(open_store, put, tmp_path):
     queue = StoreContents(tmp_path / "store").queues()[0]
     assert (queue.min_offset, queue.max_offset) == (minimum, 40)
     assert not check_store(tmp_path / "store").damaged
+
+
+def test_a_log_at_another_place_is_read_there(tmp_path, open_store, put):
+    """storePathCommitLog: before, every queue unit of such a store was called damaged."""
+    elsewhere = tmp_path / "elsewhere"
+    store = open_store(store_path_commit_log=str(elsewhere))
+    for _ in range(30):
+        put(store)
+    store.close()
+    report = check_store(tmp_path / "store", commit_log=elsewhere)
+    assert (report.records, report.damaged) == (30, False)
+    (queue,) = StoreContents(tmp_path / "store", commit_log=elsewhere).queues()
+    assert (queue.max_offset, queue.newest_store_time_ms > 0) == (30, True)
+
+
+def test_the_checker_ends_a_queue_where_a_start_ends_it(tmp_path, open_store, put):
+    """A torn page: units of zeros in the middle of a file, whole units behind them."""
+    root = tmp_path / "store"
+    store = open_store()
+    for _ in range(8):
+        put(store)
+    store.close()
+    path = root / "consumequeue" / "orders" / "0" / f"{0:020d}"
+    content = bytearray(path.read_bytes())
+    content[2 * 20 : 3 * 20] = bytes(20)
+    path.write_bytes(content)
+    report = check_store(root)
+    assert (report.units, report.damaged) == (2, True)
+    assert StoreContents(root).queues()[0].max_offset == 2

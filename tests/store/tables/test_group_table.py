@@ -75,8 +75,6 @@ def test_update_applies_attribute_changes(tmp_path: Path):
     assert groups.groups["g"].retry_max_times == 3
     with pytest.raises(AttributeRefusedError, match="unsupported key: nope"):
         groups.update(SubscriptionGroupConfig(group_name="g", attributes={"+nope": "1"}))
-    groups.disable_consume("g")
-    assert groups.groups["g"].consume_enable is False
     assert groups.delete("g") is True
     assert groups.delete("g") is False
 

@@ -71,8 +71,6 @@ def test_the_pull_offset_falls_back_to_the_committed_one(offsets: OffsetTable):
     offsets.commit_pull("t", "g", 0, 9)
     assert offsets.query_pull("t", "g", 0) == 9
     assert offsets.query("t", "g", 0) == 5
-    offsets.clear_pull("t", "g")
-    assert offsets.query_pull("t", "g", 0) == 5
 
 
 def test_topics_of_groups_and_groups_of_topics(offsets: OffsetTable):

@@ -149,14 +149,9 @@ def test_every_change_makes_a_new_data_version_and_is_announced(tmp_path: Path, 
     clock.advance(5)
     topics.update(TopicConfig(topic_name="orders"))
     assert topics.data_version == DataVersion(timestamp=clock.now_ms(), counter=1)
-    topics.set_unit_flags("orders", unit=True, unit_sub=True)
-    assert topics.topics["orders"].topic_sys_flag == 3
-    topics.set_unit_flags("orders", unit=False)
-    assert topics.topics["orders"].topic_sys_flag == 2
     assert topics.delete("orders") is True
     assert topics.delete("orders") is False
-    topics.set_unit_flags("orders", unit=True)
-    assert announced == [1, 2, 3, 4]
+    assert announced == [1, 2]
 
 
 def test_update_applies_attribute_changes_to_the_stored_ones(tmp_path: Path, clock: VirtualClock):

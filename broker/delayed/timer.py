@@ -1,0 +1,361 @@
+"""Timed messages that wait: noted as they reach the timer topic, delivered when their moment is over.
+
+    rmq_sys_wheel_timer queue 0  ->  wheel and timer log (`store/timer/timer_store.py`)  ->  real topic
+    (`timer_delivery.py`)
+
+While something waits one timer stands at the end of the next moment; a moment with many messages is delivered in
+turns of the loop. Each second, while something moves, the files are forced to disk by the thread that writes tables.
+Mirrors the threads of `TimerMessageStore`; owned by the event loop.
+"""
+
+import logging
+import random
+from collections.abc import Generator
+from typing import Final
+
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import Record
+from pocketmq.protocol.message.topics import TIMER_TOPIC
+from pocketmq.store import StoreError, layout
+from pocketmq.store.tables.metric_table import MetricTable
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
+from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
+
+from ..state.broker_state import BrokerState
+from ..state.call_later import Timer
+from ..storing.numbers import number_property
+from ..storing.records import record_of_unit
+from .timer_delivery import RETRY_MS, TimerDelivery
+
+_log = logging.getLogger("pocketmq.delayed")
+
+NOTES_IN_A_TURN: Final = 200
+"""Messages noted after the event in one turn of the loop, some milliseconds of work."""
+MOMENTS_IN_A_TURN: Final = 5000
+"""Empty moments passed in one turn."""
+LONGEST_SLEEP_MS: Final = 1000
+FINISH_MS: Final = 3000
+"""How long a stop may take to deliver the rest of a moment."""
+FILES_INTERVAL_MS: Final = 30_000
+"""How often old files of the timer log are looked for."""
+NEVER_NOTED: Final = (1 << 63) - 1
+"""TIMER_ENQUEUE_MS of a message whose time was over before it could be noted."""
+_NO_LIMIT: Final = 2_147_483_647
+
+
+class MessageTimer:
+    """Noting and delivery. `start` and `stop` mirror each other; a slave does neither.
+
+    The files are opened when there is something to do with them.
+    """
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._timers: TimerStore | None = None
+        self._work: Generator[int] | None = None
+        """Delivery of the moment that is over, under way; yields ms until it wants to go on."""
+        self._timer: Timer | None = None
+        self._is_running = False
+        self._flushed_ms = self._cleaned_ms = 0
+        self._saved_end = 0
+        """End of the timer log when it was last given to the thread that saves."""
+        self.noted = 0
+        """Messages noted since the start."""
+        self._sampled = (state.clock.now_ms(), 0, 0)
+        self.noted_tps = self.delivered_tps = 0.0
+        """Over the last second."""
+        self.metrics = MetricTable(state.config.store.root / layout.CONFIG, state.clock.now_ms, "timingCount")
+        self.delivery = TimerDelivery(state, self.metrics)
+        self._wake_ms = 0
+        self._followed: TimerCheckpoint | None = None
+        """What a slave has written last of its master's."""
+
+    @property
+    def is_served(self) -> bool:
+        config = self._state.config
+        return config.is_5 and config.store.timer_wheel_enable and not config.is_slave
+
+    def start(self) -> None:
+        """Go on where the last broker of this store has stopped; what is late comes at once. Raises StoreError."""
+        if self._is_running or not self.is_served:
+            return
+        self._is_running = True
+        config = self._state.config.store
+        if (
+            self._state.store.max_offset(TIMER_TOPIC, 0)
+            or wheel_path(config).exists()
+            or checkpoint_path(config).exists()
+        ):
+            self.metrics.load()
+            self._open()
+            self._set_timer(0)
+
+    def follow(self, master: TimerCheckpoint) -> None:
+        """A slave keeps how far its master has come: should it become one, it delivers what is left, and only that.
+
+        It notes nothing itself, so the file names no message of the timer topic as noted here.
+        """
+        checkpoint = TimerCheckpoint(
+            last_read_time_ms=master.last_read_time_ms,
+            master_timer_queue_offset=master.master_timer_queue_offset,
+            version_timestamp=master.version_timestamp,
+            version_counter=master.version_counter,
+        )
+        config = self._state.config
+        if not config.is_slave or checkpoint == self._followed:
+            return
+        self._followed = checkpoint
+        path = checkpoint_path(config.store)
+        self._state.tables.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
+
+    def stop(self) -> None:
+        """Deliver nothing more; what waits goes on waiting. Saves where it waits."""
+        self._is_running = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        timers, self._timers = self._timers, None
+        try:
+            if timers is not None:
+                self._finish_moment(timers)
+                timers.flush(timers.checkpoint(self._state.clock.now_ms()))
+            self.metrics.persist()  # also a slave's, who only follows
+        except (OSError, StoreError) as error:
+            _log.error("the timer is not saved: %s", error)
+        if timers is not None:
+            timers.close()
+
+    def _finish_moment(self, timers: TimerStore) -> None:
+        """What was left of it would be delivered again from its beginning by the next start."""
+        work, self._work = self._work, None
+        if work is None:
+            return
+        deadline_ms = self._state.clock.monotonic_ms() + FINISH_MS
+        for wait_ms in work:
+            if wait_ms or self._state.clock.monotonic_ms() > deadline_ms:
+                _log.warning("messages of the moment %d will be delivered again", timers.read_ms)
+                return
+        timers.move_on()
+
+    def arrived(self, queue_offset: int, properties: dict[str, str] | None) -> None:
+        """A message became visible in the timer topic."""
+        if not self._is_running:
+            return
+        timers = self._timers
+        if timers is None:
+            try:
+                timers = self._open()
+            except StoreError as error:
+                _log.error("timed messages wait for a restart: %s", error)
+                self._is_running = False
+                return
+        # The ordinary case: everything is in hand. What cannot be noted now is caught up with later.
+        is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
+        if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
+            now_ms = self._state.clock.now_ms()
+            position, size = self._state.store.newest_dispatched
+            if not self._is_over(timers, due_ms, now_ms) and self._note(
+                timers, position, size, due_ms, properties, now_ms
+            ):
+                timers.queue_offset = queue_offset + 1
+                if self._timer is not None and self._wake_ms <= timers.read_ms + timers.precision_ms:
+                    return
+        self._set_timer(0 if timers.queue_offset <= queue_offset else None)
+
+    def is_crowded(self, out_ms: int) -> bool:
+        """Whether a message for that moment is to be refused: by chance when many wait, always when twice as many."""
+        most = self._state.config.store.timer_congest_num_each_slot
+        timers = self._timers
+        if timers is None or most == _NO_LIMIT:
+            return False
+        count = timers.count_at(out_ms)
+        if count <= most:
+            return False
+        return count >= most * 2 or random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
+
+    # -- figures
+
+    def sample(self, now_ms: int) -> None:
+        """Take the rates; call it every second."""
+        then_ms, noted, delivered = self._sampled
+        if now_ms > then_ms:
+            self.noted_tps = (self.noted - noted) * 1000 / (now_ms - then_ms)
+            self.delivered_tps = (self.delivery.count - delivered) * 1000 / (now_ms - then_ms)
+        self._sampled = (now_ms, self.noted, self.delivery.count)
+
+    @property
+    def waiting(self) -> int:
+        return 0 if self._timers is None else self._timers.waiting
+
+    @property
+    def behind_ms(self) -> int:
+        """Time since the first moment not delivered was over; 0 where nothing is late."""
+        timers = self._timers
+        if timers is None or timers.last_ms < timers.read_ms:
+            return 0
+        return max(self._state.clock.now_ms() - timers.read_ms - timers.precision_ms, 0)
+
+    @property
+    def messages_behind(self) -> int:
+        """Messages of the timer topic that are not noted yet."""
+        timers = self._timers
+        if timers is None:
+            return 0
+        return self._state.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
+
+    def checkpoint(self) -> bytes:
+        """The 56 bytes a slave asks for (60)."""
+        timers = self._timers or self._open()
+        return timers.checkpoint(self._state.clock.now_ms()).encode()
+
+    # -- the timer
+
+    def _open(self) -> TimerStore:
+        self._timers = TimerStore(self._state.store, self._state.clock.now_ms())
+        return self._timers
+
+    def _set_timer(self, ms: int | None = None) -> None:
+        """Wake after so long; without a time when there is something to do, which may be never."""
+        timers = self._timers
+        if timers is None or not self._is_running:
+            return
+        now_ms = self._state.clock.now_ms()
+        wake_ms = self._next_wake_ms(timers, now_ms) if ms is None else now_ms + ms
+        if wake_ms is None or (self._timer is not None and self._wake_ms <= wake_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wake_ms = wake_ms
+        sleep_ms = min(max(wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
+        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
+
+    def _next_wake_ms(self, timers: TimerStore, now_ms: int) -> int | None:
+        does_wait = timers.last_ms >= timers.read_ms
+        if does_wait and not self._state.config.store.timer_stop_dequeue:
+            return timers.read_ms + timers.precision_ms
+        is_open = does_wait or self.messages_behind or self._has_unsaved(timers)
+        return now_ms + LONGEST_SLEEP_MS if is_open else None
+
+    def _tick(self) -> None:
+        self._timer = None
+        timers = self._timers
+        if timers is None:
+            return
+        try:
+            wait_ms = self._turn(timers)
+        except (StoreError, OSError) as error:
+            _log.error("timed messages wait: %s", error)
+            self._work, wait_ms = None, RETRY_MS
+        except Exception:
+            _log.exception("timed messages wait")
+            self._work, wait_ms = None, RETRY_MS
+        self._set_timer(wait_ms)
+
+    def _turn(self, timers: TimerStore) -> int | None:
+        """Some milliseconds of whatever is to be done; ms until the next turn, None for the end of the next moment."""
+        now_ms = self._state.clock.now_ms()
+        self._save(timers, now_ms)
+        wait_ms = self._catch_up(timers)
+        if self._work is None and not self._state.config.store.timer_stop_dequeue:
+            wait_ms = self._pass_moments(timers, now_ms, wait_ms)
+        if self._work is None:
+            return wait_ms
+        try:
+            return next(self._work)
+        except StopIteration:
+            self._work = None
+            timers.move_on()
+            return 0
+
+    def _pass_moments(self, timers: TimerStore, now_ms: int, wait_ms: int | None) -> int | None:
+        """Pass empty moments that are over, and begin to deliver the first that is not empty."""
+        timers.skip_idle(now_ms)
+        for _ in range(MOMENTS_IN_A_TURN):
+            if timers.read_ms >= timers.floor(now_ms):
+                return wait_ms
+            position = timers.chain_end()
+            if position is not None:
+                self._work = self.delivery.moment(timers, position)
+                return 0
+            timers.move_on()
+        return 0
+
+    # -- noting
+
+    def _catch_up(self, timers: TimerStore) -> int | None:
+        """Note messages that were not noted as they arrived: after a restart, or while the disk was full."""
+        state = self._state
+        if state.config.store.timer_stop_enqueue:
+            return None
+        queue = state.store.consume_queue(TIMER_TOPIC, 0)
+        if queue is None:
+            return None
+        timers.queue_offset = max(timers.queue_offset, queue.min_offset)
+        last = min(queue.max_offset, timers.queue_offset + NOTES_IN_A_TURN)
+        while timers.queue_offset < last:
+            unit = queue.unit(timers.queue_offset)
+            record = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
+            if unit is not None and record is not None:
+                properties = decode_properties(record.properties)
+                if not self._note_late(timers, record, properties, unit[1]):
+                    return RETRY_MS
+            timers.queue_offset += 1
+        return 0 if timers.queue_offset < queue.max_offset else None
+
+    def _note_late(self, timers: TimerStore, record: Record, properties: dict[str, str], size: int) -> bool:
+        due_ms = _out_ms(properties)
+        if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
+            return True
+        now_ms = self._state.clock.now_ms()
+        if self._is_over(timers, due_ms, now_ms):
+            return self.delivery.deliver(record, properties, NEVER_NOTED, rolls=False)
+        return self._note(timers, record.position, size, due_ms, properties, now_ms)
+
+    def _is_over(self, timers: TimerStore, due_ms: int, now_ms: int) -> bool:
+        return due_ms < timers.read_ms or due_ms < now_ms - now_ms % timers.precision_ms
+
+    def _note(
+        self,
+        timers: TimerStore,
+        position: int,
+        size: int,
+        due_ms: int,
+        properties: dict[str, str],
+        now_ms: int,
+    ) -> bool:
+        timers.skip_idle(now_ms)
+        deletes = names.TIMER_DEL_UNIQKEY in properties
+        topic = properties.get(names.REAL_TOPIC)
+        try:
+            timers.note(due_ms, position, size, topic, now_ms, deletes=deletes)
+        except StoreError as error:
+            _log.error("timed messages wait: %s", error)
+            return False
+        self.noted += 1
+        if topic is not None:
+            self.metrics.add(topic, -1 if deletes else 1)
+        return True
+
+    # -- saving
+
+    def _has_unsaved(self, timers: TimerStore) -> bool:
+        return timers.log.end != self._saved_end or self.metrics.dirty
+
+    def _save(self, timers: TimerStore, now_ms: int) -> None:
+        """Every timerFlushIntervalMs, in the thread that writes tables."""
+        state = self._state
+        if now_ms - self._cleaned_ms >= FILES_INTERVAL_MS:
+            self._cleaned_ms = now_ms
+            timers.delete_old_files()
+        if 0 <= now_ms - self._flushed_ms < state.config.store.timer_flush_interval_ms:
+            return
+        self._flushed_ms = now_ms
+        self._saved_end = timers.log.end
+        checkpoint = timers.checkpoint(now_ms)
+        state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
+        state.tables.save(self.metrics)
+
+
+def _out_ms(properties: dict[str, str]) -> int | None:
+    return number_property(properties, names.TIMER_OUT_MS, 0)

@@ -1,0 +1,74 @@
+"""Listening sockets: bound before a server is built, so that its port is known; accepted from later."""
+
+import asyncio
+import os
+import socket
+from typing import Final
+
+from ..errors import StartError
+
+FREE_PORT_TRIES: Final = 10
+BACKLOG: Final = 1024
+
+
+async def bind_sockets(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, name: str
+) -> list[socket.socket]:
+    """Sockets that listen on every address of `host`, all on one port; 0 picks a free one.
+
+    Raises `StartError` if the port is in use; `name` says in the message who needs it.
+    """
+    sockets = await _bind_once(loop, host, port, name)
+    for _ in range(FREE_PORT_TRIES):
+        bound = port_of(sockets)
+        if all(one.getsockname()[1] == bound for one in sockets):
+            break
+        # A host with several addresses: each got a free port of its own, but clients get one port.
+        close_all(sockets)
+        try:
+            sockets = await _bind_once(loop, host, bound, name)
+        except StartError:  # the port is free for the first address only
+            sockets = await _bind_once(loop, host, port, name)
+    return sockets
+
+
+def port_of(sockets: list[socket.socket]) -> int:
+    """The port of the first."""
+    port: int = sockets[0].getsockname()[1]
+    return port
+
+
+async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name: str) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
+    try:
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(found):
+            try:
+                one = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:  # the name has an address of a family that this system lacks
+                continue
+            sockets.append(one)
+            _prepare(one)
+            one.bind(address)
+            one.listen(BACKLOG)
+        if not sockets:
+            raise OSError("no address of this host can be used")
+    except (OSError, OverflowError) as error:
+        close_all(sockets)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StartError(f"cannot listen on {host}:{port} ({name}): {reason}") from error
+    return sockets
+
+
+def _prepare(bound: socket.socket) -> None:
+    """Set the options that asyncio sets for a listening socket."""
+    bound.setblocking(False)
+    if os.name == "posix":
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if bound.family == socket.AF_INET6:
+        bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+
+
+def close_all(sockets: list[socket.socket]) -> None:
+    for one in sockets:
+        one.close()

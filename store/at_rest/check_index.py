@@ -1,0 +1,88 @@
+"""Is the key index whole, and does the checkpoint promise no more than the log holds?"""
+
+from pathlib import Path
+
+from .. import layout
+from ..durability.checkpoint import FIELDS
+from ..files.fields_file import FIELDS_FILE_BYTES
+from ..lookup.index_file import HEADER, INDEX_UNIT
+from .findings import Findings
+from .segments import map_file
+
+
+class IndexCheck:
+    """Run it after the log: positions are compared with its end."""
+
+    def __init__(self, root: Path, findings: Findings) -> None:
+        self._root = root
+        self._findings = findings
+        self._report = findings.report
+
+    def index(self) -> None:
+        folder = self._root / layout.INDEX
+        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+            if path.is_file() and path.name.isdecimal():
+                self._index_file(path, map_file(path))
+
+    def _index_file(self, path: Path, view: memoryview) -> None:
+        rebuilt = "it would keep the file after a stop in order, and make it again after any other"
+        self._report.index_files += 1
+        if len(view) < HEADER.size:
+            self._findings.damage(path, f"is {len(view)} bytes long", "it would refuse")
+            return
+        begin_ms, end_ms, begin, end, _, count = HEADER.unpack_from(view, 0)
+        units_at = first_unit_at(len(view))
+        if units_at is None:
+            self._findings.remark(path, "is of no common size: its entries were not looked at")
+            return
+        if not 0 <= count <= (len(view) - units_at) // INDEX_UNIT.size or begin > end or begin_ms > end_ms:
+            self._findings.damage(
+                path, f"its head is impossible: {count} entries from {begin} to {end}", rebuilt
+            )
+            return
+        self._report.index_entries += max(count - 1, 0)
+        for number in range(1, count):
+            _, position, seconds, previous = INDEX_UNIT.unpack_from(view, units_at + INDEX_UNIT.size * number)
+            if not begin <= position <= end or seconds < 0 or previous >= number:
+                self._findings.damage(
+                    path, f"entry {number} is impossible (position {position}, before it {previous})", rebuilt
+                )
+            elif position >= self._report.log_end:
+                self._findings.damage(
+                    path, f"entry {number} points behind the log's end", "it would make the file again"
+                )
+
+    def checkpoint(self) -> None:
+        path = self._root / layout.CHECKPOINT
+        if not path.exists():
+            self._findings.remark(
+                path, "is missing", "it would read the whole log after a stop that was not in order"
+            )
+            return
+        data = path.read_bytes()
+        if len(data) != FIELDS_FILE_BYTES:
+            self._findings.damage(
+                path,
+                f"is {len(data)} bytes long, not {FIELDS_FILE_BYTES}",
+                "it would take zeros for the rest",
+            )
+        *times, _, confirm, logics = FIELDS.unpack(data[: FIELDS.size].ljust(FIELDS.size, b"\0"))
+        for name, position in (("confirmPhyOffset", confirm), ("logicsPhysicalOffset", logics)):
+            if position > self._report.log_end:
+                self._findings.damage(
+                    path,
+                    f"{name} {position} is behind the log's end {self._report.log_end}",
+                    "it would lower it",
+                )
+        for name, time_ms in zip(("physic", "logics", "index"), times, strict=False):
+            if time_ms > self._report.last_store_time_ms >= 0:
+                self._findings.damage(
+                    path, f"{name}MsgTimestamp {time_ms} is newer than the newest message", "none"
+                )
+
+
+def first_unit_at(file_bytes: int) -> int | None:
+    """Where the units of an index file of this size begin, if it was made with four times as many units as slots,
+    as by default; None otherwise."""
+    slots, rest = divmod(file_bytes - HEADER.size, 4 + 4 * INDEX_UNIT.size)
+    return HEADER.size + 4 * slots if not rest else None

@@ -1,0 +1,93 @@
+"""Is the log whole? Every record: length, CRC, its own position, the filler at the end of a file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pocketmq.protocol.message.flags import is_in_queue
+from pocketmq.protocol.message.record import (
+    BLANK,
+    measure_record,
+    position_of,
+    queue_id_of,
+    queue_offset_of,
+    store_timestamp_of,
+    sys_flag_of,
+    topic_of,
+)
+
+from ..lookup.queue_table import has_place
+from .findings import Findings, Place
+from .segments import Segment, Segments
+
+
+class LogCheck:
+    """`numbers` are, for each queue, the position and size of the record with each number."""
+
+    def __init__(self, log: Segments, findings: Findings, progress: Callable[[int], None] | None) -> None:
+        self._log = log
+        self._findings = findings
+        self._report = findings.report
+        self._progress = progress
+        self.numbers: dict[Place, dict[int, tuple[int, int]]] = {}
+
+    def run(self) -> None:
+        log, report = self._log, self._report
+        self._findings.segments(log, refuses=True)
+        report.log_files, report.log_start = len(log.files), log.start
+        report.log_end = log.start
+        broken: tuple[Path, int] | None = None
+        for file in log.files:
+            end, closed = self._records(file)
+            if broken is not None and end > file.base:
+                self._findings.damage(
+                    broken[0],
+                    f"no record at position {broken[1]}, yet later files hold some",
+                    "a scan that begins before it would cut the log there; one that begins behind it would not see it",
+                )
+                broken = None
+            if broken is None:
+                report.log_end = end
+            if closed or broken is not None:
+                continue
+            broken = file.path, end
+            if any(file.view[end - file.base : end - file.base + 8]):
+                self._findings.damage(
+                    file.path,
+                    f"no valid record at position {end}, though bytes stand there",
+                    "it would cut the log there, if its scan begins before it",
+                )
+
+    def _records(self, file: Segment) -> tuple[int, bool]:
+        """Walk one file; (end of its records, whether the filler closes it)."""
+        at = 0
+        while (size := measure_record(file.view, at, len(file.view))) > 0:
+            self._record(file.view[at : at + size], file.base + at)
+            at += size
+        return (file.end, True) if size == BLANK else (file.base + at, False)
+
+    def _record(self, record: memoryview, position: int) -> None:
+        report = self._report
+        report.records += 1
+        timestamp = store_timestamp_of(record)
+        if report.first_store_time_ms < 0:
+            report.first_store_time_ms = timestamp
+        report.last_store_time_ms = timestamp
+        if self._progress is not None and not report.records & 0xFFFF:
+            self._progress(position)
+        own_position = position_of(record)
+        if own_position != position:
+            self._findings.damage(
+                self._log.directory, f"the record at {position} says it stands at {own_position}", "none"
+            )
+        if is_in_queue(sys_flag_of(record)):
+            number = queue_offset_of(record)
+            place = topic, queue_id = topic_of(record), queue_id_of(record)
+            if has_place(topic, queue_id, number):
+                self.numbers.setdefault(place, {})[number] = position, len(record)
+            else:
+                self._findings.damage(
+                    self._log.directory,
+                    f"the record at {position} wants to be number {number} of {topic!r}, queue {queue_id}: "
+                    "there is no such place",
+                    "it would put the record into no queue",
+                )

@@ -1,0 +1,94 @@
+"""Are the queues whole? Every unit against the record it points to, every record against its unit."""
+
+from pathlib import Path
+
+from pocketmq.protocol.message.topics import is_lmq
+
+from .. import layout
+from ..config import QUEUE_UNIT_BYTES
+from ..lookup.queue_unit import BLANK_UNIT, UNIT
+from .findings import MOST_OF_A_KIND, Findings, Place
+from .segments import Segment, Segments, count_units, queue_directories
+
+
+class QueueCheck:
+    """`ends` are the max offsets of the queues as a start would make them. Run it after the log."""
+
+    def __init__(
+        self, root: Path, log: Segments, findings: Findings, numbers: dict[Place, dict[int, tuple[int, int]]]
+    ) -> None:
+        self._root = root
+        self._log = log
+        self._findings = findings
+        self._report = findings.report
+        self._numbers = numbers
+        self.ends: dict[Place, int] = {}
+
+    def run(self) -> None:
+        known: set[Place] = set()
+        for topic, queue_id, directory in queue_directories(self._root):
+            known.add((topic, queue_id))
+            self._queue((topic, queue_id), Segments(directory))
+        for place, numbers in self._numbers.items():
+            if place not in known:
+                self._findings.damage(
+                    self._root / layout.CONSUME_QUEUE / place[0] / str(place[1]),
+                    f"is missing; the log holds {len(numbers)} messages of it",
+                    "it would make the queue again from where its scan of the log begins",
+                )
+                self.ends[place] = max(numbers) + 1
+
+    def _queue(self, place: Place, queue: Segments) -> None:
+        self._findings.segments(queue, refuses=False)
+        self._report.queues += 1
+        missing = dict(self._numbers.get(place, {}))
+        end = 0
+        for file in queue.files:
+            count = count_units(file)
+            end = file.base // QUEUE_UNIT_BYTES + count
+            self._report.units += count
+            self._units(place, file, count, missing)
+            if count * QUEUE_UNIT_BYTES < len(file.view) and file is not queue.files[-1]:
+                self._findings.damage(
+                    file.path,
+                    f"ends after unit {end - 1}, yet there are later files",
+                    "it would fill it again",
+                )
+        self.ends[place] = max(end, max(missing, default=-1) + 1)
+        first = queue.start // QUEUE_UNIT_BYTES
+        older = sum(number < first for number in missing)
+        if older:
+            # Queue files go after log files; a power loss may bring back the one without the other.
+            self._findings.remark(
+                queue.directory, f"{older} older messages still in the log are not in it any more"
+            )
+        for number in sorted(number for number in missing if number >= first)[:MOST_OF_A_KIND]:
+            self._findings.damage(
+                queue.directory,
+                f"has no unit {number}; the record is at position {missing[number][0]}",
+                "it would add the unit, if its scan of the log begins before the record",
+            )
+
+    def _units(self, place: Place, file: Segment, count: int, missing: dict[int, tuple[int, int]]) -> None:
+        numbers = self._numbers.get(place, {})
+        is_light = is_lmq(place[0])
+        first = file.base // QUEUE_UNIT_BYTES
+        units = UNIT.iter_unpack(file.view[: count * QUEUE_UNIT_BYTES])
+        for number, unit in enumerate(units, first):
+            position, size, _ = unit
+            if unit == BLANK_UNIT or position < self._log.start or is_light:
+                continue
+            expected = numbers.get(number)
+            if expected == (position, size):
+                missing.pop(number, None)
+            elif position >= self._report.log_end:
+                self._findings.damage(
+                    file.path, f"unit {number} points behind the log's end", "it would drop the unit"
+                )
+            else:
+                missing.pop(number, None)
+                self._findings.damage(
+                    file.path,
+                    f"unit {number} points to position {position}, where its message is not",
+                    "it would keep the unit: readers would get another message or none",
+                )

@@ -1,0 +1,87 @@
+"""Can the tables of `config/` be read, and is no stored offset ahead of its queue?"""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupWrapper
+from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.text import fastjson
+
+from .. import layout
+from ..files.json_file import MAX_FILE_BYTES
+from ..tables.delay_table import DelayOffsets
+from ..tables.offset_table import OffsetFile
+from .findings import Findings, Place
+
+_TABLES: Final[dict[str, type[Any]]] = {
+    layout.TOPICS: TopicConfigSerializeWrapper,
+    layout.GROUPS: SubscriptionGroupWrapper,
+    layout.CONSUMER_OFFSETS: OffsetFile,
+    layout.DELAY_OFFSETS: DelayOffsets,
+    layout.CONSUMER_FILTERS: dict,
+}
+"""Of each file of `config/` what a start reads it as."""
+_Table = TypeVar("_Table")
+
+
+class TableCheck:
+    """Run it after the queues: `places` are the queues of the log, `ends` the max offsets."""
+
+    def __init__(
+        self, root: Path, findings: Findings, places: Collection[Place], ends: dict[Place, int]
+    ) -> None:
+        self._root = root
+        self._findings = findings
+        self._places = places
+        self._ends = ends
+
+    def run(self) -> None:
+        tables = {
+            name: self._table(self._root / layout.CONFIG / name, form) for name, form in _TABLES.items()
+        }
+        topics = tables[layout.TOPICS]
+        if topics is not None:
+            for topic in sorted({topic for topic, _ in self._places} - set(topics.topic_config_table)):
+                self._findings.remark(
+                    self._root / layout.CONFIG / layout.TOPICS,
+                    f"does not know topic {topic}, which has messages",
+                )
+        offsets = tables[layout.CONSUMER_OFFSETS]
+        if offsets is not None:
+            self._offsets(offsets)
+
+    def _table(self, path: Path, form: type[_Table]) -> _Table | None:
+        """What the file or its backup says; None where neither says anything."""
+        faults = []
+        for candidate, start in (
+            (path, "it would use the backup"),
+            (path.with_name(path.name + layout.BACKUP_ENDING), ""),
+        ):
+            if not candidate.exists() or not candidate.stat().st_size:
+                continue
+            try:
+                table = fastjson.decode(candidate.read_bytes(), form, max_bytes=MAX_FILE_BYTES)
+            except BodyError as error:
+                faults.append((candidate, f"is damaged: {error}", start))
+                continue
+            for place, what, consequence in faults:
+                self._findings.damage(place, what, consequence)
+            return table
+        for place, what, _ in faults:
+            self._findings.damage(place, what, "it would refuse")
+        return None
+
+    def _offsets(self, table: OffsetFile) -> None:
+        path = self._root / layout.CONFIG / layout.CONSUMER_OFFSETS
+        for key, queues in table.offset_table.items():
+            topic, _, group = key.partition("@")
+            for queue_id, offset in queues.items():
+                end = self._ends.get((topic, queue_id))
+                if end is not None and offset > end:
+                    self._findings.damage(
+                        path,
+                        f"group {group} stands at {offset} of {topic}-{queue_id}, which ends at {end}",
+                        "it would keep the offset; consumers correct it when they pull",
+                    )

@@ -1,0 +1,46 @@
+"""Timer log and wheel brought to one state at a start, after any stop, of this broker or an official one.
+
+Units behind the checkpoint's mark are put into the wheel, or all of them if the wheel cannot be used. Then the wheel
+must know no unit that the log has lost. Owner: the event-loop thread.
+"""
+
+import logging
+from typing import Protocol
+
+from .timer_log import MAGIC_DELETE, TimerLog
+from .timer_wheel import Slot, TimerWheel
+
+logger = logging.getLogger(__name__)
+
+
+class Linked(Protocol):
+    """What is recovered: a `TimerStore`."""
+
+    log: TimerLog
+    wheel: TimerWheel
+
+    def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None: ...
+
+    def clear_wheel(self) -> None: ...
+
+
+def recover_log(timers: Linked, forced_to: int, has_snapshots: bool) -> None:
+    """`forced_to` is the checkpoint's position in the timer log; `has_snapshots` says that the wheel's file is old
+    because an official broker kept the wheel in snapshots."""
+    log, wheel = timers.log, timers.wheel
+    if wheel.is_new or not 0 <= forced_to <= log.end or has_snapshots:
+        forced_to = 0
+        timers.clear_wheel()
+    _walk(timers, forced_to)
+    if log.end < forced_to or any(slot.last >= log.end for slot in wheel.slots()):
+        logger.warning("timer wheel %s does not fit its log: made again", wheel.path)
+        timers.clear_wheel()
+        _walk(timers, 0)
+    log.files.flushed = min(forced_to, log.end)
+
+
+def _walk(timers: Linked, begin: int) -> None:
+    for position, unit in timers.log.recover(begin):
+        slot = timers.wheel.slot(unit.due_ms)
+        if slot is None or slot.last < position:
+            timers.link(position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)

@@ -1,0 +1,157 @@
+"""25 and 26, as official brokers 4.9.7 and 5.5.0 answered them; bodies are in `config/official_settings/`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.config import keys as config_keys
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.protocol.requests.admin import GetBrokerConfig, UpdateBrokerConfig
+from pocketmq.protocol.text.java_properties import parse_properties
+from pocketmq.store import VirtualClock
+
+from broker_fakes import Asked, MakeBroker, ask
+
+OFFICIAL = Path(__file__).parents[1] / "config" / "official_settings"
+
+
+async def update(broker: Broker, text: str) -> Asked:
+    return await ask(broker, UpdateBrokerConfig(), text.encode())
+
+
+async def settings(broker: Broker) -> dict[str, str]:
+    body = (await ask(broker, GetBrokerConfig())).body.decode()
+    return dict(row.split("=", 1) for row in body.splitlines())
+
+
+# -- 26
+
+
+@pytest.mark.parametrize(("line", "emulate"), [("49", 4), ("55", 5)])
+async def test_answer_holds_the_official_keys(broker_maker: MakeBroker, line: str, emulate: int) -> None:
+    text = (OFFICIAL / f"broker_{line}.properties").read_text(encoding="utf-8")
+    broker = broker_maker(emulate=emulate)
+    assert sorted(await settings(broker)) == sorted(entry.key for entry in parse_properties(text))
+
+
+async def test_version_is_official_json(broker: Broker, broker4: Broker) -> None:
+    started = broker.identity.boot_time_ms
+    five = (await ask(broker, GetBrokerConfig())).fields["version"]
+    four = (await ask(broker4, GetBrokerConfig())).fields["version"]
+    assert five == f'{{"counter":0,"stateVersion":0,"timestamp":{started}}}'
+    assert four == f'{{"counter":0,"timestamp":{started}}}'
+
+
+async def test_answer_tells_what_is_set_and_the_official_default_of_the_rest(broker: Broker) -> None:
+    answer = await settings(broker)
+    assert answer["maxHashSlotNum"] == str(broker.config.store.max_hash_slot_num)
+    assert answer["storePathCommitLog"] == str(broker.config.store.commit_log_dir)
+    assert answer["sendHeartbeatTimeoutMillis"] == "1000"
+    assert "haMasterAddress" not in answer, "officially null"
+
+
+# -- 25
+
+
+async def test_change_is_in_force_at_once_and_counted(broker: Broker, clock: VirtualClock) -> None:
+    clock.advance(5)
+    answer = await update(broker, "accessMessageInMemoryMaxRatio=7\nlongPollingEnable=false\n")
+    assert (answer.code, answer.remark, answer.body) == (0, None, b"")
+    assert broker.config.store.access_message_in_memory_max_ratio == 7
+    assert broker.config.long_polling_enable is False
+    version = json.loads((await ask(broker, GetBrokerConfig())).fields["version"])
+    assert version == {"counter": 1, "stateVersion": 0, "timestamp": clock.now_ms()}
+
+
+async def test_empty_body_changes_nothing(broker: Broker) -> None:
+    assert (await update(broker, "")).code == 0
+    assert broker.state.settings_version.counter == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["nosuchkey=1", "maxMessageSize=abc", "traceOn=maybe", "flushDiskType=foo", "x"]
+)
+async def test_what_cannot_be_taken_is_passed_over_and_answered_success(broker: Broker, text: str) -> None:
+    before = await settings(broker)
+    answer = await update(broker, text)
+    assert (answer.code, answer.remark) == (0, None)
+    assert await settings(broker) == before
+    assert broker.state.settings_version.counter == 1
+
+
+async def test_unparsable_body_is_a_system_error(broker: Broker) -> None:
+    answer = await update(broker, "traceOn=\\u00zz")
+    assert (answer.code, answer.remark) == (1, "string2Properties error")
+
+
+@pytest.mark.parametrize("key", ["configBlackList", "brokerConfigPath", "rocketmqHome"])
+async def test_black_list_refuses_the_whole_change(broker: Broker, key: str) -> None:
+    answer = await update(broker, f"longPollingEnable=false\n{key}=/tmp/x\n")
+    assert (answer.code, answer.remark) == (16, "Can not update config in black list.")
+    assert broker.config.long_polling_enable is True
+
+
+async def test_black_list_can_be_longer(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(config_black_list="configBlackList;brokerPermission")
+    assert (await update(broker, "brokerPermission=2")).code == 16
+
+
+async def test_the_4_9_line_has_no_black_list_but_nothing_comes_of_it(broker4: Broker) -> None:
+    assert (await update(broker4, "rocketmqHome=/tmp/x")).code == 0
+    assert (await settings(broker4))["rocketmqHome"] == ""
+
+
+async def test_permission_is_a_new_edition_of_all_topics(broker: Broker) -> None:
+    before = broker.topics.data_version.counter
+    await update(broker, "brokerPermission=4")
+    assert broker.config.broker_permission == 4
+    assert broker.topics.data_version.counter == before + 1
+
+
+async def test_what_waits_for_a_restart_is_told_and_shown_but_not_in_force(broker: Broker) -> None:
+    answer = await update(broker, "listenPort=12345\nflushDiskType=SYNC_FLUSH\ntraceOn=false\n")
+    assert (answer.code, answer.remark) == (0, "after a restart: flushDiskType, listenPort")
+    shown = await settings(broker)
+    assert (shown["listenPort"], shown["flushDiskType"]) == ("12345", "SYNC_FLUSH")
+    assert (broker.config.listen_port, broker.config.store.flush_disk_type) == (10911, "ASYNC_FLUSH")
+
+
+async def test_keys_without_effect_are_remembered(broker: Broker) -> None:
+    await update(broker, "sendMessageThreadPoolNums=8\nsendThreadPoolQueueCapacity=many\n")
+    shown = await settings(broker)
+    assert (shown["sendMessageThreadPoolNums"], shown["sendThreadPoolQueueCapacity"]) == ("8", "10000")
+
+
+def test_keys_waiting_for_a_restart_are_honoured_keys() -> None:
+    waiting = {key.name for key in config_keys.keys("broker").values() if "restart" in key.traits}
+    assert config_keys.fields("broker").keys() >= waiting
+    assert len(waiting) > 60
+
+
+# -- the file
+
+
+async def test_changes_are_written_into_broker_conf(broker_maker: MakeBroker, tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("# mine\nlistenPort=1\nregionId=a\n", encoding="utf-8")
+    broker = broker_maker(conf_file=path)
+    await update(broker, "regionId=b\nlistenPort=2\nnosuchkey=1\nmaxMessageSize=abc\ntraceOn=false\n")
+    assert path.read_text(encoding="utf-8") == "# mine\nlistenPort=2\nregionId=b\ntraceOn=false\n"
+    assert path.with_name("broker.conf.bak").read_text(encoding="utf-8").startswith("# mine\nlistenPort=1\n")
+
+
+async def test_unwritable_file_is_logged_and_the_change_stands(
+    broker_maker: MakeBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    broker = broker_maker(conf_file=tmp_path / "file" / "broker.conf")
+    assert (await update(broker, "regionId=b")).code == 0
+    assert broker.config.region_id == "b"
+    assert "cannot write changed settings" in caplog.text
+
+
+async def test_without_a_file_nothing_is_written(broker: Broker, tmp_path: Path) -> None:
+    await update(broker, "regionId=b")
+    assert BrokerConfig().conf_file is None
+    assert list(tmp_path.glob("*.conf")) == []

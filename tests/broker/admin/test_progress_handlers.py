@@ -1,0 +1,107 @@
+"""303, 317, 345 and 353: how far groups are behind, what they read, what they may not; 306 and 316: what nobody reads.
+
+What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
+"""
+
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.client import Client
+from pocketmq.protocol.bodies.client import tag_subscription
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.group import (
+    GetBrokerConsumeStats,
+    QuerySubscriptionByConsumer,
+    UpdateAndGetGroupForbidden,
+)
+from pocketmq.protocol.requests.topic import CleanExpiredConsumeQueue, CleanUnusedTopic, QueryConsumeTimeSpan
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import VirtualClock
+
+from broker_fakes import MakeBroker, ask, connect, store_message
+
+
+def fill(broker: Broker, topic: str = "Orders", count: int = 3) -> None:
+    broker.topics.create_for_send(topic, "TBW102", 2)
+    for _ in range(count):
+        store_message(broker, topic)
+
+
+async def test_delay_is_the_age_of_the_next_message(broker: Broker, clock: VirtualClock) -> None:
+    fill(broker)
+    broker.offsets.commit("Orders", "G", 0, 2)
+    clock.advance(5000)
+    answer = await ask(broker, QueryConsumeTimeSpan(topic="Orders", group="G"))
+    behind, empty = answer.json["consumeTimeSpanSet"]
+    assert behind["delayTime"] == 5000
+    assert empty["delayTime"] == 0 or empty["minTimeStamp"] == -1
+    broker.offsets.commit("Orders", "G", 0, 3)
+    answer = await ask(broker, QueryConsumeTimeSpan(topic="Orders", group="G"))
+    assert answer.json["consumeTimeSpanSet"][0]["delayTime"] == 0
+
+
+async def test_time_span_of_an_unknown_topic(broker: Broker) -> None:
+    answer = await ask(broker, QueryConsumeTimeSpan(topic="Zilch", group="G"))
+    assert (answer.code, answer.remark) == (ResponseCode.TOPIC_NOT_EXIST, "topic[Zilch] not exist")
+
+
+async def test_consume_stats_name_every_group(broker: Broker) -> None:
+    fill(broker)
+    broker.groups.find_or_create("G")
+    broker.offsets.commit("Orders", "G", 0, 1)
+    stats = (await ask(broker, GetBrokerConsumeStats())).json
+    assert stats["totalDiff"] == 2
+    (row,) = [row["G"] for row in stats["consumeStatsList"] if "G" in row]
+    assert row[0]["offsetTable"][MessageQueue("Orders", "broker-a", 0)]["consumerOffset"] == 1
+    assert [] in [row["TOOLS_CONSUMER"] for row in stats["consumeStatsList"] if "TOOLS_CONSUMER" in row]
+
+
+async def test_consume_stats_of_ordered_topics_alone(broker: Broker) -> None:
+    fill(broker)
+    broker.groups.find_or_create("G")
+    broker.offsets.commit("Orders", "G", 0, 1)
+    assert (await ask(broker, GetBrokerConsumeStats(is_order=True))).json["totalDiff"] == 0
+
+
+async def test_subscription_of_a_group_online(broker: Broker) -> None:
+    broker.membership.consumers.register(
+        "G",
+        Client(connect(broker), "c1", "JAVA", 0, broker.clock.now_ms()),
+        consume_type="CONSUME_PASSIVELY",
+        message_model="CLUSTERING",
+        consume_from_where="CONSUME_FROM_LAST_OFFSET",
+        subscriptions=[tag_subscription("Orders", "a || b", sub_version=1)],
+    )
+    known = (await ask(broker, QuerySubscriptionByConsumer(group="G", topic="Orders"))).json
+    assert known["subscriptionData"]["subString"] == "a || b"
+    assert "subscriptionData" not in (await ask(broker, QuerySubscriptionByConsumer(group="G"))).json
+
+
+async def test_a_topic_is_forbidden_to_a_group_and_allowed_again(broker: Broker) -> None:
+    forbid = UpdateAndGetGroupForbidden(group="G", topic="Orders", readable=False)
+    assert (await ask(broker, forbid)).json == {"group": "G", "readable": False, "topic": "Orders"}
+    assert broker.groups.is_forbidden("G", "Orders")
+    asked = UpdateAndGetGroupForbidden(group="G", topic="Orders")
+    assert (await ask(broker, asked)).json["readable"] is False
+    allow = UpdateAndGetGroupForbidden(group="G", topic="Orders", readable=True)
+    assert (await ask(broker, allow)).json["readable"] is True
+    assert not broker.groups.is_forbidden("G", "Orders")
+
+
+async def test_queues_of_topics_that_are_gone_are_cleaned(broker: Broker) -> None:
+    fill(broker)
+    fill(broker, "Gone")
+    broker.topics.delete("Gone")
+    await ask(broker, CleanUnusedTopic())
+    assert broker.store.topics_with_queues() == ["Orders"]
+
+
+async def test_queues_whose_messages_left_the_log_are_cleaned(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(store={"mapped_file_size_commit_log": 4096})
+    fill(broker, "Old", 1)
+    fill(broker, "Orders", 60)
+    await ask(broker, CleanExpiredConsumeQueue())
+    assert set(broker.store.topics_with_queues()) == {"Old", "Orders"}, "nothing has left the log yet"
+    assert broker.store.delete_oldest_log_file()
+    await ask(broker, CleanExpiredConsumeQueue())
+    assert broker.store.topics_with_queues() == ["Orders"]
+    store_message(broker, "Old")
+    assert broker.store.max_offset("Old", 0) == 1, "the queue begins anew"

@@ -1,0 +1,323 @@
+"""Master and slave as two nodes with sockets: the log, the tables, the waits of a SYNC_MASTER, outages."""
+
+import asyncio
+import json
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.broker.cluster import metadata_sync, replication_slave
+from pocketmq.broker.cluster.replication_master import bind_ha_port
+from pocketmq.broker.config.broker_config import BrokerConfig
+from pocketmq.broker.config.name_server_config import NameServerConfig
+from pocketmq.broker.errors import StartError
+from pocketmq.broker.network.listening import close_all, port_of
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import ClientError
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.text import fastjson
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.store import StoreConfig
+from pocketmq.store.config import DEFAULT_HA_PORT
+
+from waiting import until
+
+WAIT_SECONDS = 30.0
+"""Never reached where all is well."""
+HEARTBEAT_MS = 5000
+
+
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds that only pass become hundredths."""
+    monkeypatch.setattr(replication_slave, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(metadata_sync, "FIRST_SECONDS", 0.02)
+    monkeypatch.setattr(metadata_sync, "PERIOD_SECONDS", 0.05)
+
+
+def make_node(
+    folder: Path, *, namesrv: str = "", store: dict[str, Any] | None = None, **settings: Any
+) -> Node:
+    store_config = StoreConfig(
+        store_path_root_dir=str(folder),
+        mapped_file_size_commit_log=1 << 20,
+        mapped_file_size_consume_queue=20_000,
+        max_hash_slot_num=1000,
+        max_index_num=4000,
+        **(store or {}),
+    )
+    config = BrokerConfig(store=store_config, listen_port=0, namesrv_addr=namesrv, **settings)
+    return Node(config, None if namesrv else NameServerConfig(listen_port=0))
+
+
+@asynccontextmanager
+async def running(node: Node) -> AsyncIterator[Node]:
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
+def slave_of(master: Node, folder: Path, **settings: Any) -> Node:
+    store = {"broker_role": "SLAVE"} | settings.pop("store", {})
+    return make_node(folder, namesrv=master.namesrv_address, store=store, broker_id=1, **settings)
+
+
+def same_log(master: Node, slave: Node) -> bool:
+    ours, theirs = master.broker.store, slave.broker.store
+    if ours.log_end != theirs.log_end:
+        return False
+    files = {file.base: file for file in ours.log.files}
+    copies = theirs.log.files
+    return all(
+        bytes(copy.view[: copy.wrote]) == bytes(files[copy.base].view[: copy.wrote]) for copy in copies
+    )
+
+
+async def ask(
+    node: Node, code: int, fields: dict[str, str] | None = None, body: bytes | None = None
+) -> Command:
+    host, _, port = node.broker_address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(encode_frame(Command(code, 1, fields=fields, body=body)))
+    cutter, replies = FrameCutter(), list[Command]()
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not replies:
+            replies = cutter.feed(await reader.read(65536))
+    writer.close()
+    return replies[0]
+
+
+async def send_some(node: Node, topic: str, count: int, **options: Any) -> None:
+    async with Producer("pg", namesrv_addr=node.namesrv_address, **options) as producer:
+        for number in range(count):
+            await producer.send(topic, b"%d" % number)
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+async def test_slave_follows_log_topics_groups_and_offsets(tmp_path: Path, emulate: int) -> None:
+    async with running(make_node(tmp_path / "m", emulate=emulate)) as master:
+        await send_some(master, "before", 20)
+        async with running(slave_of(master, tmp_path / "s", emulate=emulate)) as slave:
+            await send_some(master, "after", 20)
+            master.broker.groups.find_or_create("readers")
+            master.broker.offsets.commit("after", "readers", 0, 3)
+            await until(lambda: same_log(master, slave))
+            await until(lambda: "after" in slave.broker.topics)
+            await until(lambda: slave.broker.offsets.query("after", "readers", 0) == 3)
+            await until(lambda: slave.broker.groups.find("readers") is not None)
+            total = sum(slave.broker.store.max_offset("after", queue) for queue in range(8))
+            await until(lambda: total == 20)
+            reply = await ask(master, 907)
+            if emulate == 5:
+                info = fastjson.loads(bytes(reply.body or b""))
+                assert info["master"] is True
+                assert info["haConnectionInfo"][0]["slaveAckOffset"] == master.broker.store.log_end
+                assert info["inSyncSlaveNums"] == 1
+                mine = fastjson.loads(bytes((await ask(slave, 907)).body or b""))
+                assert mine["haClientRuntimeInfo"]["maxOffset"] == slave.broker.store.log_end
+            else:
+                assert reply.code == 3
+
+
+async def test_tables_of_several_pages_are_taken_over_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_sync, "PAGE_SIZE", 3)
+    async with running(make_node(tmp_path / "m")) as master:
+        for number in range(7):
+            master.broker.groups.find_or_create(f"readers{number}")
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            groups, topics = master.broker.groups, master.broker.topics
+            await until(lambda: slave.broker.groups.data_version == groups.data_version)
+            await until(lambda: slave.broker.topics.data_version == topics.data_version)
+            assert set(slave.broker.groups.groups) == set(groups.groups)
+            assert set(slave.broker.topics.topics) == set(topics.topics)
+
+
+async def test_slave_takes_over_request_modes_and_the_counts_of_timed_messages(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        await send_some(master, "popped", 1)
+        mode = {"topic": "popped", "consumerGroup": "readers", "mode": "POP", "popShareQueueNum": 2}
+        assert (await ask(master, 401, body=json.dumps(mode).encode())).code == 0
+        master.broker.delayed.timer.metrics.add("popped", 3)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            modes, counts = slave.broker.membership.request_modes, slave.broker.delayed.timer.metrics
+            await until(lambda: modes.find("popped", "readers") is not None)
+            await until(lambda: counts.count("popped") == 3)
+            assert modes.to_json() == master.broker.membership.request_modes.to_json()
+            assert counts.to_json() == master.broker.delayed.timer.metrics.to_json()
+            assert (await ask(master, 401, body=json.dumps({**mode, "mode": "PULL"}).encode())).code == 0
+            master.broker.delayed.timer.metrics.add("popped", -1)
+            await until(lambda: counts.count("popped") == 2)
+            await until(lambda: modes.to_json() == master.broker.membership.request_modes.to_json())
+    config = tmp_path / "s" / "config"
+    assert json.loads((config / "timermetrics").read_text())["timingCount"]["popped"]["count"] == 2
+    kept = json.loads((config / "messageRequestMode.json").read_text())
+    assert kept["messageRequestModeMap"]["popped"]["readers"]["mode"] == "PULL"
+
+
+@pytest.mark.parametrize(("emulate", "code"), [(4, 14), (5, 2)])
+async def test_sends_to_a_slave_are_refused(tmp_path: Path, emulate: int, code: int) -> None:
+    async with running(make_node(tmp_path / "m", emulate=emulate)) as master:
+        await send_some(master, "orders", 1)
+        async with running(slave_of(master, tmp_path / "s", emulate=emulate)) as slave:
+            await until(lambda: "orders" in slave.broker.topics)
+            fields = {"producerGroup": "pg", "topic": "orders", "defaultTopic": "TBW102", "queueId": "0"}
+            fields |= {"defaultTopicQueueNums": "4", "sysFlag": "0", "bornTimestamp": "1", "flag": "0"}
+            reply = await ask(slave, 10, fields, b"x")
+            assert reply.code == code
+
+
+async def test_slave_goes_on_where_it_stopped_and_keeps_its_messages(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        await send_some(master, "orders", 10)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            await until(lambda: same_log(master, slave))
+        await send_some(master, "orders", 10)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            await until(lambda: same_log(master, slave))
+            store = slave.broker.store
+            await until(lambda: sum(store.max_offset("orders", queue) for queue in range(8)) == 20)
+
+
+async def test_sync_master_of_5_waits_for_its_replicas(tmp_path: Path) -> None:
+    store = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 200}
+    async with (
+        running(make_node(tmp_path / "m", store=store)) as master,
+        Producer("pg", namesrv_addr=master.namesrv_address) as producer,
+    ):
+        assert (await producer.send("orders", b"alone")).status.name == "FLUSH_SLAVE_TIMEOUT"
+        master.broker.config.store.slave_timeout = 30_000
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            sent = await producer.send("orders", b"in company")
+            assert sent.status.name == "SEND_OK"
+            assert slave.broker.store.log_end == master.broker.store.log_end
+
+
+async def test_sync_master_of_49_does_not_wait_where_no_slave_is(tmp_path: Path) -> None:
+    store = {"broker_role": "SYNC_MASTER", "slave_timeout": 30_000}
+    async with (
+        running(make_node(tmp_path / "m", store=store, emulate=4)) as master,
+        Producer("pg", namesrv_addr=master.namesrv_address) as producer,
+    ):
+        assert (await producer.send("orders", b"alone")).status.name == "SLAVE_NOT_AVAILABLE"
+        async with running(slave_of(master, tmp_path / "s", emulate=4)):
+            await until(lambda: master.broker.cluster.replication.refusal() is None)
+            assert (await producer.send("orders", b"x")).status.name == "SEND_OK"
+
+
+async def test_message_that_does_not_want_to_wait_does_not(tmp_path: Path) -> None:
+    store = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 30_000}
+    async with (
+        running(make_node(tmp_path / "m", store=store)) as master,
+        Producer("pg", namesrv_addr=master.namesrv_address) as producer,
+    ):
+        sent = await producer.send(Message("orders", b"x", wait_store_ok=False))
+        assert sent.status.name == "SEND_OK"
+
+
+async def test_stop_answers_the_sends_that_wait_for_slaves(tmp_path: Path) -> None:
+    store = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "slave_timeout": 30_000}
+    master = make_node(tmp_path / "m", store=store)
+    await master.start()
+    async with Producer("pg", namesrv_addr=master.namesrv_address, send_msg_timeout=20_000) as producer:
+        sending = asyncio.ensure_future(producer.send("orders", b"x"))
+        await until(lambda: master.broker.cluster.replication.waiting_sends)
+        await master.stop()
+        try:
+            assert (await sending).status.name == "FLUSH_SLAVE_TIMEOUT"
+        except ClientError:
+            pass  # the connection went before the answer did
+
+
+async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        await send_some(master, "orders", 10)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            await until(lambda: same_log(master, slave))
+    async with running(make_node(tmp_path / "other")) as master:
+        await send_some(master, "others", 1)
+        async with running(slave_of(master, tmp_path / "s")) as slave:
+            end = slave.broker.store.log_end
+            await until(lambda: master.broker.cluster.replication.slaves)
+            await send_some(master, "others", 1)
+            await asyncio.sleep(0.05)
+            assert slave.broker.store.log_end == end
+
+
+async def test_a_master_without_slaves_is_not_told_of_appends(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        assert master.broker.store.on_append is None
+        async with running(slave_of(master, tmp_path / "s")):
+            await until(lambda: master.broker.store.on_append is not None)
+        await until(lambda: master.broker.store.on_append is None)
+
+
+async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_path: Path) -> None:
+    store = {"ha_send_heartbeat_interval": 50, "ha_housekeeping_interval": 1000}
+    async with running(make_node(tmp_path / "m", store=store)) as master:
+        await send_some(master, "orders", 1)
+        end = master.broker.store.log_end
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(struct.pack(">q", end))
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert struct.unpack(">qi", await reader.readexactly(12)) == (end, 0)
+            rest = await reader.read()  # to the end of the connection
+        assert len(rest) % 12 == 0
+        writer.close()
+        await until(lambda: not master.broker.cluster.replication.slaves)
+
+
+async def test_garbage_on_the_ha_port_disturbs_nobody(tmp_path: Path) -> None:
+    async with running(make_node(tmp_path / "m")) as master:
+        port = int(master.broker.identity.ha_address.rpartition(":")[2])
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, struct.pack(">q", 1 << 62)):
+            with socket.create_connection(("127.0.0.1", port)) as peer:
+                peer.sendall(garbage)
+        await send_some(master, "orders", 3)
+
+
+async def test_master_that_sends_garbage_does_no_harm(tmp_path: Path) -> None:
+    heard = asyncio.Event()
+
+    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(8)
+        writer.write(struct.pack(">qi", 0, -5) + b"x" * 100)
+        await reader.read()
+        heard.set()
+        writer.close()
+
+    async with (
+        running(make_node(tmp_path / "m")) as master,
+        await asyncio.start_server(lie, "127.0.0.1", 0) as liar,
+    ):
+        port = liar.sockets[0].getsockname()[1]
+        settings = {"ha_master_address": f"127.0.0.1:{port}"}
+        async with running(slave_of(master, tmp_path / "s", store=settings)) as slave:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await heard.wait()
+            assert slave.broker.store.log_end == 0
+
+
+async def test_a_taken_port_behind_the_brokers_does_not_keep_slaves_away(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        sockets = await bind_ha_port(BrokerConfig(), "127.0.0.1", port - 1)
+        assert port_of(sockets) not in (port, DEFAULT_HA_PORT)
+        close_all(sockets)
+
+
+async def test_a_taken_port_that_was_asked_for_is_an_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        node = make_node(tmp_path / "m", store={"ha_listen_port": taken.getsockname()[1]})
+        with pytest.raises(StartError, match="haListenPort"):
+            await node.start()

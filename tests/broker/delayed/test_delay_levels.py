@@ -1,0 +1,367 @@
+"""Messages that wait: the detour at the send, and delivery when the time has come. Time and timers are virtual."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.delayed.delay_levels import (
+    FAILURE_PAUSE_MS,
+    MAX_DELIVERIES,
+    DelayLevels,
+)
+from pocketmq.broker.errors import Refusal
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, TRANSACTION_PREPARED
+from pocketmq.protocol.message.offset_id import pack_host
+from pocketmq.protocol.message.properties import decode_properties, tags_code
+from pocketmq.protocol.message.record import Record, decode_record
+from pocketmq.protocol.message.topics import HALF_TOPIC, SCHEDULE_TOPIC
+from pocketmq.store import NewMessage, PutStatus, VirtualClock
+
+from broker_fakes import FakeLoop, MakeBroker, close_broker, make_broker
+
+BORN_HOST = pack_host("10.0.0.9", 50_000)
+STORE_HOST = pack_host("10.0.0.8", 10_911)
+
+
+@pytest.fixture
+async def delayed(broker: Broker) -> DelayLevels:
+    broker.delayed.levels.start()
+    return broker.delayed.levels
+
+
+def new_message(property_map: dict[str, str], /, **fields: object) -> NewMessage:
+    message = NewMessage(
+        topic="T1",
+        queue_id=3,
+        body=b"hello",
+        properties=b"",
+        property_map=property_map,
+        flag=7,
+        born_timestamp=1234,
+        born_host=BORN_HOST,
+        store_host=STORE_HOST,
+        reconsume_times=2,
+    )
+    return msgspec.structs.replace(message, **fields)
+
+
+def send(broker: Broker, properties: dict[str, str], **fields: object) -> None:
+    """Store a message as the send path does."""
+    message = broker.delayed.delay_if_asked(new_message(properties, **fields))
+    assert broker.store.append(message).status is PutStatus.PUT_OK
+
+
+def record_at(broker: Broker, topic: str, queue_id: int, offset: int) -> Record:
+    entry = broker.store.queue_unit(topic, queue_id, offset)
+    assert entry is not None
+    data = broker.store.read_record(*entry[:2])
+    assert data is not None
+    return decode_record(data)
+
+
+def delivered(broker: Broker, topic: str = "T1", queue_id: int = 3) -> int:
+    return broker.store.max_offset(topic, queue_id)
+
+
+class TestDetour:
+    async def test_a_message_without_delay_is_left_alone(self, broker: Broker) -> None:
+        for properties in ({}, {"DELAY": "0"}, {"DELAY": "-1"}):
+            message = new_message(dict(properties))
+            assert broker.delayed.delay_if_asked(message) is message
+            assert (message.topic, message.queue_id, message.properties) == ("T1", 3, b"")
+            assert message.property_map == properties
+
+    async def test_the_real_place_is_remembered(self, broker: Broker) -> None:
+        message = broker.delayed.delay_if_asked(new_message({"KEYS": "k", "DELAY": "3"}))
+        assert (message.topic, message.queue_id) == (SCHEDULE_TOPIC, 2)
+        expected = {"KEYS": "k", "DELAY": "3", "REAL_TOPIC": "T1", "REAL_QID": "3"}
+        assert decode_properties(message.properties) == message.property_map == expected
+
+    async def test_a_level_above_the_highest_is_the_highest(self, broker: Broker) -> None:
+        message = broker.delayed.delay_if_asked(new_message({"DELAY": "99"}))
+        assert (message.queue_id, message.property_map["DELAY"]) == (17, "18")
+        assert b"DELAY\x0118\x02" in message.properties
+
+    async def test_a_level_wins_over_timer_properties(self, broker: Broker, broker4: Broker) -> None:
+        properties = {"DELAY": "1", "TIMER_DELAY_SEC": "77", "TIMER_DELIVER_MS": "5", "TIMER_DELAY_MS": "9"}
+        message = broker.delayed.delay_if_asked(new_message(dict(properties)))
+        assert set(message.property_map) == {"DELAY", "REAL_TOPIC", "REAL_QID"}
+        # The 4.9 line does not know them: user properties like any others.
+        message = broker4.delayed.delay_if_asked(new_message(dict(properties)))
+        assert set(message.property_map) == {*properties, "REAL_TOPIC", "REAL_QID"}
+
+    async def test_the_stored_text_is_that_of_the_official_4_line(self, broker4: Broker) -> None:
+        names = {"KEYS": "kd", "DELAY": "1", "WAIT": "false", "TIMER_DELAY_SEC": "77"}
+        properties = {**names, "CLUSTER": "DefaultCluster"}
+        message = broker4.delayed.delay_if_asked(new_message(properties, queue_id=0))
+        assert message.properties == (
+            b"REAL_TOPIC\x01T1\x02TIMER_DELAY_SEC\x0177\x02KEYS\x01kd\x02CLUSTER\x01DefaultCluster\x02"
+            b"DELAY\x011\x02WAIT\x01false\x02REAL_QID\x010"
+        )
+
+    async def test_half_messages_do_not_wait_and_committed_ones_do(self, broker: Broker) -> None:
+        half = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_PREPARED))
+        assert half.topic == "T1"
+        committed = broker.delayed.delay_if_asked(new_message({"DELAY": "1"}, sys_flag=TRANSACTION_COMMIT))
+        assert committed.topic == SCHEDULE_TOPIC
+
+    @pytest.mark.parametrize("text", ["x1", "1.5", "--1"])
+    async def test_a_delay_that_is_no_number_is_refused(self, broker: Broker, text: str) -> None:
+        with pytest.raises(Refusal) as refusal:
+            broker.delayed.delay_if_asked(new_message({"DELAY": text}))
+        assert refusal.value.code == 1
+
+
+class TestDelivery:
+    async def test_a_message_comes_when_its_time_has_come_and_not_before(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        send(broker, {"DELAY": "2"})
+        loop.run_for(4999)
+        assert delivered(broker) == 0
+        loop.run_for(1)
+        assert delivered(broker) == 1
+
+    async def test_the_delivered_record_is_the_waiting_one_at_its_real_place(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+    ) -> None:
+        send(broker, {"TAGS": "A", "KEYS": "k", "DELAY": "1"}, sys_flag=0x1)
+        waiting = record_at(broker, SCHEDULE_TOPIC, 0, 0)
+        loop.run_for(1000)
+        record = record_at(broker, "T1", 3, 0)
+        same = ("flag", "sys_flag", "born_timestamp", "born_host", "store_host", "reconsume_times")
+        assert [getattr(record, name) for name in same] == [getattr(waiting, name) for name in same]
+        assert bytes(record.body) == b"hello"
+        assert bytes(record.properties) == bytes(waiting.properties)
+        assert {"DELAY", "REAL_TOPIC", "REAL_QID"} <= decode_properties(record.properties).keys()
+        assert record.store_timestamp == clock.now_ms() == waiting.store_timestamp + 1000
+
+    async def test_tags_are_a_tags_code_again(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        send(broker, {"TAGS": "A", "DELAY": "1"})
+        loop.run_for(1000)
+        entry = broker.store.queue_unit("T1", 3, 0)
+        assert entry is not None
+        assert entry[2] == tags_code("A")
+
+    async def test_levels_do_not_wait_for_each_other(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        send(broker, {"DELAY": "18"}, topic="two-hours")
+        loop.run_for(500)
+        send(broker, {"DELAY": "1"}, topic="one-second")
+        loop.run_for(1000)
+        assert delivered(broker, "one-second") == 1
+        assert delivered(broker, "two-hours") == 0
+        loop.run_for(7_200_000 - 1500)
+        assert delivered(broker, "two-hours") == 1
+
+    async def test_one_level_is_delivered_in_order(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        for number in range(20):
+            send(broker, {"DELAY": "1"}, body=b"%d" % number)
+            loop.run_for(37)
+        loop.run_for(1000)
+        bodies = [bytes(record_at(broker, "T1", 3, offset).body) for offset in range(delivered(broker))]
+        assert bodies == [b"%d" % number for number in range(20)]
+
+    async def test_many_due_messages_are_spread_over_turns_of_the_loop(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+    ) -> None:
+        for _ in range(MAX_DELIVERIES + 1):
+            send(broker, {"DELAY": "1"})
+        clock.advance(1000)
+        delayed.deliver_due(clock.now_ms())
+        assert delivered(broker) == MAX_DELIVERIES
+        loop.run_for(0)
+        assert delivered(broker) == MAX_DELIVERIES + 1
+
+    async def test_nothing_runs_while_nothing_waits(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        assert loop.waiting == 0
+        send(broker, {"DELAY": "1"})
+        assert loop.waiting == 1
+        loop.run_for(1000)
+        assert (delivered(broker), loop.waiting, loop.fired) == (1, 0, 1)
+
+    async def test_a_store_that_takes_nothing_is_tried_again_without_loss_or_repetition(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send(broker, {"DELAY": "1"})
+        send(broker, {"DELAY": "1"})
+        monkeypatch.setattr(broker.store.admission, "accepting", False)
+        loop.run_for(2000)
+        assert delivered(broker) == 0
+        monkeypatch.undo()
+        loop.run_for(100)
+        assert delivered(broker) == 2
+        assert broker.delays.offset(1) == 2
+
+    async def test_a_failure_rests_one_level_and_no_other(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        send(broker, {"DELAY": "1"}, topic="bad")
+        send(broker, {"DELAY": "2"}, topic="good")
+        append = broker.store.append
+
+        def failing(message: NewMessage) -> object:
+            if message.topic == "bad":
+                raise RuntimeError("made up")
+            return append(message)
+
+        monkeypatch.setattr(broker.store, "append", failing)
+        loop.run_for(5000)
+        assert (delivered(broker, "bad"), delivered(broker, "good")) == (0, 1)
+        monkeypatch.undo()
+        loop.run_for(FAILURE_PAUSE_MS)
+        assert delivered(broker, "bad") == 1
+
+    @pytest.mark.parametrize("queue_id", ["", "x"])
+    async def test_a_message_without_a_real_place_does_not_block_its_level(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, queue_id: str
+    ) -> None:
+        broken = {"DELAY": "1", "REAL_QID": queue_id, "REAL_TOPIC": "T1"}
+        text = "".join(f"{name}\x01{value}\x02" for name, value in broken.items() if value).encode()
+        broker.store.append(
+            new_message(broken, topic=SCHEDULE_TOPIC, queue_id=0, properties=text),
+        )
+        send(broker, {"DELAY": "1"}, topic=HALF_TOPIC)
+        send(broker, {"DELAY": "1"})
+        loop.run_for(1000)
+        assert delivered(broker) == 1
+        assert delivered(broker, HALF_TOPIC) == 0
+        assert broker.delays.offset(1) == 3
+
+    @pytest.mark.parametrize("topic", ["%RETRY%../../up", "%RETRY%" + "g" * 300])
+    async def test_a_message_that_can_never_be_stored_does_not_block_its_level(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, topic: str
+    ) -> None:
+        send(broker, {"DELAY": "1"}, topic=topic)
+        send(broker, {"DELAY": "1"})
+        loop.run_for(1000)
+        assert delivered(broker) == 1
+        assert broker.delays.offset(1) == 2
+
+    async def test_a_clock_set_back_does_not_hold_messages_for_longer_than_their_level(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+    ) -> None:
+        send(broker, {"DELAY": "1"})
+        clock.set_now_ms(clock.now_ms() - 3_600_000)
+        loop.run_for(1000)
+        assert delivered(broker) == 1
+
+    async def test_a_clock_set_ahead_is_noticed_within_a_second(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, clock: VirtualClock
+    ) -> None:
+        send(broker, {"DELAY": "5"})
+        clock.set_now_ms(clock.now_ms() + 3_600_000)
+        loop.run_for(1000)
+        assert delivered(broker) == 1
+
+    async def test_delivery_is_counted(self, broker: Broker, delayed: DelayLevels, loop: FakeLoop) -> None:
+        send(broker, {"DELAY": "1"})
+        loop.run_for(1000)
+        assert broker.statistics.find("TOPIC_PUT_NUMS", "T1") is not None
+        assert broker.statistics.find("GROUP_GET_NUMS", f"{SCHEDULE_TOPIC}@SCHEDULE_CONSUMER") is not None
+
+    async def test_waiting_pulls_hear_of_a_delivery(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        heard: list[tuple[str, int, int]] = []
+        monkeypatch.setattr(
+            broker.pulling.waiters,
+            "arrived",
+            lambda topic, queue_id, offset, *_: heard.append((topic, queue_id, offset)),
+        )
+        send(broker, {"DELAY": "1"})
+        loop.run_for(1000)
+        assert heard == [(SCHEDULE_TOPIC, 0, 0), ("T1", 3, 0)]
+
+    async def test_nothing_is_delivered_after_stop(
+        self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
+    ) -> None:
+        send(broker, {"DELAY": "1"})
+        delayed.stop()
+        send(broker, {"DELAY": "1"})
+        loop.run_for(5000)
+        assert (delivered(broker), loop.waiting) == (0, 0)
+
+
+class TestRestart:
+    async def test_what_is_late_comes_at_once_after_a_restart_and_only_once(
+        self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+    ) -> None:
+        broker = started(tmp_path, clock, loop)
+        send(broker, {"DELAY": "1"}, body=b"before")
+        loop.run_for(1000)
+        send(broker, {"DELAY": "2"}, body=b"during")
+        assert delivered(broker) == 1
+        stopped(broker)
+        clock.advance(60_000)
+        broker = started(tmp_path, clock, loop)
+        assert delivered(broker) == 1
+        loop.run_for(0)
+        assert delivered(broker) == 2
+        loop.run_for(5000)
+        assert delivered(broker) == 2
+        assert bytes(record_at(broker, "T1", 3, 1).body) == b"during"
+        stopped(broker)
+
+    async def test_a_message_that_is_not_due_is_noted_in_the_offset_file(
+        self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+    ) -> None:
+        broker = started(tmp_path, clock, loop)
+        send(broker, {"DELAY": "18"})
+        stopped(broker)
+        broker = started(tmp_path, clock, loop)
+        loop.run_for(1000)
+        assert b'"offsetTable":{18:0}' in broker.delays.to_json()
+        stopped(broker)
+
+    async def test_line_4_notes_a_level_only_with_its_first_delivery(
+        self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+    ) -> None:
+        broker = started(tmp_path, clock, loop, emulate=4)
+        send(broker, {"DELAY": "1"})
+        assert broker.delays.noted_levels() == []
+        loop.run_for(2000)
+        assert broker.delays.noted_levels() == [1]
+        stopped(broker)
+
+    async def test_an_offset_outside_its_queue_is_corrected(
+        self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
+    ) -> None:
+        broker = started(tmp_path, clock, loop)
+        send(broker, {"DELAY": "1"})
+        broker.delays.update(1, 77)
+        stopped(broker)
+        broker = started(tmp_path, clock, loop)
+        assert broker.delays.offset(1) == 1
+        send(broker, {"DELAY": "1"}, body=b"next")
+        loop.run_for(1000)
+        assert bytes(record_at(broker, "T1", 3, 0).body) == b"next"
+        stopped(broker)
+
+    async def test_a_slave_delivers_nothing(
+        self, broker_maker: MakeBroker, clock: VirtualClock, loop: FakeLoop
+    ) -> None:
+        broker = broker_maker(store={"broker_role": "SLAVE"})
+        delayed = broker.delayed.levels
+        delayed.start()
+        delayed.arrived(0, clock.now_ms())
+        assert loop.waiting == 0
+
+
+def started(folder: Path, clock: VirtualClock, loop: FakeLoop, emulate: int = 5) -> Broker:
+    broker = make_broker(folder, clock, loop=loop, emulate=emulate)
+    broker.delayed.levels.start()
+    return broker
+
+
+def stopped(broker: Broker) -> None:
+    broker.delayed.levels.stop()
+    close_broker(broker)

@@ -1,0 +1,95 @@
+"""Producers by group and by client id."""
+
+from pocketmq.broker.membership.client import Client
+from pocketmq.broker.membership.producer_groups import ProducerGroups
+
+from broker_fakes import FakeConnection
+
+
+def client(connection: FakeConnection, client_id: str = "p", now_ms: int = 0) -> Client:
+    return Client(connection, client_id, "JAVA", 513, now_ms)
+
+
+async def test_a_client_is_found_by_its_id_and_in_its_groups() -> None:
+    producers = ProducerGroups()
+    one = FakeConnection(1)
+    producers.register("g", client(one))
+    producers.register("CLIENT_INNER_PRODUCER", client(one))
+    assert producers.find_connection("p") is one
+    assert set(producers.all()) == {"g", "CLIENT_INNER_PRODUCER"}
+    assert producers.find_connection("other") is None
+
+
+async def test_connections_of_a_group_take_turns_and_closed_ones_are_passed_over() -> None:
+    producers = ProducerGroups()
+    one, two, three = (FakeConnection(port) for port in (1, 2, 3))
+    for number, connection in enumerate((one, two, three)):
+        producers.register("g", client(connection, f"p{number}"))
+    turns = [producers.available_connection("g") for _ in range(6)]
+    assert set(turns[:3]) == {one, two, three}
+    assert turns[:3] == turns[3:]
+    two.closed = three.closed = True
+    assert [producers.available_connection("g") for _ in range(3)] == [one] * 3
+    one.closed = True
+    assert producers.available_connection("g") is None
+    assert producers.available_connection("nobody") is None
+
+
+async def test_a_group_is_gone_with_its_last_producer() -> None:
+    producers = ProducerGroups()
+    one = FakeConnection(1)
+    producers.register("g", client(one))
+    producers.unregister("g", one)
+    assert producers.get("g") is None
+    producers.register("g", client(one))
+    producers.connection_closed(one)
+    assert producers.get("g") is None
+
+
+async def test_the_4_9_line_remembers_a_group_whose_connection_was_cut_but_not_one_that_unregistered() -> (
+    None
+):
+    producers = ProducerGroups(is_5=False)
+    one = FakeConnection(1)
+    producers.register("g", client(one))
+    producers.connection_closed(one)
+    assert producers.get("g") == {}
+    assert producers.all() == {}
+    producers.register("g", client(one))
+    producers.unregister("g", one)
+    assert producers.get("g") is None
+
+
+async def test_the_id_of_a_client_that_came_back_survives_the_end_of_its_old_connection() -> None:
+    producers = ProducerGroups()
+    old, new = FakeConnection(1), FakeConnection(2)
+    producers.register("g", client(old))
+    producers.register("g", client(new))
+    producers.connection_closed(old)
+    assert producers.find_connection("p") is new
+
+
+async def test_the_id_is_known_until_the_last_group_of_the_connection_is_left() -> None:
+    producers = ProducerGroups()
+    one = FakeConnection(1)
+    producers.register("g", client(one))
+    producers.register("h", client(one))
+    producers.unregister("g", one)
+    assert producers.find_connection("p") is one
+    producers.unregister("h", one)
+    assert producers.find_connection("p") is None
+
+
+async def test_a_silent_producer_is_dropped_and_its_connection_closed() -> None:
+    producers = ProducerGroups()
+    silent, lively = FakeConnection(1), FakeConnection(2)
+    producers.register("g", client(silent, "silent", 0))
+    producers.register("g", client(lively, "lively", 0))
+    producers.register("g", client(lively, "lively", 50_000))
+    producers.expire(120_000)
+    assert not silent.closed
+    producers.expire(120_001)
+    assert silent.closed
+    assert not lively.closed
+    assert producers.find_connection("silent") is None
+    assert [member.client_id for member in producers.all()["g"]] == ["lively"]

@@ -1,0 +1,298 @@
+"""Pulls: checks, statuses, filters, waiting."""
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.membership.client import Client
+from pocketmq.broker.network.dispatch import HELD
+from pocketmq.protocol.bodies.client import tag_subscription
+from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET, PULL_SUBSCRIPTION, PULL_SUSPEND
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
+from pocketmq.store import VirtualClock
+
+from broker_fakes import FakeConnection, MakeBroker, as_asked, ask, connect, send, store_message
+
+
+def a_pull(offset: int = 0, *, kind: Any = PullMessage, **changes: Any) -> Any:
+    fields: dict[str, Any] = {
+        "consumer_group": "g",
+        "topic": "orders",
+        "queue_id": 0,
+        "queue_offset": offset,
+        "max_msg_nums": 32,
+        "sys_flag": PULL_SUBSCRIPTION,
+        "commit_offset": 0,
+        "suspend_timeout_millis": 15_000,
+        "subscription": "*",
+        "sub_version": 0,
+    }
+    return kind(**{**fields, **changes})
+
+
+@pytest.fixture
+def filled(broker: Broker) -> Broker:
+    """A topic of two queues with three messages in queue 0, the second tagged B, the others A."""
+    broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=2, write_queue_nums=2))
+    for number, tag in enumerate("ABA"):
+        store_message(broker, "orders", 0, f"m{number}".encode(), {"TAGS": tag})
+    return broker
+
+
+def bodies(body: bytes) -> list[bytes]:
+    return [bytes(record.body) for record in decode_records(body)]
+
+
+async def test_messages_come_with_the_limits_of_the_queue(filled: Broker) -> None:
+    answer = await ask(filled, a_pull(1))
+    assert answer.code == 0
+    assert bodies(answer.body) == [b"m1", b"m2"]
+    assert answer.remark == "FOUND"
+    assert answer.fields == {
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": "3",
+        "minOffset": "0",
+        "maxOffset": "3",
+        "topicSysFlag": "0",
+        "groupSysFlag": "0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("queue_id", "offset", "code", "next_offset", "remark"),
+    [
+        (0, 3, 19, 3, "OFFSET_OVERFLOW_ONE"),
+        (0, 4, 21, 3, "OFFSET_OVERFLOW_BADLY"),
+        (0, -1, 21, 0, "OFFSET_TOO_SMALL"),
+        (1, 0, 19, 0, "NO_MESSAGE_IN_QUEUE"),
+        (1, 5, 21, 0, "NO_MESSAGE_IN_QUEUE"),
+    ],
+)
+async def test_an_offset_without_message_is_answered_as_officially(
+    filled: Broker, queue_id: int, offset: int, code: int, next_offset: int, remark: str
+) -> None:
+    answer = await ask(filled, a_pull(offset, queue_id=queue_id))
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (code, str(next_offset))
+    # A queue nobody wrote to may not exist yet: the official names differ there, the rest does not.
+    assert answer.remark in (remark, "NO_MATCHED_LOGIC_QUEUE" if queue_id == 1 else remark)
+
+
+async def test_tags_are_filtered_by_their_code(filled: Broker) -> None:
+    answer = await ask(filled, a_pull(subscription="B || C"))
+    assert bodies(answer.body) == [b"m1"]
+    nothing = await ask(filled, a_pull(subscription="C"))
+    assert (nothing.code, nothing.fields["nextBeginOffset"]) == (20, "3")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code5", "code4", "words"),
+    [
+        ({"topic": "none"}, 17, 17, "topic[none] not exist, apply first please!"),
+        ({"queue_id": 2}, 29, 1, "queueId[2] is illegal, topic:[orders] topicConfig.readQueueNums:[2]"),
+        ({"queue_id": -1}, 29, 1, "queueId[-1] is illegal"),
+        ({"sys_flag": 0}, 24, 24, "the consumer's group info not exist"),
+        (
+            {"expression_type": "SQL92"},
+            1,
+            1,
+            "The broker does not support consumer to filter message by SQL92",
+        ),
+        ({"subscription": "||"}, 23, 23, "parse the consumer's subscription failed"),
+    ],
+)
+async def test_refusals_have_the_official_code_and_words(
+    broker: Broker, broker4: Broker, changes: dict[str, Any], code5: int, code4: int, words: str
+) -> None:
+    for one, code in ((broker, code5), (broker4, code4)):
+        one.topics.update(TopicConfig(topic_name="orders", read_queue_nums=2, write_queue_nums=2))
+        answer = await ask(one, a_pull(**changes))
+        assert answer.code == code
+        assert words in (answer.remark or "")
+
+
+async def test_an_unknown_group_is_refused_where_groups_are_not_made(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(auto_create_subscription_group=False)
+    broker.topics.update(TopicConfig(topic_name="orders"))
+    assert (await ask(broker, a_pull())).code == 26
+
+
+async def test_who_forbade_it_is_told(broker: Broker) -> None:
+    broker.topics.update(TopicConfig(topic_name="orders", perm=2))
+    assert (await ask(broker, a_pull())).fields == {"forbiddenType": "3"}
+    broker.groups.update(SubscriptionGroupConfig(group_name="g", consume_enable=False))
+    answer = await ask(broker, a_pull())
+    assert (answer.code, answer.fields) == (16, {"forbiddenType": "2"})
+    broker.config.broker_permission = 2
+    assert (await ask(broker, a_pull())).fields == {"forbiddenType": "1"}
+
+
+async def test_lite_pull_can_be_forbidden(broker_maker: MakeBroker) -> None:
+    broker = broker_maker(lite_pull_message_enable=False)
+    assert (await ask(broker, a_pull(kind=LitePullMessage))).code == 16
+
+
+class TestSubscriptionOfTheHeartbeat:
+    """A pull without its own expression uses what the group's clients registered."""
+
+    @pytest.fixture
+    async def registered(self, filled: Broker) -> Broker:
+        filled.membership.consumers.register(
+            "g",
+            Client(connect(filled), "c1", "JAVA", 0, filled.clock.now_ms()),
+            consume_type="CONSUME_PASSIVELY",
+            message_model="CLUSTERING",
+            consume_from_where="CONSUME_FROM_LAST_OFFSET",
+            subscriptions=[tag_subscription("orders", "B", sub_version=10)],
+        )
+        return filled
+
+    async def test_it_filters(self, registered: Broker) -> None:
+        answer = await ask(registered, a_pull(sys_flag=0, sub_version=10))
+        assert bodies(answer.body) == [b"m1"]
+
+    async def test_another_topic_is_not_subscribed(self, registered: Broker) -> None:
+        registered.topics.update(TopicConfig(topic_name="other"))
+        assert (await ask(registered, a_pull(sys_flag=0, topic="other"))).code == 24
+
+    async def test_a_newer_one_is_missed(self, registered: Broker) -> None:
+        answer = await ask(registered, a_pull(sys_flag=0, sub_version=11))
+        assert (answer.code, answer.remark) == (25, "the consumer's subscription not latest")
+
+    async def test_a_forbidden_topic_is_refused(self, registered: Broker) -> None:
+        registered.groups.find_or_create("g")
+        registered.groups.set_forbidden("g", "orders", forbidden=True)
+        answer = await ask(registered, a_pull(sys_flag=0))
+        assert (answer.code, answer.fields) == (16, {"forbiddenType": "5"})
+
+
+class TestCommit:
+    """The offset a pull carries is stored when the pull is served, not when it is refused."""
+
+    async def test_with_messages_and_with_a_moved_offset(self, filled: Broker) -> None:
+        await ask(filled, a_pull(0, sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=1))
+        assert filled.offsets.query("orders", "g", 0) == 1
+        await ask(filled, a_pull(9, sys_flag=PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET, commit_offset=2))
+        assert filled.offsets.query("orders", "g", 0) == 2
+
+    async def test_not_with_a_refused_pull_nor_without_the_flag(self, filled: Broker) -> None:
+        await ask(filled, a_pull(0, sys_flag=PULL_COMMIT_OFFSET, commit_offset=1))
+        await ask(filled, a_pull(0, commit_offset=1))
+        assert filled.offsets.query("orders", "g", 0) == -1
+
+    async def test_once_for_a_pull_that_waits(self, filled: Broker) -> None:
+        flags = PULL_SUBSCRIPTION | PULL_COMMIT_OFFSET | PULL_SUSPEND
+        connection = FakeConnection()
+        assert await send(filled, a_pull(3, sys_flag=flags, commit_offset=3), connection=connection) is HELD
+        assert filled.offsets.query("orders", "g", 0) == 3
+        filled.offsets.commit("orders", "g", 0, 5)
+        store_message(filled, "orders")
+        await _turns()
+        assert filled.offsets.query("orders", "g", 0) == 5
+
+
+async def test_a_pending_reset_is_answered_once(filled: Broker) -> None:
+    filled.offsets.assign_reset("orders", "g", 0, 1)
+    answer = await ask(filled, a_pull(3))
+    assert (answer.code, answer.remark, answer.fields["nextBeginOffset"]) == (21, "OFFSET_RESET", "1")
+    assert (await ask(filled, a_pull(1))).code == 0
+
+
+class TestWaiting:
+    """Long polling."""
+
+    @pytest.fixture
+    async def waiting(self, filled: Broker) -> FakeConnection:
+        """A pull for tag B at the end of queue 0."""
+        connection = FakeConnection()
+        flags = PULL_SUBSCRIPTION | PULL_SUSPEND
+        assert await send(filled, a_pull(3, sys_flag=flags, subscription="B"), connection=connection) is HELD
+        return connection
+
+    async def test_an_arrival_that_matches_is_delivered(
+        self, filled: Broker, waiting: FakeConnection
+    ) -> None:
+        store_message(filled, "orders", 0, b"new", {"TAGS": "B"})
+        await _turns()
+        (answer,) = waiting.late_answers
+        assert bodies(as_asked(cast(Any, answer)).body) == [b"new"]
+        assert len(filled.pulling.waiters) == 0
+
+    async def test_another_tag_and_another_queue_wake_nobody(
+        self, filled: Broker, waiting: FakeConnection
+    ) -> None:
+        store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
+        store_message(filled, "orders", 1, b"new", {"TAGS": "B"})
+        await _turns()
+        assert waiting.late_answers == []
+
+    async def test_messages_of_one_turn_come_in_one_answer(
+        self, filled: Broker, waiting: FakeConnection
+    ) -> None:
+        for number in range(3):
+            store_message(filled, "orders", 0, f"n{number}".encode(), {"TAGS": "B"})
+        await _turns()
+        (answer,) = waiting.late_answers
+        assert bodies(as_asked(cast(Any, answer)).body) == [b"n0", b"n1", b"n2"]
+
+    async def test_the_deadline_brings_an_empty_answer(
+        self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
+    ) -> None:
+        clock.advance(14_999)
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        await _turns()
+        assert waiting.late_answers == []
+        clock.advance(1)
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        await _turns()
+        (answer,) = waiting.late_answers
+        asked = as_asked(cast(Any, answer))
+        assert (asked.code, asked.fields["nextBeginOffset"]) == (19, "3")
+
+    async def test_the_scan_tells_how_far_nothing_matched(
+        self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
+    ) -> None:
+        store_message(filled, "orders", 0, b"new", {"TAGS": "A"})
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        await _turns()
+        (answer,) = waiting.late_answers
+        asked = as_asked(cast(Any, answer))
+        assert (asked.code, asked.fields["nextBeginOffset"]) == (20, "4")
+
+    async def test_a_closed_connection_is_forgotten(
+        self, filled: Broker, waiting: FakeConnection, clock: VirtualClock
+    ) -> None:
+        waiting.close()
+        filled.pulling.waiters.scan(clock.now_ms(), filled.store.max_offset)
+        assert len(filled.pulling.waiters) == 0
+
+    async def test_only_the_end_of_the_queue_is_worth_waiting_for(self, filled: Broker) -> None:
+        for offset in (0, 9):
+            flags = PULL_SUBSCRIPTION | PULL_SUSPEND
+            assert await send(filled, a_pull(offset, sys_flag=flags)) is not HELD
+
+    async def test_without_the_flag_nothing_waits(self, filled: Broker) -> None:
+        assert (await ask(filled, a_pull(3))).code == 19
+
+    async def test_short_polling_waits_its_own_time(
+        self, broker_maker: MakeBroker, clock: VirtualClock
+    ) -> None:
+        broker = broker_maker(long_polling_enable=False)
+        broker.topics.update(TopicConfig(topic_name="orders"))
+        connection = FakeConnection()
+        assert (
+            await send(broker, a_pull(sys_flag=PULL_SUBSCRIPTION | PULL_SUSPEND), connection=connection)
+            is HELD
+        )
+        clock.advance(1000)
+        broker.pulling.waiters.scan(clock.now_ms(), broker.store.max_offset)
+        await _turns()
+        assert len(connection.late_answers) == 1
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)

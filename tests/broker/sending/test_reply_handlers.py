@@ -1,0 +1,154 @@
+"""Replies pushed to who asked: properties, codes and remarks as official 4.9.7 and 5.5.0 brokers gave them."""
+
+import pytest
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.errors import PeerError
+from pocketmq.broker.membership.client import Client
+from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.message.properties import decode_properties, encode_properties_text
+from pocketmq.protocol.requests.send import SendReplyMessage, SendReplyMessageV2
+from pocketmq.protocol.requests.to_client import PushReplyMessageToClient
+from pocketmq.protocol.wire.command import Command
+
+from broker_fakes import Asked, FakeConnection, MakeBroker, ask, connect
+from transaction_sends import records
+
+ASKER = "asker@1"
+REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
+PROPERTIES = {
+    "CORRELATION_ID": "c1",
+    "REPLY_TO_CLIENT": ASKER,
+    "TTL": "3000",
+    "MSG_TYPE": "reply",
+    "UNIQ_KEY": "U",
+}
+SENT_TEXT = (
+    "MSG_TYPE\x01reply\x02REPLY_TO_CLIENT\x01asker@1\x02UNIQ_KEY\x01U\x02TTL\x013000\x02CORRELATION_ID\x01c1"
+)
+
+
+def asker(broker: Broker, answer: Command | PeerError | None = None) -> FakeConnection:
+    connection = connect(broker)
+    broker.membership.producers.register(
+        "askers", Client(connection, ASKER, "JAVA", V5_5_0, broker.clock.now_ms())
+    )
+    if answer is not None:
+        connection.answers_by_code[326] = answer
+    return connection
+
+
+async def reply(broker: Broker, named: dict[str, str], **changes: object) -> Asked:
+    values: dict[str, object] = {
+        "producer_group": "repliers",
+        "topic": REPLY_TOPIC,
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": 0,
+        "sys_flag": 1,
+        "born_timestamp": 5,
+        "flag": 9,
+        "properties": encode_properties_text(named),
+        **changes,
+    }
+    body = values.pop("body", b"answer")
+    assert isinstance(body, bytes)
+    return await ask(broker, SendReplyMessage(**values), body)  # type: ignore[arg-type]
+
+
+async def test_reply_is_pushed_to_its_asker_and_stored(broker: Broker) -> None:
+    connection = asker(broker, Command(0))
+    answer = await reply(broker, PROPERTIES)
+    assert (answer.code, answer.remark) == (0, None)
+    ((push, body),) = connection.questions
+    assert isinstance(push, PushReplyMessageToClient)
+    assert (push.topic, push.queue_id, push.flag, push.sys_flag, body) == (REPLY_TOPIC, 0, 9, 1, b"answer")
+    assert (push.born_host, push.store_host) == ("127.0.0.1:50000", "127.0.0.1:10911")
+    told = decode_properties(push.properties or "")
+    assert told == {
+        **PROPERTIES,
+        "PUSH_REPLY_TIME": str(broker.clock.now_ms()),
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+    }
+    (stored,) = records(broker, REPLY_TOPIC)
+    assert (stored.sys_flag, stored.flag, bytes(stored.body)) == (0, 9, b"answer")
+    assert "PUSH_REPLY_TIME" not in decode_properties(stored.properties)
+    assert answer.fields == {
+        "msgId": f"7F00000100002A9F{stored.position:016X}",
+        "queueId": "0",
+        "queueOffset": "0",
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+    }
+
+
+async def test_4_9_stores_the_properties_as_they_came(broker4: Broker) -> None:
+    asker(broker4, Command(0))
+    assert (await reply(broker4, {}, properties=SENT_TEXT)).code == 0
+    (stored,) = records(broker4, REPLY_TOPIC)
+    assert bytes(stored.properties) == SENT_TEXT.encode()
+
+
+@pytest.mark.parametrize("answer", [Command(1), PeerError("silent")])
+async def test_asker_who_does_not_take_it_makes_the_reply_fail(
+    broker: Broker, answer: Command | PeerError
+) -> None:
+    asker(broker, answer)
+    got = await reply(broker, PROPERTIES)
+    assert (got.code, got.remark) == (1, f"push reply message to {ASKER}fail.")
+    assert got.fields["queueOffset"] == "0", "it is stored all the same"
+
+
+async def test_asker_who_is_gone_is_named(broker: Broker) -> None:
+    connection = asker(broker)
+    connection.close()
+    got = await reply(broker, PROPERTIES)
+    assert (got.code, got.remark) == (1, f"push reply message fail, channel of <{ASKER}> not found.")
+
+
+async def test_reply_to_nobody_is_refused(broker: Broker) -> None:
+    got = await reply(broker, {"MSG_TYPE": "reply"})
+    assert (got.code, got.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
+
+
+async def test_not_stored_where_the_setting_says_so(broker: Broker) -> None:
+    broker.config.store_reply_message_enable = False
+    asker(broker, Command(0))
+    got = await reply(broker, PROPERTIES)
+    assert (got.code, got.fields["msgId"], got.fields["queueOffset"]) == (0, "0", "0")
+    assert records(broker, REPLY_TOPIC) == []
+
+
+async def test_short_form_is_the_same(broker: Broker) -> None:
+    connection = asker(broker, Command(0))
+    request = SendReplyMessageV2(
+        producer_group="r",
+        topic=REPLY_TOPIC,
+        default_topic="TBW102",
+        default_topic_queue_nums=4,
+        queue_id=0,
+        sys_flag=0,
+        born_timestamp=1,
+        flag=0,
+        properties=encode_properties_text(PROPERTIES),
+    )
+    assert (await ask(broker, request, b"v2")).code == 0
+    assert len(connection.questions) == 1
+
+
+@pytest.mark.parametrize(("emulate", "code"), [(4, 0), (5, 1)])
+async def test_reply_without_a_body_is_for_4_9_an_empty_one(
+    broker_maker: MakeBroker, emulate: int, code: int
+) -> None:
+    broker = broker_maker(emulate=emulate)
+    connection = asker(broker, Command(0))
+    assert (await reply(broker, PROPERTIES, body=b"")).code == code
+    assert len(connection.questions) == (1 if emulate == 4 else 0)
+
+
+async def test_wrong_queue_is_refused_before_anything_is_pushed(broker: Broker) -> None:
+    connection = asker(broker, Command(0))
+    got = await reply(broker, PROPERTIES, queue_id=9)
+    assert got.code == 29
+    assert got.fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
+    assert connection.questions == []

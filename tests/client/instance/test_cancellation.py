@@ -1,0 +1,190 @@
+"""Cancelled at any await, a client leaves no task, no socket and no lock."""
+
+import asyncio
+import contextlib
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client import tasks
+from pocketmq.client.errors import RequestTimeout
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import Message
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+
+from client_waits import Seen, open_sockets, send
+from waiting import until
+
+LONG = 30.0
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+Scenario = Callable[[str], Coroutine[Any, Any, None]]
+
+
+@types.coroutine
+def cancelled_at(work: Coroutine[Any, Any, None], step: int) -> Generator[Any, Any, bool]:
+    """Run `work`, and cancel the task when it waits for the step-th time. True if it never waited that often."""
+    task = asyncio.current_task()
+    assert task is not None
+    count = 0
+    value: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            waited = work.send(value) if error is None else work.throw(error)
+        except StopIteration:
+            return count < step
+        count += 1
+        if count == step:
+            task.get_loop().call_soon(task.cancel)
+        value, error = None, None
+        try:
+            value = yield waited
+        except BaseException as thrown:
+            error = thrown
+
+
+async def produce(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"1")
+        await producer.send("T", b"2", queue_id=0)
+        await asyncio.gather(*(producer.send_nowait("T", b"3") for _ in range(3)))
+        await producer.send_oneway("T", b"4")
+        await producer.send_batch([Message("T", b"5"), Message("T", b"6")])
+
+
+async def ask(namesrv_addr: str) -> None:
+    async with Requester("asks", namesrv_addr=namesrv_addr) as requester:
+        with contextlib.suppress(RequestTimeout):
+            await requester.request("T", b"anybody?", timeout_ms=50)
+
+
+async def consume(namesrv_addr: str, *, orderly: bool = False) -> None:
+    seen = Seen()
+    async with PushConsumer(
+        "g",
+        seen,
+        orderly=orderly,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=FIRST,
+    ) as consumer:
+        await consumer.wait_assigned()
+        await consumer.lag()
+        await until(lambda: seen.messages, LONG)
+
+
+async def consume_in_order(namesrv_addr: str) -> None:
+    await consume(namesrv_addr, orderly=True)
+
+
+async def iterate(namesrv_addr: str) -> None:
+    async with PushConsumer(
+        "g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
+    ) as consumer:
+        async for _ in consumer:
+            break
+        await consumer.fetch(1, 10)
+
+
+async def poll(namesrv_addr: str) -> None:
+    async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
+        await consumer.subscribe("T")
+        while not await consumer.poll(100):
+            pass
+        await consumer.commit()
+
+
+async def pull(namesrv_addr: str) -> None:
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as consumer:
+        for queue in await consumer.queues("T"):
+            result = await consumer.pull(queue, await consumer.min_offset(queue))
+            await consumer.commit(queue, result.next_offset)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [produce, ask, consume, consume_in_order, iterate, poll, pull],
+    ids=lambda one: one.__name__,
+)
+async def test_cancelled_at_any_await_nothing_is_left(node: Node, scenario: Scenario) -> None:
+    namesrv_addr = node.namesrv_address
+    await send(namesrv_addr, "T", 4)
+    before, sockets = asyncio.all_tasks(), open_sockets()
+    ended = False
+    step = 0
+    while not ended and step < 60:
+        step += 1
+        await send(namesrv_addr, "T", 1)  # consumers of earlier steps may have committed all there was
+        task = asyncio.create_task(_cancelled(scenario(namesrv_addr), step))
+        async with asyncio.timeout(LONG):
+            try:
+                ended = await task
+            except asyncio.CancelledError:
+                pass
+        await until(lambda: asyncio.all_tasks() <= before, LONG)
+        await until(lambda: open_sockets() <= sockets, LONG)
+        assert not ClientInstance.by_loop.get(asyncio.get_running_loop()), f"step {step}"
+        await until(lambda: not _locked(node), LONG)
+    assert step > 5
+
+
+async def _cancelled(work: Coroutine[Any, Any, None], step: int) -> bool:
+    return await cancelled_at(work, step)
+
+
+def _locked(node: Node) -> list[object]:
+    """Queues somebody holds the broker's lock of."""
+    return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
+
+
+# -- several loops, the wrong time
+
+
+async def test_two_loops_have_two_clients_even_of_one_instance_name(namesrv_addr: str) -> None:
+    async def send_one() -> None:
+        async with Producer("p", namesrv_addr=namesrv_addr, instance_name="one") as producer:
+            await producer.send("T", b"x")
+
+    async with Producer("p", namesrv_addr=namesrv_addr, instance_name="one") as producer:
+        await producer.send("T", b"x")
+        await asyncio.to_thread(asyncio.run, send_one())
+        await producer.send("T", b"x")
+
+
+async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tasks, "STUBBORN_SECONDS", 0.05)
+    await send(namesrv_addr, "T", 1)
+    called, released = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(message: object) -> None:
+        called.set()
+        while not released.is_set():
+            try:
+                await released.wait()
+            except asyncio.CancelledError:
+                continue
+
+    for orderly in (False, True):
+        called.clear()
+        async with asyncio.timeout(30):
+            async with PushConsumer(
+                f"g{orderly}",
+                stubborn,
+                orderly=orderly,
+                namesrv_addr=namesrv_addr,
+                subscription={"T": "*"},
+                consume_from_where=FIRST,
+            ):
+                await called.wait()
+    assert caplog.text.count("does not end although it was cancelled") == 2
+    released.set()
+    await asyncio.sleep(0)

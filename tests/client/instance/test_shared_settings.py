@@ -1,0 +1,276 @@
+"""Settings of the shared part: the VIP channel, heartbeats, what is decoded, and the one loop a client belongs to."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from pocketmq.broker.node import Node
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.hooks.rpc_hooks import RPCHook
+from pocketmq.client.instance.broker_addresses import BrokerAddresses
+from pocketmq.client.instance.groups import GroupTable
+from pocketmq.client.instance.heartbeats import Heartbeats
+from pocketmq.client.instance.instance import ClientInstance
+from pocketmq.client.instance.instance_config import heartbeats_at_once, instance_config
+from pocketmq.client.offsets.offset_memory import OffsetMemory
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, HeartbeatData
+from pocketmq.protocol.message.compression import decompress
+from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.schema import Request
+
+from client_waits import Seen, make_node, send
+from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+class Asked(RPCHook):
+    """Keeps which request went where, and the heartbeats with their answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+        self.heartbeats: list[HeartbeatData] = []
+        self.answers: list[dict[str, str]] = []
+
+    def before_request(
+        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+    ) -> None:
+        self.sent.append((request.name, address))
+        if isinstance(request, HeartBeat):
+            self.heartbeats.append(HeartbeatData.decode(body))
+
+    def after_response(self, address: str, request: Request[Any], response: Command) -> None:
+        if isinstance(request, HeartBeat):
+            self.answers.append(response.fields or {})
+
+
+async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_path: Path) -> None:
+    node = make_node(tmp_path / "store")
+    await node.start()
+    asked, seen = Asked(), Seen()
+    options: dict[str, Any] = {
+        "namesrv_addr": node.namesrv_address,
+        "vip_channel_enabled": True,
+        "hooks": [asked],
+        "instance_name": "vip",
+    }
+    async with (
+        Producer("p", **options) as producer,
+        PushConsumer(
+            "g", seen, orderly=True, **options, subscription={"T": "*"}, consume_from_where=FIRST
+        ) as one,
+    ):
+        await producer.send("T", b"x")
+        await producer.send_nowait("T", b"x")
+        await producer.send_oneway("T", b"x")
+        one.subscribe("T")
+        await until(lambda: len(seen.messages) == 3, timeout=30)
+        await one.lag()
+        main = producer._running.routes.master("broker-a", main_port=True) or ""
+    await node.stop()
+    host, _, port = main.rpartition(":")
+    fast = f"{host}:{int(port) - 2}"
+    by_address = {address: {name for name, to in asked.sent if to == address} for address in (main, fast)}
+    to_fast = {"SEND_MESSAGE_V2", "GET_CONSUMER_LIST_BY_GROUP", "LOCK_BATCH_MQ", "QUERY_CONSUMER_OFFSET"}
+    to_fast |= {"GET_MAX_OFFSET", "UPDATE_CONSUMER_OFFSET", "UNLOCK_BATCH_MQ"}
+    assert to_fast <= by_address[fast]
+    assert {"HEART_BEAT", "PULL_MESSAGE", "UNREGISTER_CLIENT"} <= by_address[main]
+    assert by_address[main].isdisjoint(by_address[fast] - {"UNLOCK_BATCH_MQ"})
+
+
+async def test_a_broker_that_knows_the_fingerprint_is_not_told_the_subscriptions_again(node: Node) -> None:
+    asked = Asked()
+    await send(node.namesrv_address, "T", 1)
+    async with PushConsumer(
+        "g",
+        Seen(),
+        namesrv_addr=node.namesrv_address,
+        use_heartbeat_v2=True,
+        hooks=[asked],
+        subscription={"T": "*"},
+    ) as consumer:
+        await until(lambda: len(asked.answers) >= 1 and consumer._running.routes.brokers.all_addresses())
+        heartbeats = consumer._running.heartbeats
+        for _ in range(3):
+            await heartbeats.send()
+        assert asked.heartbeats[-1].without_sub
+        assert asked.heartbeats[-1].consumer_data_set[0].subscription_data_set == []
+        assert asked.heartbeats[-1].heartbeat_fingerprint != 0
+        assert asked.answers[-1]["IS_SUPPORT_HEART_BEAT_V2"] == "true"
+        before = len(asked.heartbeats)
+        consumer.subscribe("Other")
+        await until(lambda: len(asked.answers) > before)
+        changed = asked.heartbeats[-1]
+        assert not changed.without_sub
+        assert {one.topic for one in changed.consumer_data_set[0].subscription_data_set} >= {"T", "Other"}
+
+
+class SlowBrokers:
+    """Takes heartbeats, and remembers how many were under way at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def send_to(self, address: str) -> bool:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0)
+        self.now -= 1
+        return address != "b"
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(1, 1), (2, 2), (9, 3)])
+async def test_brokers_are_greeted_one_by_one_or_several_at_once(
+    at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers, addresses, groups = SlowBrokers(), BrokerAddresses(), GroupTable()
+    addresses.keep({name: {0: name} for name in "abc"})
+    groups.add_producer(Producer("p", namesrv_addr="127.0.0.1:1"))
+    heartbeats = Heartbeats("c", groups, addresses, ConnectionPool(), timeout_seconds=1, at_once=at_once)
+    monkeypatch.setattr(heartbeats, "send_to", brokers.send_to)
+    assert not await heartbeats.send(), "one of them failed"
+    assert brokers.most == most
+
+
+def test_how_many_heartbeats_at_once_is_a_setting() -> None:
+    assert heartbeats_at_once(ClientSettings()) == 1
+    asked = ClientSettings(enable_concurrent_heartbeat=True, concurrent_heartbeat_thread_pool_size=5)
+    assert heartbeats_at_once(asked) == 5
+    assert heartbeats_at_once(ClientSettings(enable_concurrent_heartbeat=True)) >= 1
+    both = ClientSettings(
+        enable_concurrent_heartbeat=True, use_heartbeat_v2=True, concurrent_heartbeat_thread_pool_size=5
+    )
+    assert heartbeats_at_once(both) == 1, "the V2 form goes to one after the other"
+
+
+async def test_bodies_may_be_left_compressed_or_out(namesrv_addr: str) -> None:
+    body = b"long" * 5000
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", body)
+    found = {}
+    for name, options in {
+        "all": {},
+        "compressed": {"decode_decompress_body": False},
+        "none": {"decode_read_body": False},
+    }.items():
+        seen = Seen()
+        async with PushConsumer(
+            name,
+            seen,
+            namesrv_addr=namesrv_addr,
+            subscription={"T": "*"},
+            consume_from_where=FIRST,
+            **options,
+        ):
+            await until(lambda seen=seen: seen.messages)  # type: ignore[misc]
+        found[name] = seen.messages[0]
+    assert found["all"].body == body
+    compressed = found["compressed"]
+    assert len(compressed.body) < 1000
+    assert bytes(decompress(compressed.body, compressed.record.sys_flag)) == body
+    assert found["none"].body == b""
+    assert found["none"].message_id == found["all"].message_id
+
+
+async def test_lite_pull_requests_are_marked_as_a_stream(namesrv_addr: str) -> None:
+    config = instance_config(LitePullConsumer("g", namesrv_addr=namesrv_addr).settings)
+    assert config.client_id.endswith("@STREAM")
+    fields: dict[str, str] = {}
+    for hook in config.hooks:
+        hook.before_request("", HeartBeat(), fields, None)
+    assert fields == {"ReqT": "0"}
+    assert instance_config(Producer("g", namesrv_addr=namesrv_addr).settings).hooks == ()
+
+
+# -- one loop, one thread
+
+
+def in_thread(work: Any) -> BaseException | None:
+    """Run a coroutine function in a loop of another thread; what it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    return raised[0] if raised else None
+
+
+class SlowToLoad(OffsetMemory):
+    """Offsets that come when they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def load(self) -> None:
+        self.asked.set()
+        await self.go.wait()
+
+    async def in_store(self, queue: MessageQueue) -> int:
+        return 0
+
+    async def persist(self, queue: MessageQueue) -> None: ...
+
+    async def persist_all(self, queues: object) -> None: ...
+
+    async def persist_last(self, queues: object) -> None: ...
+
+
+async def test_an_instance_does_not_end_under_a_client_that_is_about_to_join_it(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    options: dict[str, Any] = {"namesrv_addr": namesrv_addr, "instance_name": "shared"}
+    seen, offsets = Seen(), SlowToLoad()
+    consumer = PushConsumer("g", seen, offset_store=offsets, subscription={"T": "*"}, **options)
+    async with Producer("p", **options):
+        joining = asyncio.create_task(consumer.start())
+        await offsets.asked.wait()
+    offsets.go.set()
+    await joining
+    await until(lambda: seen.messages)
+    await consumer.shutdown()
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+async def test_every_event_loop_will_do(namesrv_addr: str, loop_factory: Any) -> None:
+    async def work() -> list[bytes]:
+        async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+            await producer.send("T", b"awaited")
+            await asyncio.gather(*(producer.send_nowait("T", b"future") for _ in range(3)))
+        options: dict[str, Any] = {"subscription": {"T": "*"}, "consume_from_where": FIRST}
+        async with PushConsumer("g", orderly=True, namesrv_addr=namesrv_addr, **options) as consumer:
+            return [message.body for message in await consumer.fetch(4, timeout_ms=30_000)]
+
+    def run() -> list[bytes]:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            return runner.run(work())
+
+    assert sorted(await asyncio.to_thread(run)) == [b"awaited", *[b"future"] * 3]
+
+
+async def test_instances_of_two_loops_are_two(namesrv_addr: str) -> None:
+    settings = ClientSettings(namesrv_addr=namesrv_addr, instance_name="shared")
+    here = ClientInstance.get(instance_config(settings))
+    assert ClientInstance.get(instance_config(settings)) is here
+    others: list[ClientInstance] = []
+
+    async def there() -> None:
+        others.append(ClientInstance.get(instance_config(settings)))
+
+    assert await asyncio.to_thread(in_thread, there) is None
+    assert others[0] is not here
+    await here.shutdown()

@@ -1,0 +1,113 @@
+"""Readers that leave early: what they were not done with comes to the next reader, and nothing is lost."""
+
+import asyncio
+import contextlib
+
+import pytest
+from pocketmq.client.push.message_stream import MessageStream
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+
+from client_waits import committed, send
+from waiting import until
+
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+
+
+class Workers:
+    """Listener calls with numbers for messages, so many at once."""
+
+    def __init__(self, stream: MessageStream, count: int, at_once: int) -> None:
+        self._stream = stream
+        self._numbers = iter(range(count))
+        self.done: list[int] = []
+        self.tasks = [asyncio.create_task(self._work()) for _ in range(at_once)]
+
+    async def _work(self) -> None:
+        for number in self._numbers:
+            await self._stream(number)  # type: ignore[arg-type]
+            self.done.append(number)
+
+    async def cancel(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def test_who_leaves_the_loop_early_leaves_the_message_to_the_next_loop() -> None:
+    stream = MessageStream()
+    workers = Workers(stream, 3, 1)
+    async for message in stream.messages():
+        assert message == 0
+        break
+    with contextlib.suppress(ZeroDivisionError):
+        async for message in stream.messages():
+            assert message == 0
+            raise ZeroDivisionError
+    assert workers.done == []
+    read = []
+    async with asyncio.timeout(5):
+        async for message in stream.messages():
+            read.append(message)
+            if len(read) == 3:
+                stream.close()
+    assert read == [0, 1, 2]
+    await workers.cancel()
+
+
+@pytest.mark.parametrize(("at_once", "wanted"), [(4, 3), (4, 10), (1, 10)])
+async def test_a_cancelled_fetch_keeps_what_it_had_for_the_next_one(at_once: int, wanted: int) -> None:
+    stream = MessageStream(at_once)
+    workers = Workers(stream, wanted - 1, at_once)
+    fetch = asyncio.create_task(stream.fetch(wanted, 60_000))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    fetch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await fetch
+    if wanted <= at_once:
+        assert not workers.done
+    assert sorted(await stream.fetch(wanted, 50)) == list(range(wanted - 1))  # type: ignore[type-var]
+    await asyncio.gather(*workers.tasks)
+
+
+async def test_two_fetches_at_once_share_what_comes() -> None:
+    stream = MessageStream(4)
+    workers = Workers(stream, 40, 4)
+    async with asyncio.timeout(5):
+        found = await asyncio.gather(stream.fetch(20, 4_000), stream.fetch(20, 4_000))
+    assert sorted([*found[0], *found[1]]) == list(range(40))  # type: ignore[type-var]
+    await asyncio.gather(*workers.tasks)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+async def test_a_message_the_loop_was_left_with_comes_to_the_next_loop_of_the_consumer(
+    namesrv_addr: str, orderly: bool
+) -> None:
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer(
+        "g", orderly=orderly, namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST
+    ) as consumer:
+        async with asyncio.timeout(10):
+            seen: list[MessageExt] = []
+            async for message in consumer:
+                seen.append(message)
+                break
+            seen += await consumer.fetch(1, 5_000)
+        assert [one.message_id for one in seen] == [seen[0].message_id] * 2
+    assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 1
+
+
+async def test_a_message_the_loop_was_left_with_is_not_acknowledged_at_the_end(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+
+    def consumer() -> PushConsumer:
+        return PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}, consume_from_where=FIRST)
+
+    async with consumer() as left:
+        fetch = asyncio.create_task(left.fetch(5, 60_000))
+        await until(lambda: left._stream is not None and left._stream.held)
+        fetch.cancel()
+    async with consumer() as next_one:
+        assert len(await next_one.fetch(1, 10_000)) == 1

@@ -1,0 +1,321 @@
+"""A push consumer against an embedded broker: shares, listeners, results, retries, offsets, shutdown."""
+
+import asyncio
+import threading
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.delivery.listeners import RetryLater
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.rebalancing import held_queues
+from pocketmq.client.values.listener_returns import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pocketmq.client.values.message import Message, MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+from client_waits import Seen, committed, send, total_lag
+from waiting import until, until_it_says
+
+
+async def test_every_message_reaches_the_listener_once(namesrv_addr: str) -> None:
+    seen = Seen()
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await consumer.wait_assigned()
+        assert len(consumer.assignment()) == 4
+        await send(namesrv_addr, "T", 200, tags="t", keys="k")
+        await until(lambda: len(seen.messages) >= 201)
+        await until(lambda: not any(state.count for state in consumer._queues.table.values()))
+        assert set((await consumer.lag()).values()) == {0}
+    assert len(seen.messages) == 201
+    last = seen.messages[-1]
+    assert (last.topic, last.tags, last.keys, last.reconsume_times) == ("T", "t", "k", 0)
+
+
+async def test_offsets_stand_at_the_broker_after_shutdown_and_the_next_member_goes_on_there(
+    namesrv_addr: str,
+) -> None:
+    await send(namesrv_addr, "T", 40)
+    first = Seen()
+    async with PushConsumer("g", first, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
+        await until(lambda: len(first.messages) == 40)
+    assert await committed(namesrv_addr, "g", "T") == {0: 10, 1: 10, 2: 10, 3: 10}
+    await send(namesrv_addr, "T", 4)
+    second = Seen()
+    async with PushConsumer("g", second, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
+        await until(lambda: len(second.messages) == 4)
+        await asyncio.sleep(0.1)  # anything more would come now
+    assert len(second.messages) == 4
+
+
+async def test_tags_are_filtered(namesrv_addr: str) -> None:
+    seen = Seen()
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        for tag in ("a", "b", "c"):
+            await producer.send("T", tag.encode(), tags=tag)
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "a || c"}):
+        await until(lambda: len(seen.messages) == 2)
+    assert sorted(seen.bodies) == [b"a", b"c"]
+
+
+async def test_tags_of_one_hash_are_told_apart(namesrv_addr: str) -> None:
+    seen = Seen()
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"no", tags="Aa", queue_id=None)
+        await producer.send("T", b"yes", tags="BB")
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "BB"}):
+        await until(lambda: seen.messages)
+        await asyncio.sleep(0.05)
+    assert seen.bodies == [b"yes"]
+
+
+@pytest.mark.slow
+async def test_two_members_share_the_queues_and_the_rest_takes_over(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+    first, second = Seen(), Seen()
+    changes: list[tuple[str, int]] = []
+    async with PushConsumer(
+        "g",
+        first,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        on_assigned=lambda queues: changes.append(("assigned", len(queues))),
+        on_revoked=lambda queues: changes.append(("revoked", len(queues))),
+    ) as one:
+        await one.wait_assigned()
+        async with PushConsumer("g", second, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as two:
+            await until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2)
+            assert not set(one.assignment()) & set(two.assignment())
+            await send(namesrv_addr, "T", 40)
+            await until(lambda: len(first.messages) + len(second.messages) >= 41)
+            assert second.messages
+        await until(lambda: len(one.assignment()) == 4)
+        await send(namesrv_addr, "T", 8)
+        await until(lambda: len({m.message_id for m in first.messages + second.messages}) == 49)
+    assert changes == [("assigned", 4), ("revoked", 2), ("assigned", 2)]
+
+
+async def test_a_plain_function_runs_beside_the_loop(namesrv_addr: str) -> None:
+    threads: set[int] = set()
+
+    def listener(message: MessageExt) -> ConsumeConcurrentlyStatus:
+        threads.add(threading.get_ident())
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    await send(namesrv_addr, "T", 10)
+    async with PushConsumer("g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await consumer.wait_assigned()
+        await until_it_says(lambda: total_lag(consumer), 0)
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def test_a_failed_message_comes_again_with_its_topic_and_counter(node: Node, namesrv_addr: str) -> None:
+    tries: list[tuple[str, str, int]] = []
+    errors: list[Exception] = []
+
+    async def listener(message: MessageExt) -> None:
+        tries.append((message.topic, message.message_id, message.reconsume_times))
+        if message.reconsume_times == 0:
+            raise RetryLater(delay_level=1)
+
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer(
+        "g",
+        listener,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        on_error=lambda error, messages: errors.append(error),
+    ):
+        await until(lambda: len(tries) == 2)
+    assert [(topic, times) for topic, _, times in tries] == [("T", 0), ("T", 1)]
+    assert tries[0][1] == tries[1][1]
+    assert errors == []
+
+
+async def test_a_message_given_up_goes_to_the_dead_letters(node: Node, namesrv_addr: str) -> None:
+    async def listener(message: MessageExt) -> None:
+        raise RetryLater(delay_level=-1)
+
+    await send(namesrv_addr, "T", 3)
+    async with PushConsumer("g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
+        await until(lambda: node.broker.store.max_offset("%DLQ%g", 0) == 3)
+    assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 3
+
+
+async def test_a_listener_that_raises_is_reported_and_its_message_sent_back(
+    node: Node, namesrv_addr: str
+) -> None:
+    errors: list[tuple[str, bytes]] = []
+
+    async def listener(message: MessageExt) -> None:
+        raise ValueError("no")
+
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer(
+        "g",
+        listener,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        on_error=lambda error, messages: errors.append((str(error), messages[0].body)),
+    ):
+        level_3 = 2  # the queue of delay level 3, 10 s: the first retry
+        await until(lambda: node.broker.store.max_offset("SCHEDULE_TOPIC_XXXX", level_3) == 1)
+    assert errors == [("no", b"0")]
+
+
+async def test_nonsense_from_a_listener_counts_as_failure(node: Node, namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 1)
+
+    async def listener(message: MessageExt) -> str:
+        return "fine"
+
+    async with PushConsumer("g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
+        await until(lambda: node.broker.store.max_offset("SCHEDULE_TOPIC_XXXX", 2) == 1)
+
+
+async def test_a_batch_listener_gets_lists_and_acknowledges_a_part(node: Node, namesrv_addr: str) -> None:
+    sizes: list[int] = []
+
+    async def listener(messages: list[MessageExt], context: ConsumeConcurrentlyContext) -> None:
+        sizes.append(len(messages))
+        context.ack_index = 1
+        context.delay_level_when_next_consume = -1
+
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        await producer.send("T", b"x", queue_id=0)
+        queue = MessageQueue("T", "broker-a", 1)
+        await producer.send_batch([Message("T", b"%d" % n) for n in range(4)], queue=queue)
+    async with PushConsumer(
+        "g",
+        batch_listener=listener,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_message_batch_max_size=10,
+    ):
+        await until(lambda: node.broker.store.max_offset("%DLQ%g", 0) == 2)
+    assert sorted(sizes) == [1, 4]
+
+
+async def test_messages_are_read_with_async_for(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 5)
+    async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        bodies = []
+        async for message in consumer:
+            bodies.append(message.body)
+            if len(bodies) == 5:
+                break
+    assert sorted(bodies) == [b"0", b"1", b"2", b"3", b"4"]
+    offsets = await committed(namesrv_addr, "g", "T")
+    assert (
+        sum(offset or 0 for offset in offsets.values()) == 4
+    )  # the loop was left in the middle of the fifth
+
+
+async def test_fetch_returns_what_is_there_and_acknowledges_it(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 30)
+    async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        assert len(await consumer.fetch(30, timeout_ms=5_000)) == 30
+        assert await consumer.fetch(1, timeout_ms=50) == []
+    assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 30
+
+
+async def test_slow_coroutines_run_side_by_side_up_to_the_limit(namesrv_addr: str) -> None:
+    running = peak = 0
+
+    async def listener(message: MessageExt) -> None:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0.02)
+        running -= 1
+
+    await send(namesrv_addr, "T", 40)
+    async with PushConsumer(
+        "g",
+        listener,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_thread_min=7,
+        consume_thread_max=7,
+    ) as consumer:
+        await consumer.wait_assigned()
+        await until_it_says(lambda: total_lag(consumer), 0)
+    assert peak == 7
+
+
+async def test_pulling_stops_while_the_listener_hangs(node: Node, namesrv_addr: str) -> None:
+    release = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await release.wait()
+
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        for _ in range(300):
+            await producer.send("T", b"x", queue_id=0 if _ else None)
+    async with PushConsumer(
+        "g",
+        listener,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        pull_threshold_for_queue=50,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ) as consumer:
+        await until(lambda: max((state.count for state in consumer._queues.table.values()), default=0) > 50)
+        await asyncio.sleep(0.3)  # anything more would come now
+        cached = max(state.count for state in consumer._queues.table.values())
+        assert cached <= 50 + 32
+        release.set()
+        await until_it_says(lambda: total_lag(consumer), 0)
+
+
+async def test_a_suspended_consumer_pulls_nothing(namesrv_addr: str) -> None:
+    seen = Seen()
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await until(lambda: seen.messages)
+        consumer.suspend()
+        await send(namesrv_addr, "T", 4)
+        await asyncio.sleep(0.2)
+        held = len(seen.messages)
+        assert held <= 5  # the pull that waits at the broker of each queue may still bring its message
+        consumer.resume()
+        await until(lambda: len(seen.messages) == 5)
+
+
+async def test_a_topic_made_later_is_taken_up_within_seconds(namesrv_addr: str) -> None:
+    seen = Seen()
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"Later": "*"}) as consumer:
+        await consumer.wait_assigned()
+        await send(namesrv_addr, "Later", 3)
+        await until(lambda: len(seen.messages) == 3)
+
+
+async def test_a_topic_that_never_comes_is_not_asked_for_every_second_for_ever(
+    namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_queues, "TOPIC_SEARCHES", 2)
+    async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription={"Never": "*"}) as consumer:
+        await consumer.wait_assigned()
+        queues = consumer._queues
+        assert [await queues.rebalance() for _ in range(3)][-1], "the next round is due in 20 s"
+        consumer.subscribe("Neither")
+        assert not await queues.rebalance()
+
+
+async def test_an_illegal_offset_is_corrected_to_the_brokers(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 8)
+    seen = Seen()
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
+        await until(lambda: len(seen.messages) == 8)  # now the broker knows the group
+    async with PullConsumer("g", namesrv_addr=namesrv_addr) as puller:
+        for queue in await puller.queues("T"):
+            await puller.commit(queue, 1000)  # beyond the end
+    seen = Seen()
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await until_it_says(lambda: committed(namesrv_addr, "g", "T"), {0: 2, 1: 2, 2: 2, 3: 2})
+        await until(lambda: len(consumer.assignment()) == 4)
+        await send(namesrv_addr, "T", 4)
+        await until(lambda: len(seen.messages) == 4)

@@ -1,0 +1,192 @@
+"""The life of a push consumer: servers that come back, broadcasting, questions of tools, shutdown, wrong use."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from pocketmq.broker.node import Node
+from pocketmq.client.errors import ClientError
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.message import MessageExt
+from pocketmq.protocol.bodies.client import ConsumeFromWhere, MessageModel
+from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
+
+from client_waits import Seen, make_node, open_sockets, send
+from ports import fixed_port
+from waiting import until, until_it_says
+
+
+async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
+    ports = fixed_port(), fixed_port()
+    node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+    await node.start()
+    namesrv_addr = node.namesrv_address
+    await send(namesrv_addr, "T", 4)
+    seen = Seen()
+    reconnected: list[str] = []
+    async with PushConsumer(
+        "g",
+        seen,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        on_reconnect=reconnected.append,
+        pull_time_delay_mills_when_exception=50,
+    ):
+        await until(lambda: len(seen.messages) == 4)
+        await node.stop()
+        node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
+        await node.start()
+        await send(namesrv_addr, "T", 8)
+        await until(lambda: len({message.message_id for message in seen.messages}) == 12)
+    await node.stop()
+    assert reconnected
+
+
+async def test_broadcasting_members_get_everything_and_keep_their_offsets_in_a_file(
+    namesrv_addr: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
+    await send(namesrv_addr, "T", 1)
+
+    def member(name: str, seen: Seen) -> PushConsumer:
+        return PushConsumer(
+            "g",
+            seen,
+            namesrv_addr=namesrv_addr,
+            subscription={"T": "*"},
+            message_model=MessageModel.BROADCASTING,
+            instance_name=name,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )
+
+    first, second, again = Seen(), Seen(), Seen()
+    async with member("one", first) as one, member("two", second) as two:
+        await one.wait_assigned()
+        await two.wait_assigned()
+        await send(namesrv_addr, "T", 20)
+        await until(lambda: len(first.messages) == 21 and len(second.messages) == 21)
+        client_id = one.client_id
+    assert (tmp_path / "offsets" / client_id / "g" / "offsets.json").exists()
+    async with member("one", again):
+        await send(namesrv_addr, "T", 2)
+        await until(lambda: len(again.messages) == 2)
+        await asyncio.sleep(0.05)
+    assert len(again.messages) == 2
+
+
+async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
+    node: Node, namesrv_addr: str
+) -> None:
+    seen = Seen()
+    await send(namesrv_addr, "T", 1)
+    async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        await until(lambda: seen.messages)
+        member = node.broker.membership.consumers.find("g", consumer.client_id)
+        assert member is not None
+        question = ConsumeMessageDirectly(
+            consumer_group="g", client_id=consumer.client_id, msg_id=seen.messages[0].offset_message_id
+        )
+        result = await consumer._running.connections.call_for_body(node.broker_address, question)
+        assert b'"consumeResult":"CR_SUCCESS"' in result
+        info = await consumer.running_info()
+    assert len(seen.messages) == 2
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert {queue.topic for queue in info.mq_table} == {"T", "%RETRY%g"}
+    assert info.status_table["T"].consume_ok_tps > 0
+
+
+async def test_who_reads_nothing_yet_need_not_wait_for_it(node: Node) -> None:
+    for topics in ({}, {"Nowhere": "*"}):
+        async with PushConsumer(
+            "g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics
+        ) as consumer:
+            await consumer.wait_assigned(10_000)
+            assert consumer.assignment() == []
+    await node.stop()
+    async with PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics) as consumer:
+        with pytest.raises(TimeoutError):
+            await consumer.wait_assigned(100)
+
+
+@pytest.mark.parametrize("model", [MessageModel.CLUSTERING, MessageModel.BROADCASTING])
+async def test_lag_is_what_this_member_has_still_to_consume(
+    namesrv_addr: str, model: MessageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
+    await send(namesrv_addr, "T", 5, queue_id=1)
+    going_on = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await going_on.wait()
+
+    async with PushConsumer(
+        "g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}, message_model=model
+    ) as consumer:
+        await consumer.wait_assigned()
+        # A topic so young is read from its start, but what a broadcasting member finds is none of its business.
+        before = 5 if model is MessageModel.CLUSTERING else 0
+        assert list((await consumer.lag()).values()) == [0, before, 0, 0]
+        await send(namesrv_addr, "T", 2, queue_id=1)
+        assert (await consumer.lag())[consumer.assignment()[1]] == before + 2
+        going_on.set()
+        await until_it_says(consumer.lag, dict.fromkeys(consumer.assignment(), 0))
+
+
+async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str) -> None:
+    await send(namesrv_addr, "T", 4)
+    before, sockets = asyncio.all_tasks(), open_sockets()
+
+    async def hang(message: MessageExt) -> None:
+        await asyncio.Event().wait()
+
+    async def consume() -> None:
+        async with PushConsumer("g", hang, namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+            await consumer.wait_assigned()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(consume())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.05)
+    assert asyncio.all_tasks() == before
+    assert open_sockets() <= sockets
+
+
+async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> None:
+    with pytest.raises(ClientError, match="has no setting pull_bacth_size"):
+        PushConsumer("g", namesrv_addr=namesrv_addr, pull_bacth_size=3)
+    with pytest.raises(ClientError, match="pull_batch_size"):
+        PushConsumer("g", namesrv_addr=namesrv_addr, pull_batch_size=0)
+    with pytest.raises(ClientError, match="batch_listener"):
+        PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, consume_message_batch_max_size=3)
+    with pytest.raises(ClientError, match="str is not a hook"):
+        PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, hooks=["trace"])  # type: ignore[list-item]
+
+
+async def test_run_consumes_until_it_is_cancelled(namesrv_addr: str) -> None:
+    """Also a consumer that was not started: it is shut down at the end."""
+    await send(namesrv_addr, "T", 4)
+    seen = Seen()
+    consumer = PushConsumer(
+        "g",
+        seen,
+        namesrv_addr=namesrv_addr,
+        subscription={"T": "*"},
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    )
+    running = asyncio.create_task(consumer.run())
+    await until(lambda: len(seen.messages) == 4)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert repr(consumer) == "<PushConsumer 'g' shut down>"
+
+
+async def test_run_ends_with_the_consumer(namesrv_addr: str) -> None:
+    async with PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
+        running = asyncio.create_task(consumer.run())
+        await asyncio.sleep(0)
+        assert not running.done()
+    await running

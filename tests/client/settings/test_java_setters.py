@@ -1,0 +1,109 @@
+"""Every public setter of the official classes is a setting here, with its default, or we say what to use instead."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pocketmq.client.admin.client import AdminClient
+from pocketmq.client.errors import InvalidSetting
+from pocketmq.client.producing.producer import Producer
+from pocketmq.client.producing.request_reply import Requester
+from pocketmq.client.producing.transaction import TransactionProducer
+from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
+from pocketmq.client.pulling.pull_consumer import PullConsumer
+from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.settings.client_settings import ClientSettings
+from pocketmq.client.settings.consumer_settings import LitePullConsumerSettings, PushConsumerSettings
+from pocketmq.client.settings.java_setters import INSTEAD, snake_case
+from pocketmq.client.settings.producer_settings import ProducerSettings
+
+ROWS = [
+    line.split("\t")
+    for line in (Path(__file__).parent.parent / "vectors" / "setters.tsv")
+    .read_text(encoding="utf-8")
+    .splitlines()
+]
+SETTINGS: dict[str, type[ClientSettings]] = {
+    "ClientConfig": ClientSettings,
+    "DefaultMQProducer": ProducerSettings,
+    "TransactionMQProducer": ProducerSettings,
+    "DefaultMQPushConsumer": PushConsumerSettings,
+    "DefaultLitePullConsumer": LitePullConsumerSettings,
+}
+CLIENTS: dict[str, Callable[..., object]] = {
+    "ClientConfig": lambda **options: AdminClient(**options),
+    "DefaultMQProducer": lambda **options: Producer("g", **options),
+    "TransactionMQProducer": lambda **options: TransactionProducer("g", print, **options),
+    "DefaultMQPushConsumer": lambda **options: PushConsumer("g", **options),
+    "DefaultLitePullConsumer": lambda **options: LitePullConsumer("g", **options),
+}
+ARGUMENTS = {("DefaultMQPushConsumer", "offset_store")}
+"""No settings, but arguments of the same name."""
+OTHER_DEFAULTS = {"language": "PYTHON", "topics": (), "send_latency_fault_enable": None}
+OTHER_IN_4_9 = {"latency_max", "not_available_duration"}
+"""Settings whose default 5.x changed: ours is the new one."""
+
+
+def setting(setter: str) -> str:
+    return snake_case(setter.removeprefix("set"))
+
+
+def as_java_prints(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+def refused(make: Callable[..., object], **options: Any) -> str:
+    with pytest.raises(InvalidSetting) as caught:
+        make(**options)
+    return str(caught.value)
+
+
+def test_both_versions_and_all_classes_are_recorded():
+    recorded = {(version, kind) for version, kind, *_ in ROWS}
+    assert recorded == set(itertools.product(("4.9.8", "5.5.0"), SETTINGS))
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("version", ["4.9.8", "5.5.0"])
+def test_each_setter_is_a_setting_or_we_say_what_to_use(version: str, kind: str):
+    settings = SETTINGS[kind]()
+    for setter, default in ((row[2], row[4]) for row in ROWS if row[:2] == [version, kind]):
+        name = setting(setter)
+        if name in settings.__struct_fields__:
+            assert name not in INSTEAD
+            ours = getattr(settings, name)
+            if name in OTHER_DEFAULTS:
+                assert ours == OTHER_DEFAULTS[name]
+            elif default not in "*-" and not (version == "4.9.8" and name in OTHER_IN_4_9):
+                assert as_java_prints(ours) == default, name
+        elif (kind, name) not in ARGUMENTS:
+            for spelled in (name, setter, name.title().replace("_", "")):
+                assert INSTEAD[name] in refused(CLIENTS[kind], **{spelled: 1})
+
+
+def test_nothing_stands_in_the_table_that_is_no_setter():
+    setters = {setting(row[2]) for row in ROWS}
+    assert set(INSTEAD) - setters == {"rpc_hook"}  # an argument of the constructors
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "told"),
+    [
+        (lambda **options: Producer("g", **options), "sendMsgTimeout", "use send_msg_timeout"),
+        (lambda **options: Producer("g", **options), "setUseTLS", "use use_tls"),
+        (lambda **options: Requester("g", **options), "send_msg_timeuot", "did you mean send_msg_timeout?"),
+        (lambda **options: PullConsumer("g", **options), "namesrvAddr", "use namesrv_addr"),
+        (lambda **options: PushConsumer("g", **options), "messageListener", "for a MessageListenerOrderly"),
+        (lambda **options: PushConsumer("g", **options), "colour", "has no setting colour"),
+    ],
+)
+def test_java_names_and_slips_are_answered_with_the_right_name(
+    make: Callable[..., object], name: str, told: str
+):
+    assert refused(make, **{name: 1}).endswith(told)
