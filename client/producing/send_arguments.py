@@ -1,4 +1,4 @@
-"""What the arguments of a send say: the message, and the queue it goes to.
+"""The arguments of a send: the message, and the queue to send it to.
 
     send("Orders", b"paid", keys="order-7")                  any queue, round robin
     send("Orders", b"paid", sharding_key="order-7")          equal keys, one queue
@@ -23,7 +23,7 @@ from .send_retry import NOT_FOUND_TOPIC_EXCEPTION
 
 
 class MessageKeywords(TypedDict, total=False):
-    """The message, where it is not given as a `Message`."""
+    """The parts of a message that is not given as a `Message`."""
 
     tags: str
     """One tag: consumers subscribe to tags."""
@@ -64,7 +64,7 @@ class Destination(msgspec.Struct, frozen=True):
     def resolve(
         self, message: Message, route: Route | None, namespace: Namespace, turn: int
     ) -> MessageQueue | None:
-        """The queue as brokers know it; None if the route is needed to tell and not known.
+        """The queue as brokers know it; None if this needs the route of the topic and it is not known yet.
 
         `turn` chooses among the brokers that have a queue of the number. Raises `InvalidArgument` for a queue of
         another topic, `SendFailed` if no broker has the number, and `SelectionFailed`.
@@ -97,7 +97,7 @@ def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> Mes
 def read_arguments(
     topic: str | Message, body: bytes | None, keywords: SendKeywords
 ) -> tuple[Message, Destination | None]:
-    """The message, and where it goes; no destination means any queue."""
+    """The message, and its destination; None means any queue."""
     if keywords:
         return _read(topic, body, **keywords)
     return message_of(topic, body), None
