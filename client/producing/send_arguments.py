@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -107,21 +107,28 @@ def _read(
     topic: str | Message,
     body: bytes | None,
     *,
+    tags: str = "",
+    keys: str | Iterable[str] = "",
+    properties: dict[str, str] | None = None,
+    delay_level: int = 0,
+    delay_ms: int = 0,
+    deliver_at_ms: int = 0,
     queue: MessageQueue | None = None,
     queue_id: int | None = None,
     selector: MessageQueueSelector | None = None,
     arg: Any = None,
     sharding_key: str | int | None = None,
-    **message: Unpack[MessageKeywords],
 ) -> tuple[Message, Destination | None]:
+    """The keywords of `SendKeywords` once more, so that Python itself refuses a wrong one."""
+    message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
     given = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
+    if not given:
+        return message, None
     if given > 1:
         raise InvalidArgument("give only one of queue, queue_id, selector and sharding_key")
-    if not given:
-        return message_of(topic, body, **message), None
     if sharding_key is not None:
         selector, arg = select_by_hash, sharding_key
-    return message_of(topic, body, **message), Destination(queue, queue_id, selector, arg)
+    return message, Destination(queue, queue_id, selector, arg)
 
 
 def message_of(
