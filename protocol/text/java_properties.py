@@ -5,9 +5,9 @@
     long=first \\
          second
 
-Read by the rules of `java.util.Properties`, except for one: bytes are UTF-8 where they can be (Java takes every byte
-for an ISO-8859-1 character, which spoils what people write today). Written with escapes, so that both read the same.
-What the keys mean is the broker's `config_keys.py`.
+Read by the rules of `java.util.Properties`, with one exception: bytes are read as UTF-8 if possible (Java reads every
+byte as an ISO-8859-1 character). Text is written with escapes, so that both readers agree. The keys of a broker are in
+`pocketmq.broker.config`.
 """
 
 import re
@@ -24,7 +24,7 @@ _HEX: Final = re.compile("[0-9a-fA-F]{4}")
 
 
 class PropertiesError(ValueError):
-    """Text Java would refuse: a `\\u` without four hex digits. The message names the line."""
+    """Text that Java refuses: a `\\u` without four hex digits. The message names the line."""
 
 
 class Property(msgspec.Struct, frozen=True):
