@@ -95,7 +95,7 @@ class Producer(Client):
         for topic in self.settings.topics:
             await sender.find_route(self.namespace.wrap(topic))
         if self.settings.start_detector_enable:
-            instance.spawn(detect_brokers(sender, instance), "detector")
+            instance.spawn(detect_brokers(sender, instance.routes, instance.connections), "detector")
         await instance.heartbeats.send()
 
     async def _leave(self, instance: ClientInstance) -> None:

@@ -28,7 +28,7 @@ class PropertiesError(ValueError):
 
 
 class Property(msgspec.Struct, frozen=True):
-    """One entry, and the lines it stands on (the first is 1)."""
+    """One entry, and its first and last line (counted from 1)."""
 
     key: str
     value: str
@@ -46,7 +46,7 @@ def decode_text(data: bytes | bytearray | memoryview) -> str:
 
 
 def parse_properties(text: str) -> list[Property]:
-    """Every entry in order, repeated keys included (the last one wins). Raises `PropertiesError`."""
+    """All entries in their order, repeated keys included (the last one wins). Raises PropertiesError."""
     return [
         Property(*_split(logical, line), line=line, last_line=last_line)
         for line, last_line, logical in _logical_lines(text)
@@ -54,9 +54,9 @@ def parse_properties(text: str) -> list[Property]:
 
 
 def set_properties(text: str, values: Mapping[str, str]) -> str:
-    """The same text with these keys changed where they stand, or added at the end. Comments stay.
+    """The text with these keys changed in place, or added at the end. Comments stay.
 
-    Of a repeated key every entry is changed.
+    Every entry of a repeated key is changed.
     """
     lines = _LINE_END.split(text)
     missing = dict(values)

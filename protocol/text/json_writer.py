@@ -21,11 +21,10 @@ _members: dict[type, tuple[tuple[str, str], ...]] = {}
 def dumps(
     value: Any, *, quote_integer_keys: bool = False, browser_compatible: bool = False, pretty: bool = False
 ) -> bytes:
-    """A value to fastjson's text. Members of structs and string-keyed maps stand in alphabetical order,
-    members that are None are left out (None in a list stays `null`), NaN and infinity become `null`, text is
-    raw UTF-8.
+    """A value to fastjson's text. Members of structs and string-keyed maps are in alphabetical order. Members that are
+    None are left out (None in a list stays `null`). NaN and infinity become `null`. Text is raw UTF-8.
 
-    quote_integer_keys   `{"0":1}` instead of `{0:1}`: every reader takes it, also in a member it does not know
+    quote_integer_keys   `{"0":1}` instead of `{0:1}`: every reader accepts it, even in a member it does not know
     browser_compatible   quoted integer keys and `\\u` escapes (4.x route data, clients since V4_9_4)
     pretty               one member a line, indented with tabs, as in the official configuration files
     """
@@ -40,8 +39,7 @@ def dumps(
 
 
 class _Writer:
-    """Collects the pieces of one text. `newline` is the line break plus indentation of the current level, or
-    empty."""
+    """Collects the pieces of one text. `newline` is the line break plus the indentation of the level, or empty."""
 
     __slots__ = ("pieces", "pretty", "quote_integer_keys", "text")
 

@@ -61,32 +61,32 @@ class ResponseCode(IntEnum):
     FILTER_DATA_NOT_LATEST = 28
     """The compiled filter is older than the caller's subscription."""
     INVALID_PARAMETER = 29
-    """A name, queue id or count out of bounds (5.x; 4.9 gives SYSTEM_ERROR)."""
+    """A name, queue id or count is out of bounds (5.x; 4.9 answers SYSTEM_ERROR)."""
 
     TRANSACTION_SHOULD_COMMIT = 200
     """Brokers never send it."""
     TRANSACTION_SHOULD_ROLLBACK = 201
     """Brokers never send it."""
     TRANSACTION_STATE_UNKNOW = 202
-    """Not given by brokers; the official spelling."""
+    """Brokers never send it; the official spelling."""
     TRANSACTION_STATE_GROUP_WRONG = 203
     """Brokers never send it."""
     NO_BUYER_ID = 204
-    """Not given by brokers; producers would try another one."""
+    """Brokers never send it; producers would try another broker."""
     NOT_IN_CURRENT_UNIT = 205
-    """Not given by brokers; producers would try another one."""
+    """Brokers never send it; producers would try another broker."""
     CONSUMER_NOT_ONLINE = 206
     """No member of that group is connected."""
     CONSUME_MSG_TIMEOUT = 207
-    """The client asked on the caller's behalf did not answer in time."""
+    """The broker asked a client for the caller, and the client did not answer in time."""
     NO_MESSAGE = 208
     """The acknowledged offset is outside the queue (5.x)."""
     POLLING_FULL = 209
-    """Too many pops wait already (5.x)."""
+    """Too many waiting pops (5.x)."""
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     """4.9: the access key could not be written."""
     POLLING_TIMEOUT = 210
-    """Nothing to pop in the time given (5.x)."""
+    """No message to pop in the given time (5.x)."""
     DELETE_ACL_CONFIG_FAILED = 210
     """4.9: the access key could not be removed."""
     BROKER_NOT_EXIST = 211
@@ -98,7 +98,7 @@ class ResponseCode(IntEnum):
     BROADCAST_CONSUMPTION = 213
     """The group broadcasts, so it has no progress here (5.x)."""
     FLOW_CONTROL = 215
-    """Refused by a limit, from proxies and plug-ins."""
+    """Refused by a limit of a proxy or plug-in."""
 
     NOT_LEADER_FOR_QUEUE = 501
     """That queue of a static topic belongs to another broker (5.x)."""
@@ -110,37 +110,37 @@ class ResponseCode(IntEnum):
     CONTROLLER_FENCED_MASTER_EPOCH = 2000
     """A newer master was elected."""
     CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH = 2001
-    """The set in step was changed by another."""
+    """Another request changed the set of replicas in sync."""
     CONTROLLER_INVALID_MASTER = 2002
     """The caller is not the master."""
     CONTROLLER_INVALID_REPLICAS = 2003
-    """The set names a broker that is unknown."""
+    """The set names an unknown broker."""
     CONTROLLER_MASTER_NOT_AVAILABLE = 2004
     """No master could be named or elected."""
     CONTROLLER_INVALID_REQUEST = 2005
-    """The request contradicts itself or lacks something."""
+    """The request is contradictory or incomplete."""
     CONTROLLER_BROKER_NOT_ALIVE = 2006
     """The broker has been silent."""
     CONTROLLER_NOT_LEADER = 2007
-    """Another controller leads."""
+    """Another controller is the leader."""
     CONTROLLER_BROKER_METADATA_NOT_EXIST = 2008
-    """Nothing is known of that broker."""
+    """The controller does not know the broker."""
     CONTROLLER_INVALID_CLEAN_BROKER_METADATA = 2009
-    """A living broker cannot be forgotten unless asked for."""
+    """A living broker is deleted only if the request says so."""
     CONTROLLER_BROKER_NEED_TO_BE_REGISTERED = 2010
-    """Register first."""
+    """The broker must register first."""
     CONTROLLER_MASTER_STILL_EXIST = 2011
-    """The master lives, there is nothing to elect."""
+    """The master is alive, so there is no election."""
     CONTROLLER_ELECT_MASTER_FAILED = 2012
-    """The election did not succeed."""
+    """The election failed."""
     CONTROLLER_ALTER_SYNC_STATE_SET_FAILED = 2013
-    """The set in step was not changed."""
+    """The set of replicas in sync was not changed."""
     CONTROLLER_BROKER_ID_INVALID = 2014
-    """That broker id is taken or not the next."""
+    """The broker id is in use, or not the next one."""
     CONTROLLER_JRAFT_INTERNAL_ERROR = 2015
     """The controllers' own log failed."""
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
-    """No sign of life of that broker is recorded."""
+    """No keep-alive of the broker is recorded."""
     LMQ_QUOTA_EXCEEDED = 2017
     """Too many light queues (5.5; before, SYSTEM_ERROR)."""
     LITE_SUBSCRIPTION_QUOTA_EXCEEDED = 2018
@@ -152,10 +152,10 @@ class ResponseCode(IntEnum):
     """No such policy (5.x)."""
 
     RPC_UNKNOWN = -1000
-    """Made by the caller's own RPC client, never on the wire: failed for an unknown reason."""
+    """From the caller's own RPC client, never on the wire: an unknown failure."""
     RPC_ADDR_IS_NULL = -1002
     """As above: no address for that broker."""
     RPC_SEND_TO_CHANNEL_FAILED = -1004
-    """As above: the connection did not take the request."""
+    """As above: the request could not be written."""
     RPC_TIME_OUT = -1006
     """As above: no answer in time."""
