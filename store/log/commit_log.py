@@ -51,7 +51,7 @@ class CommitLog:
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
-        self._sizes_of, self._pack = packing.sizes, packing.pack
+        self._plan, self._pack = packing.plan, packing.pack
 
     @property
     def start(self) -> int:
@@ -87,19 +87,20 @@ class CommitLog:
         Returns the position of the first and the sizes. `queue_offset` is the number of the first. Raises
         RefusedError, and then nothing was written.
         """
-        sizes = self._sizes_of(messages, self._config.max_message_size)
-        total = sum(sizes)
+        plan = self._plan(messages, self._config.max_message_size)
+        total = plan[1]
         file = self._file
         if file is None or total + _FILLER_BYTES > file.reserved - file.wrote:
             file = self._file_with_room(total)
         position = file.base + file.wrote
-        self._pack(file, messages, sizes, total, queue_offset, store_timestamp)
+        self._pack(file, messages, plan, queue_offset, store_timestamp)
         self.newest_store_timestamp = store_timestamp
-        return position, sizes
+        return position, plan[0]
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
-        self._file_with_room(sum(self._sizes_of(messages, self._config.max_message_size)))
+        _, total, *_ = self._plan(messages, self._config.max_message_size)
+        self._file_with_room(total)
 
     def _file_with_room(self, size: int) -> MappedFile:
         """The current file if `size` bytes and a filler fit into it, else the next one; with room for them on disk."""

@@ -113,6 +113,7 @@ class IndexFile:
             seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
             if not 0 <= seconds <= _MAX_INT:
                 seconds = 0 if seconds < 0 else _MAX_INT
+            is_first, seconds_of_rest = count == 1, 0 if count == 1 else seconds
             left: list[int] | None = None
             if wanted > capacity:
                 key_hashes, left = key_hashes[: capacity - count], key_hashes[capacity - count :]
@@ -125,18 +126,19 @@ class IndexFile:
                 # The unit before the slot, so that `drop_uncounted` can take both back.
                 _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
                 _PACK_INT(memory, slot_at, count)
-                if count == 1:
-                    self.begin_position, self.begin_timestamp = position, store_timestamp
-                    seconds = 0
+                seconds = seconds_of_rest
                 count += 1
             if key_hashes:
+                if is_first:
+                    self.begin_position, self.begin_timestamp = position, store_timestamp
                 self.end_position, self.end_timestamp = position, store_timestamp
             if left:
                 if count > first:
                     self._write_count(count)
                 return [(left, position, store_timestamp), *entries[taken:]]
         if count > first:
-            self._write_count(count)
+            self.count = count
+            self.write_header()
         return ()
 
     def _write_count(self, count: int) -> None:
