@@ -111,7 +111,7 @@ class RecordPacking:
         sizes, total, magic, topic_head, sys_flag, head_bytes, pack_head = plan
         first = messages[0]
         memory, base, has_crc = file.memory, file.base, self.has_crc
-        end = at = file.wrote + total
+        end = at = file.written + total
         number = len(sizes)
         while number:
             number -= 1
@@ -145,7 +145,7 @@ class RecordPacking:
             if has_crc:
                 covered = record_end - CRC_PROPERTY_BYTES
                 memory[covered:record_end] = crc_property(file.view[at:covered])
-        file.wrote = end
+        file.written = end
 
     def _topic_head(self, topic: str) -> tuple[int, bytes]:
         """Magic, and length plus bytes of a topic; remembered, because every message needs them."""

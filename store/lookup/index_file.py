@@ -62,7 +62,7 @@ class IndexFile:
         self._units_at = SLOTS_AT + 4 * slots
         self.capacity = units
         self.room = 0
-        """Units, counted from the first, that have their place on disk, with header and slots; 0 is not known."""
+        """Units, counted from the first, with room on disk; header and slots have it, too. 0: not known."""
         (
             self.begin_timestamp,
             self.end_timestamp,
@@ -79,7 +79,7 @@ class IndexFile:
         return self.count >= self.capacity
 
     def make_room(self, units: int) -> None:
-        """Take place on disk for header, slots and so many units, as far as the file goes. Raises StoreError."""
+        """Reserve room on disk for header, slots and so many units, at most for all of them. Raises StoreError."""
         wanted = min(units, self.capacity)
         if wanted > self.room:
             self.file.reserve(self._units_at + 20 * wanted)
@@ -99,9 +99,9 @@ class IndexFile:
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         first = count = self.count
-        taken = 0
+        passed = 0
         for key_hashes, position, store_timestamp in entries:
-            taken += 1
+            passed += 1
             if position <= self.end_position and (position < self.end_position or count > 1):
                 continue
             wanted = count + len(key_hashes)
@@ -135,7 +135,7 @@ class IndexFile:
             if left:
                 if count > first:
                     self._write_count(count)
-                return [(left, position, store_timestamp), *entries[taken:]]
+                return [(left, position, store_timestamp), *entries[passed:]]
         if count > first:
             self.count = count
             self.write_header()
