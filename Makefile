@@ -144,6 +144,7 @@ golden: $(STAMP) ## record tests/golden and conformance/requests/recorded again 
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record
 	PYTHONPATH=tests $(BIN)/python -m conformance.recorders.record_stores
 	$(BIN)/python -m conformance.recorders.record_transcripts
+	$(BIN)/python -m conformance.recorders.record_mqadmin
 
 pictures: $(STAMP) ## the pictures of the documents, from what the program prints
 	$(BIN)/python docs/pictures/draw.py

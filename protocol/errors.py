@@ -1,16 +1,15 @@
-"""Errors of this package: what a caller does about a peer's bytes.
+"""Errors about bytes of a peer; the class says what the caller does.
 
-Nothing here knows of sockets; a server closes the connection on `FrameError`, answers the official code on
-`FieldError`, and treats `BodyError` as a bad request.
+A server closes the connection on `FrameError` and refuses the request on `FieldError` and `BodyError`.
 """
 
 
 class ProtocolError(Exception):
-    """Root of everything this package raises about bytes that came from outside."""
+    """Root of what this package raises about bytes from outside."""
 
 
 class FrameError(ProtocolError):
-    """The byte stream cannot be a remoting stream: close the connection, nothing is answered."""
+    """The byte stream is not a remoting stream: close the connection without a reply."""
 
 
 class FieldError(ProtocolError):
@@ -18,4 +17,4 @@ class FieldError(ProtocolError):
 
 
 class BodyError(ProtocolError):
-    """A request or reply body does not have the form its code demands."""
+    """A body does not have the form that its request declares."""

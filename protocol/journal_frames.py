@@ -1,4 +1,4 @@
-"""The journal: what a broker was asked and what it answered, as bytes in a file.
+"""The journal: requests and replies of a broker, recorded in a file. A form of our own, not of RocketMQ.
 
     +--------------+------------------------------+
     | "PMQJRNL" 7  | version 1 byte               |      8 bytes at the start of each file
@@ -7,12 +7,12 @@
     | length 4  | CRC-32 4 | payload, length bytes|      frames, one behind the other, big-endian
     +-----------+----------+----------------------+
 
-The payload is MessagePack: the first frame of a file holds a map about the broker (`about`), every other one an array
-of entries, each an array that begins with its kind. Fields of `Exchange` in their order are the elements of kind 0,
-those of `Connected`, `Closed`, `Pushed` and `Dropped` of the others. Times are nanoseconds since 1970 by the broker's
-clock. A file that ends in the middle of a frame (a kill) is good up to that frame. Unknown kinds and more elements
-than known are left out by readers, so new ones need no new version. Not here: writing files
-(`pocketmq.broker.network.journal`).
+The payload is MessagePack. The first frame of a file holds a map about the broker (`about`). Every other one holds an
+array of entries; each entry is an array that begins with its kind. The elements of kind 0 are the fields of `Exchange`
+in their order; the other kinds are `Connected`, `Closed`, `Pushed` and `Dropped`. Times are nanoseconds since 1970 by
+the broker's clock. A file that ends in the middle of a frame (after a kill) is good up to that frame. Readers ignore
+unknown kinds and additional elements, so new ones need no new version. `pocketmq.broker.network.journal` writes the
+files.
 """
 
 import struct
@@ -35,21 +35,21 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder().decode
 _ARRAY: Final = struct.Struct(">BI")
 _ARRAY_32: Final = 0xDD
-"""MessagePack's array with a length of four bytes follows."""
+"""MessagePack: an array whose length has four bytes."""
 
 pack_entry: Final = msgspec.msgpack.Encoder().encode_into
-"""`pack_entry(entry, frame, -1)`: an entry behind the others of a frame of `new_frame`."""
+"""`pack_entry(entry, frame, -1)` appends an entry to a frame of `new_frame`."""
 
 EXCHANGE, CONNECTED, CLOSED, PUSHED, DROPPED = range(5)
 
 
 class JournalFormatError(BodyError):
-    """No journal file, or one of a newer form."""
+    """The file is not a journal, or has a newer version."""
 
 
 class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=EXCHANGE):
-    """One request and its answer. Without an answer (one-way, or the connection ended) `answered_ns` is 0 and
-    `reply_code` None. A CRC is of the whole body; `detail` is the body itself where it says who the client is."""
+    """One request and its reply. Without a reply (one-way, or the connection ended) `answered_ns` is 0 and
+    `reply_code` None. A CRC covers the whole body; `detail` is the body itself if it names the client."""
 
     received_ns: int
     answered_ns: int
@@ -72,7 +72,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, tag=EXCHANGE):
 
 
 class Connected(msgspec.Struct, frozen=True, array_like=True, tag=CONNECTED):
-    """A connection was made; `server` is `broker` or `name server`."""
+    """A connection was opened; `server` is `broker` or `name server`."""
 
     at_ns: int
     connection: int
@@ -88,7 +88,7 @@ class Closed(msgspec.Struct, frozen=True, array_like=True, tag=CLOSED):
 
 
 class Pushed(msgspec.Struct, frozen=True, array_like=True, tag=PUSHED):
-    """The broker asked a client something, or told it."""
+    """The broker sent a request to a client."""
 
     at_ns: int
     connection: int
@@ -99,7 +99,7 @@ class Pushed(msgspec.Struct, frozen=True, array_like=True, tag=PUSHED):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=DROPPED):
-    """So many entries were not written since the last frame, because the writer could not follow."""
+    """Entries that were lost since the last frame, because the writer was too slow."""
 
     at_ns: int
     count: int
@@ -109,14 +109,14 @@ Entry = Exchange | Connected | Closed | Pushed | Dropped
 
 
 def encode_frame(payload: Any) -> bytes:
-    """A frame around anything MessagePack can hold."""
+    """A frame with any MessagePack value."""
     frame = bytearray(_FRAME.size)
     frame += _encode(payload)
     return bytes(_with_head(frame))
 
 
 def new_frame() -> bytearray:
-    """A frame to be filled: room for its head, and for that of the array of entries."""
+    """An empty frame: room for its head and the head of the array of entries."""
     return bytearray(_FRAME.size + _ARRAY.size)
 
 
@@ -127,7 +127,7 @@ def finish_frame(frame: bytearray, count: int) -> bytearray:
 
 
 def _with_head(frame: bytearray) -> bytearray:
-    """Length and CRC-32 of what stands behind the room for them."""
+    """Fills in the length and CRC-32 of the payload."""
     with memoryview(frame) as view:
         crc = zlib.crc32(view[_FRAME.size :])
     _FRAME.pack_into(frame, 0, len(frame) - _FRAME.size, crc)
@@ -135,15 +135,15 @@ def _with_head(frame: bytearray) -> bytearray:
 
 
 def encode_head(about: dict[str, Any]) -> bytes:
-    """The beginning of a file, with what is to be known about the broker."""
+    """The beginning of a file, with the map about the broker."""
     return HEAD + encode_frame(about)
 
 
 def check_head(data: bytes | memoryview) -> None:
-    """`JournalFormatError` unless a file begins so."""
+    """Raises JournalFormatError if `data` is not the beginning of a journal."""
     head = bytes(data[: len(HEAD)])
     if head[: len(MAGIC)] != MAGIC:
-        raise JournalFormatError(f"no journal: it begins with {head!r}")
+        raise JournalFormatError(f"not a journal: it begins with {head!r}")
     if head[len(MAGIC)] > VERSION:
         raise JournalFormatError(
             f"a journal of version {head[len(MAGIC)]}; versions up to {VERSION} are read here"
@@ -151,13 +151,13 @@ def check_head(data: bytes | memoryview) -> None:
 
 
 class FrameReader:
-    """Iterates over the payloads of one file, the first of which is `about`; `torn_at` says afterwards where a cut or
-    damaged frame begins, None where the file ends in order."""
+    """Iterates over the payloads of one file; the first is `about`. Afterwards `torn_at` is where a cut or damaged
+    frame begins, or None if the file ends with a whole frame."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = memoryview(data)
         self.torn_at: int | None = None
-        # A broker that is killed between making a file and writing to it leaves an empty one.
+        # A broker that is killed between creating a file and writing to it leaves an empty one.
         self._is_begun = len(data) >= len(HEAD) or not HEAD.startswith(bytes(data[: len(HEAD)]))
         if self._is_begun:
             check_head(self._data)
@@ -189,18 +189,18 @@ def decode_about(payload: memoryview) -> dict[str, Any]:
     except msgspec.DecodeError as error:
         raise JournalFormatError(f"the first frame is not readable: {error}") from error
     if not isinstance(about, dict):
-        raise JournalFormatError("the first frame is no map")
+        raise JournalFormatError("the first frame must be a map")
     return about
 
 
 def decode_entries(payload: memoryview) -> list[Entry]:
-    """The entries of a frame; those of a kind not known here are left out. Raises JournalFormatError."""
+    """The entries of a frame, without those of an unknown kind. Raises JournalFormatError."""
     try:
         raw: Sequence[Any] = _decode(payload)
         return [
-            msgspec.convert(one, Entry)
-            for one in raw
-            if isinstance(one, list) and one and one[0] in range(DROPPED + 1)
+            msgspec.convert(entry, Entry)
+            for entry in raw
+            if isinstance(entry, list) and entry and entry[0] in range(DROPPED + 1)
         ]
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise JournalFormatError(f"a frame that passes its CRC is not readable: {error}") from error

@@ -1,4 +1,4 @@
-"""Language codes and version numbers a peer declares in its command header.
+"""Languages and version numbers that a peer declares in its command header.
 
 Mirrors `LanguageCode` and `MQVersion`: a language travels as a name in the JSON header and as one byte in the
 binary one; a version is the position in the official list of releases.
@@ -57,12 +57,12 @@ _FIRST_VERSIONS: Final = (
     "V3_0_0_BETA9",
     "V3_0_0_FINAL",
 )
-"""Ordinals 0 to 15; from there on every release has a SNAPSHOT and a final one."""
+"""Ordinals 0 to 15. From there on every release has two: SNAPSHOT and final."""
 
 
 @cache
 def version_names() -> tuple[str, ...]:
-    """The official list of releases; the position is what a peer declares (official MQVersion.Version)."""
+    """The official list of releases (MQVersion.Version). A peer declares its position in this list."""
     numbers = [f"V3_0_{patch}" for patch in range(1, 16)]
     numbers += [f"V3_{minor}_{patch}" for minor in (1, 2) for patch in range(10)]
     numbers += [f"V3_{minor}_{patch}" for minor in range(3, 10) for patch in range(1, 10)]
@@ -72,18 +72,18 @@ def version_names() -> tuple[str, ...]:
 
 
 def version_name(ordinal: int) -> str:
-    """`V5_5_0` for 513; the last name for anything beyond the list (official MQVersion.getVersionDesc)."""
+    """`V5_5_0` for 513; the last name for a number beyond the list (official MQVersion.getVersionDesc)."""
     names = version_names()
     return names[max(0, min(ordinal, len(names) - 1))]
 
 
 def language_name(code: int) -> str | None:
-    """The name of a language byte; `None` for a byte the official list does not have."""
+    """The name of a language byte; `None` for a byte that is not in the official list."""
     return LANGUAGES[code] if 0 <= code < len(LANGUAGES) else None
 
 
 def language_of(text: object) -> str | None:
-    """The language a JSON header names: any case, or its number, as the official reader takes it."""
+    """The language of a JSON header: its name in any case, or its number, as the official reader accepts."""
     if isinstance(text, int):
         return language_name(text)
     if not isinstance(text, str):

@@ -29,7 +29,7 @@ def empty(namesrv_addr: str) -> None:
             groups = json.loads(broker.call(ALL_GROUPS).body)["subscriptionGroupTable"]
             for group in groups:
                 if not group.startswith(BUILT_IN_GROUPS):
-                    broker.call(DELETE_GROUP, {"groupName": group, "cleanOffset": True})
+                    broker.call(DELETE_GROUP, {"groupName": group, "cleanOffset": True, "removeOffset": True})
             for topic in json.loads(broker.call(ALL_TOPICS).body)["topicConfigTable"]:
                 if not _is_built_in(topic):
                     broker.call(DELETE_AT_BROKER, {"topic": topic})

@@ -28,6 +28,7 @@ from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
 from ..storing.message_copies import copy_of
+from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.stored_properties import stored_properties
 
 _log = logging.getLogger("pocketmq.delayed")
@@ -43,7 +44,6 @@ MAX_DELIVERIES: Final = 200
 
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 """What time does not mend, a topic name no file system takes for example."""
-_LONGEST_INT: Final = len("-2147483648")
 _TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 
 
@@ -52,11 +52,10 @@ def delay_level(properties: dict[str, str]) -> int:
     text = properties.get(names.DELAY)
     if text is None:
         return 0
-    if len(text) <= _LONGEST_INT and text.removeprefix("-").removeprefix("+").isdecimal():
-        level = int(text)
-        if -(1 << 31) <= level < 1 << 31:
-            return level
-    raise Refusal(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
+    level = parse_number(text, INT_MIN, INT_MAX)
+    if level is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f'the property DELAY is not a number: "{text}"')
+    return level
 
 
 def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:

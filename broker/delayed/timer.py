@@ -24,6 +24,8 @@ from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_
 
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
+from ..storing.numbers import number_property
+from ..storing.records import record_of_unit
 from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
@@ -40,7 +42,6 @@ FILES_INTERVAL_MS: Final = 30_000
 NEVER_NOTED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message whose time was over before it could be noted."""
 _NO_LIMIT: Final = 2_147_483_647
-_LONG_DIGITS: Final = 19
 
 
 class MessageTimer:
@@ -294,7 +295,7 @@ class MessageTimer:
         last = min(queue.max_offset, timers.queue_offset + NOTES_IN_A_TURN)
         while timers.queue_offset < last:
             unit = queue.unit(timers.queue_offset)
-            record = None if unit is None else self.delivery.record(unit[0], unit[1])
+            record = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
             if unit is not None and record is not None:
                 properties = decode_properties(record.properties)
                 if not self._note_late(timers, record, properties, unit[1]):
@@ -357,5 +358,4 @@ class MessageTimer:
 
 
 def _out_ms(properties: dict[str, str]) -> int | None:
-    text = properties.get(names.TIMER_OUT_MS, "")
-    return int(text) if text.isdecimal() and len(text) <= _LONG_DIGITS else None
+    return number_property(properties, names.TIMER_OUT_MS, 0)

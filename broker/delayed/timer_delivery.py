@@ -14,7 +14,7 @@ from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, RecordError, decode_record
+from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import PutStatus, StoreError
 from pocketmq.store.tables.metric_table import MetricTable
@@ -24,6 +24,7 @@ from pocketmq.store.timer.timer_store import TimerStore
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, number_property
+from ..storing.records import record_of_unit
 from ..storing.stored_properties import stored_properties
 from .timer_sends import deletion_key
 
@@ -83,7 +84,7 @@ class TimerDelivery:
 
     def _deliver_unit(self, unit: TimerUnit, taken_back: set[str]) -> bool:
         """False where the store does not take the message now."""
-        record = self.record(unit.position, unit.size)
+        record = record_of_unit(self._state.store, unit.position, unit.size)
         if record is None:
             return True
         properties = decode_properties(record.properties)
@@ -141,14 +142,6 @@ class TimerDelivery:
         topic = properties.get(names.REAL_TOPIC)
         if topic is not None:
             self._metrics.add(topic, change)
-
-    def record(self, position: int, size: int) -> Record | None:
-        data = self._state.store.read_record(position, size)
-        try:
-            return None if data is None else decode_record(data)
-        except RecordError as error:
-            _log.error("timed message at log position %d cannot be read: %s", position, error)
-            return None
 
 
 def _only_deletes(unit: TimerUnit) -> bool:

@@ -16,6 +16,7 @@ from pocketmq.store import NewMessage, PutStatus, StoreError
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..state.refusals import UNSET_REMARK
+from ..storing.numbers import parse_number
 from ..storing.stored_properties import stored_properties
 from .delayed import Delayed
 from .timer_sends import deletion_key
@@ -65,9 +66,8 @@ def _checked_handle(delayed: Delayed, request: RecallMessage) -> RecallHandle:
         raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, topic not match")
     if handle.broker_name != config.broker_name:
         raise Refusal(ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE)
-    text = handle.deliver_ms
-    deliver_ms = int(text) if text.isdecimal() and len(text) < 19 else -1
-    if not 0 < deliver_ms - now_ms < config.store.timer_max_delay_sec * 1000:
+    deliver_ms = parse_number(handle.deliver_ms, 0)
+    if deliver_ms is None or not 0 < deliver_ms - now_ms < config.store.timer_max_delay_sec * 1000:
         raise Refusal(ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid")
     return handle
 

@@ -22,10 +22,10 @@ from pocketmq.store import NewMessage, PutStatus
 from ..config.broker_config import BrokerConfig
 from ..state.broker_state import BrokerState
 from ..state.refusals import refusal_of
+from ..storing.numbers import parse_number
 from ..storing.stored_properties import stored_properties
 
 _ASKS: Final = frozenset((names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIMER_DELIVER_MS))
-_LONG_DIGITS: Final = 19
 
 
 def asks_for_time(properties: dict[str, str]) -> bool:
@@ -77,9 +77,9 @@ def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> 
         text = properties.get(name)
         if text is None:
             continue
-        digits = text[1:] if text[:1] in ("+", "-") else text
-        if digits.isdecimal() and len(digits) <= _LONG_DIGITS and -(1 << 63) <= int(text) < 1 << 63:
-            return (base_ms + int(text) * unit_ms + (1 << 63)) % (1 << 64) - (1 << 63)
+        number = parse_number(text)
+        if number is not None:
+            return (base_ms + number * unit_ms + (1 << 63)) % (1 << 64) - (1 << 63)
         break
     raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
 

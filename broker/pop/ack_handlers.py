@@ -24,7 +24,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
 from ..network.dispatch import Answer, Call, CallWithBody, handles
-from .ordered_pops import NO_PLACE
+from .ordered_pops import NotAcknowledged
 from .popping import Popping
 
 
@@ -190,17 +190,19 @@ def _ack_ordered(
     stood_at = popping.offsets.query(topic, group, queue_id)
     if offset < stood_at:
         return None
-    place = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
-    if place >= 0:
+    next_offset = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
+    if not isinstance(next_offset, NotAcknowledged):
         if not popping.offsets.has_reset(topic, group, queue_id):
-            popping.offsets.commit(topic, group, queue_id, place)
+            popping.offsets.commit(topic, group, queue_id, next_offset)
         if not popping.ordered_pops.is_blocked(None, topic, group, queue_id, invisible_time_ms):
             popping.queue_freed(topic, group, queue_id)
         return None
-    if place != NO_PLACE:
+    if next_offset is NotAcknowledged.STALE:
         return None
-    key = f"{topic}@{group}@{queue_id}"
-    return f"offset is illegal, key:{key}, old:{stood_at}, commit:{offset}, next:{place}, /{call.connection.peer}"
+    return (
+        f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{stood_at}, commit:{offset}, "
+        f"next:{next_offset.value}, /{call.connection.peer}"
+    )
 
 
 def _change_ordered(

@@ -11,6 +11,7 @@ the first one not acknowledged. There are no checkpoints, so nothing is copied t
 """
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,16 @@ from pocketmq.store import layout
 from pocketmq.store.files.json_file import MAX_FILE_BYTES
 from pocketmq.store.tables.json_table import JsonTable
 
-STALE_PLACE: Final = -2
-"""An ack of an older pop: nothing happens."""
-NO_PLACE: Final = -1
-"""An ack of an offset that is not out."""
+
+class NotAcknowledged(Enum):
+    """Why an ack changed nothing."""
+
+    STALE = -2
+    """It belongs to an older pop; the broker accepts it."""
+    NOT_OUT = -1
+    """Its offset is not out; the broker refuses it."""
+
+
 FORGOTTEN_AFTER_MS: Final = 86_400_000
 
 
@@ -44,7 +51,7 @@ class OrderInfo(Body, frozen=True):
 
     def offsets(self) -> list[int]:
         first = self.offset_list[0] if self.offset_list else 0
-        return [first + difference if place else first for place, difference in enumerate(self.offset_list)]
+        return [first + difference if index else first for index, difference in enumerate(self.offset_list)]
 
     def open_until(self) -> list[int]:
         """For each message that is not acknowledged, when it may be given out again."""
@@ -52,8 +59,8 @@ class OrderInfo(Body, frozen=True):
         later = self.next_visible or {}
         return [
             later.get(offset, default)
-            for place, offset in enumerate(self.offsets())
-            if not self.done_bits >> place & 1
+            for index, offset in enumerate(self.offsets())
+            if not self.done_bits >> index & 1
         ]
 
 
@@ -67,7 +74,7 @@ class OrderedPops(JsonTable):
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
     ) -> None:
-        """`on_free_at` is told of topic, group, queue and the time from which the queue is no longer blocked."""
+        """`on_free_at` is called with topic, group, queue and the time from which the queue is no longer blocked."""
         super().__init__(config_folder / layout.CONSUMER_ORDER, now_ms)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._on_free_at = on_free_at
@@ -109,31 +116,33 @@ class OrderedPops(JsonTable):
             consumed=None if before is None else _consumed(before, attempt_id, offsets),
         )
         self._put(topic, group, queue_id, info)
-        self._tell_free_at(topic, group, queue_id, info)
+        self._set_alarm(topic, group, queue_id, info)
         flag, consumed = retry_flag(topic), info.consumed or {}
         parts = [f"{flag} qo{queue_id}%{offset} {times}" for offset, times in consumed.items()]
         least = min(consumed.values()) if len(consumed) == len(offsets) else 0
         return [*parts, f"{flag} {queue_id} {least}"]
 
-    def acknowledge(self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int) -> int:
-        """One message is done. The offset the group stands at now, or `STALE_PLACE` or `NO_PLACE`."""
+    def acknowledge(
+        self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int
+    ) -> int | NotAcknowledged:
+        """One message is done. Returns the offset from which the group goes on."""
         info = self._find(topic, group, queue_id)
         if info is None:
             return offset + 1
         if not info.offset_list:
-            return NO_PLACE
+            return NotAcknowledged.NOT_OUT
         if pop_time_ms != info.pop_time:
-            return STALE_PLACE
+            return NotAcknowledged.STALE
         offsets = info.offsets()
         if offset not in offsets:
-            return NO_PLACE
+            return NotAcknowledged.NOT_OUT
         done_bits = info.done_bits | 1 << offsets.index(offset)
         info = msgspec.structs.replace(info, done_bits=done_bits)
         self._put(topic, group, queue_id, info)
-        self._tell_free_at(topic, group, queue_id, info)
-        for place, one in enumerate(offsets):
-            if not done_bits >> place & 1:
-                return one
+        self._set_alarm(topic, group, queue_id, info)
+        for index, unfinished in enumerate(offsets):
+            if not done_bits >> index & 1:
+                return unfinished
         return offsets[-1] + 1
 
     def hide_until(
@@ -145,7 +154,7 @@ class OrderedPops(JsonTable):
             return
         info = msgspec.structs.replace(info, next_visible={**(info.next_visible or {}), offset: until_ms})
         self._put(topic, group, queue_id, info)
-        self._tell_free_at(topic, group, queue_id, info)
+        self._set_alarm(topic, group, queue_id, info)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
         """Forget what is out of a queue: its offset was reset."""
@@ -174,7 +183,7 @@ class OrderedPops(JsonTable):
         self._table.setdefault(_key(topic, group), {})[queue_id] = info
         self.dirty = True
 
-    def _tell_free_at(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
+    def _set_alarm(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
         open_until = info.open_until()
         if open_until:
             self._on_free_at(topic, group, queue_id, max(open_until))
@@ -184,7 +193,7 @@ class OrderedPops(JsonTable):
         for key, queues in self._table.items():
             topic, _, group = key.partition("@")
             for queue_id, info in queues.items():
-                self._tell_free_at(topic, group, queue_id, info)
+                self._set_alarm(topic, group, queue_id, info)
 
     # --- text
 

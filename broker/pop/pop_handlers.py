@@ -22,6 +22,7 @@ from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
+from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
 from .pop_waiters import Polling, PopWaiter
 from .popping import Popping
@@ -103,8 +104,8 @@ def _read(
 
 
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
-    text = group_config.attributes.get("priority.factor", "100")
-    return int(text) if text.isdecimal() else 100
+    factor = number_property(group_config.attributes, "priority.factor", 0, INT_MAX)
+    return 100 if factor is None else factor
 
 
 def _wait(

@@ -36,6 +36,8 @@ from ..delayed.timer import MessageTimer
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
+from ..storing.numbers import number_property, parse_number
+from ..storing.records import record_of_unit
 from ..storing.stored_properties import stored_properties
 from .revive_log import ReviveLog
 
@@ -163,9 +165,9 @@ class Revive:
     def _take(self, queue: _ReviveQueue, record: Record, place: int) -> None:
         properties = decode_properties(record.properties)
         tag = properties.get(names.TAGS)
-        due_text = properties.get(names.TIMER_DELIVER_MS, "")
-        if due_text.isdecimal():
-            queue.latest_due_ms = max(queue.latest_due_ms, int(due_text[:18]))
+        due_ms = number_property(properties, names.TIMER_DELIVER_MS, 0)
+        if due_ms is not None:
+            queue.latest_due_ms = max(queue.latest_due_ms, due_ms)
         if tag == CHECKPOINT_TAG:
             check_point = CheckPoint.decode(bytes(record.body))
             if check_point.topic is not None and check_point.group is not None:
@@ -214,14 +216,10 @@ class Revive:
         """Copy one message to its retry topic; False where the store does not take it now."""
         state = self._state
         group, topic = check_point.group or "", check_point.topic or ""
-        entry = state.store.queue_unit(topic, check_point.queue_id, offset)
-        record = None if entry is None else state.store.read_record(entry[0], entry[1])
-        if record is None:
-            return True  # deleted meanwhile
-        try:
-            message = decode_record(record)
-        except RecordError:
-            return True
+        unit = state.store.queue_unit(topic, check_point.queue_id, offset)
+        message = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
+        if message is None:
+            return True  # deleted meanwhile, or damaged
         if not is_retry_topic(topic):
             topic = pop_retry_topic(topic, group, v2=state.config.enable_retry_topic_v2)
         queues = self._make_retry_topic(topic, group)
@@ -251,8 +249,8 @@ class Revive:
         return queues
 
     def _put_back(self, check_point: CheckPoint, offset: int, queue_id: int, now_ms: int) -> None:
-        times_text = check_point.re_put_times or "0"
-        times = int(times_text) if times_text.isdecimal() and len(times_text) < 4 else 127
+        put_back = parse_number(check_point.re_put_times or "0", 0, 999)
+        times = 127 if put_back is None else put_back
         later_ms = PUT_BACK_SECONDS[min(times, len(PUT_BACK_SECONDS) - 1)] * 1000
         again = CheckPoint(
             start_offset=offset,

@@ -14,12 +14,12 @@ from pocketmq.protocol.bodies.revive import ACK_TAG, BATCH_ACK_TAG, CHECKPOINT_T
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import revive_topic
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import PutStatus
 
 from ..delayed.delayed import Delayed
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
-from ..storing.stored_properties import stored_properties
+from ..storing.message_copies import own_message
 
 CHECKPOINT_LEAD_MS: Final = 1000
 """How long before its time a checkpoint is due in the revive topic."""
@@ -46,14 +46,13 @@ class ReviveLog:
     def _put(self, body: bytes, tag: str, key: str, queue_id: int, due_ms: int) -> None:
         state = self._state
         properties = {names.TIMER_DELIVER_MS: str(due_ms), names.UNIQ_KEY: key, names.TAGS: tag}
-        message = NewMessage(
-            topic=revive_topic(state.config.broker_cluster_name),
-            queue_id=queue_id,
-            body=body,
-            properties=stored_properties(properties, is_5=state.config.is_5),
-            property_map=properties,
-            born_timestamp=state.clock.now_ms(),
-            born_host=state.identity.store_host,
+        message = own_message(
+            revive_topic(state.config.broker_cluster_name),
+            queue_id,
+            body,
+            properties,
+            is_5=state.config.is_5,
+            now_ms=state.clock.now_ms(),
             store_host=state.identity.store_host,
         )
         result = state.store.append(self._delayed.time_if_asked(message))

@@ -9,9 +9,8 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import OFFSET_MOVED_TOPIC
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.store import NewMessage
 
-from ..storing.stored_properties import stored_properties
+from ..storing.message_copies import own_message
 from .pulling import Pulling
 
 
@@ -26,14 +25,13 @@ def write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) 
         offset_new=new_offset,
     )
     pulling.store.append(
-        NewMessage(
-            topic=OFFSET_MOVED_TOPIC,
-            queue_id=0,
-            body=event.encode(),
-            properties=stored_properties(properties, is_5=config.is_5),
-            property_map=properties,
-            born_timestamp=pulling.clock.now_ms(),
-            born_host=pulling.identity.store_host,
+        own_message(
+            OFFSET_MOVED_TOPIC,
+            0,
+            event.encode(),
+            properties,
+            is_5=config.is_5,
+            now_ms=pulling.clock.now_ms(),
             store_host=pulling.identity.store_host,
         )
     )

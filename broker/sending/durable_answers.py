@@ -47,9 +47,13 @@ def answer_when_durable(
 
 
 def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> None:
+    is_answered = False
+
     def flushed(is_safe: bool) -> None:
-        if deadline.cancelled():
+        nonlocal is_answered
+        if is_answered:
             return
+        is_answered = True
         deadline.cancel()
         # Copying to slaves has not waited for the disk: often they have it by now.
         _when_at_slaves(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)

@@ -18,7 +18,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, RecordError, decode_record
+from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import RETRY_PREFIX, SCHEDULE_TOPIC, dlq_topic, retry_topic
 from pocketmq.protocol.requests.send import AnySend, ConsumerSendMsgBack
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -26,6 +26,7 @@ from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import Refusal, faq
 from ..network.dispatch import Call, handles
+from ..storing.records import record_named
 from ..storing.stored_properties import stored_properties
 from .send_checks import refuse_at_slave
 from .sending import Sending
@@ -115,14 +116,11 @@ def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_ti
     return group_config.retry_max_times
 
 
-def _record_at(sending: Sending, offset: int) -> Record:
-    data = sending.store.read_record(offset) if offset >= 0 else None
-    try:
-        if data is not None:
-            return decode_record(data)
-    except RecordError:
-        pass  # a position inside some record: as absent as one beyond the end
-    raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {offset}")
+def _record_at(sending: Sending, position: int) -> Record:
+    record = record_named(sending.store, position)
+    if record is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {position}")
+    return record
 
 
 def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:

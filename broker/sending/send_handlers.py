@@ -22,6 +22,7 @@ from ..delayed.timer_sends import asks_for_time, recall_handle
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import refusal_of
+from ..storing.numbers import INT_MAX, number_property
 from ..storing.stored_properties import stored_properties
 from ..transactions.half_messages import half_message
 from .durable_answers import answer_when_durable
@@ -96,7 +97,6 @@ def send_batch_message(sending: Sending, request: SendBatchMessage, call: Call) 
     return _store_batch(sending, request, call)
 
 
-_LONGEST_INT = len("-2147483648")
 STORED = frozenset(
     (
         PutStatus.PUT_OK,
@@ -165,16 +165,18 @@ def _elements(
 
 
 def _cannot_be_batched(request: AnySend, shared: dict[str, str]) -> bool:
-    return (
-        flags.transaction_type(request.sys_flag) != flags.TRANSACTION_NONE or _number(shared, names.DELAY) > 0
-    )
+    return flags.transaction_type(request.sys_flag) != flags.TRANSACTION_NONE or _asks_for_delay(shared)
+
+
+def _asks_for_delay(properties: dict[str, str]) -> bool:
+    return number_property(properties, names.DELAY, 1, INT_MAX) is not None
 
 
 def _is_half(sending: Sending, request: AnySend, properties: dict[str, str]) -> bool:
     """Whether this is the first half of a transaction; refused where the broker takes none."""
     if properties[names.TRAN_MSG].lower() != "true":
         return False
-    if sending.is_5 and (request.reconsume_times or 0) > 0 and _number(properties, names.DELAY) > 0:
+    if sending.is_5 and (request.reconsume_times or 0) > 0 and _asks_for_delay(properties):
         return False  # a consumer gives back what once was a half message
     if sending.config.reject_transaction_message:
         remark = f"the broker[{sending.config.broker_ip1}] sending transaction message is forbidden"
@@ -217,7 +219,7 @@ def queue_of(request: AnySend, topic_config: TopicConfig) -> int:
 
 def _queue_of_priority(properties: dict[str, str], queue_id: int, topic_config: TopicConfig) -> int:
     """A message with a priority goes to the queue of that number, the highest for all above (5.5)."""
-    priority = _number(properties, names.PRIORITY)
+    priority = number_property(properties, names.PRIORITY, 0, INT_MAX)
     steered = (
         names.DELAY,
         names.SHARDING_KEY,
@@ -225,15 +227,10 @@ def _queue_of_priority(properties: dict[str, str], queue_id: int, topic_config: 
         names.TIMER_DELAY_MS,
         names.TIMER_DELIVER_MS,
     )
-    if priority < 0 or any(name in properties for name in steered):
+    if priority is None or any(name in properties for name in steered):
         del properties[names.PRIORITY]
         return queue_id
     return min(priority, topic_config.write_queue_nums - 1)
-
-
-def _number(properties: dict[str, str], name: str) -> int:
-    text = properties.get(name, "")
-    return int(text) if text.removeprefix("-").isdecimal() and len(text) <= _LONGEST_INT else -1
 
 
 def _answer(

@@ -2,5 +2,6 @@
 
 stored_properties.py  property text in the order in which the official broker stores it
 numbers.py            a property as a number, within bounds
-message_copies.py     a stored record as the new message that replaces it
+records.py            the record at a log position, or nothing
+message_copies.py     a stored record as the new message that replaces it; messages of the broker's own
 """

@@ -9,6 +9,8 @@ from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.record import Record
 from pocketmq.store import NewMessage
 
+from .stored_properties import stored_properties
+
 
 def copy_of(record: Record, topic: str, queue_id: int, properties: dict[str, str], text: bytes) -> NewMessage:
     """`text` is stored; the store reads `properties`, which this function changes."""
@@ -25,4 +27,28 @@ def copy_of(record: Record, topic: str, queue_id: int, properties: dict[str, str
         born_host=record.born_host,
         store_host=record.store_host,
         reconsume_times=record.reconsume_times,
+    )
+
+
+def own_message(
+    topic: str,
+    queue_id: int,
+    body: bytes,
+    properties: dict[str, str],
+    *,
+    is_5: bool,
+    now_ms: int,
+    store_host: bytes,
+    first_buckets: int | None = None,
+) -> NewMessage:
+    """A message the broker writes itself: born here and now."""
+    return NewMessage(
+        topic=topic,
+        queue_id=queue_id,
+        body=body,
+        properties=stored_properties(properties, is_5=is_5, first_buckets=first_buckets),
+        property_map=properties,
+        born_timestamp=now_ms,
+        born_host=store_host,
+        store_host=store_host,
     )

@@ -31,7 +31,7 @@ from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
-from ..storing.message_copies import copy_of
+from ..storing.message_copies import copy_of, own_message
 from ..storing.stored_properties import stored_properties
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -172,15 +172,15 @@ class HalfMessages:
 
     def _write_op(self, queue_id: int, text: str) -> bool:
         state = self._state
-        message = NewMessage(
-            topic=OP_HALF_TOPIC,
-            queue_id=queue_id,
-            body=text.encode(),
-            properties=stored_properties(_OP_PROPERTIES, is_5=state.config.is_5, first_buckets=16),
-            property_map=dict(_OP_PROPERTIES),
-            born_timestamp=state.clock.now_ms(),
-            born_host=state.identity.store_host,
+        message = own_message(
+            OP_HALF_TOPIC,
+            queue_id,
+            text.encode(),
+            dict(_OP_PROPERTIES),
+            is_5=state.config.is_5,
+            now_ms=state.clock.now_ms(),
             store_host=state.identity.store_host,
+            first_buckets=16,
         )
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:

@@ -25,7 +25,7 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import Record, RecordError, decode_record, encode_record
+from pocketmq.protocol.message.record import Record, encode_record
 from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store import PutStatus
@@ -34,6 +34,8 @@ from pocketmq.store.lookup.consume_queue import ConsumeQueue
 from ..membership.producer_groups import ProducerGroups
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
+from ..storing.numbers import parse_number
+from ..storing.records import record_of_unit
 from ..storing.stored_properties import stored_properties
 from .half_messages import OP_TAG, HalfMessages
 
@@ -94,9 +96,9 @@ class _Ops:
         named = 0
         if record is not None and decode_properties(record.properties).get(names.TAGS) == OP_TAG:
             for text in bytes(record.body).split(b","):
-                if not text.isdigit() or len(text) > 19:
+                half_offset = parse_number(text.decode("latin-1"), 0)
+                if half_offset is None:
                     continue
-                half_offset = int(text)
                 if half_offset < self._half_begin:
                     self.behind.add(half_offset)
                 elif half_offset not in self._ended_by:
@@ -304,18 +306,14 @@ class TransactionCheck:
 
 
 def _record_of(state: BrokerState, queue: ConsumeQueue, offset: int) -> Record | None:
-    """The message at an offset; None where the log has it no more."""
+    """The message at an offset; `None` where the log no longer has it."""
     unit = queue.unit(offset)
-    data = None if unit is None else state.store.read_record(unit[0], unit[1])
-    try:
-        return None if data is None else decode_record(data)
-    except RecordError as error:
-        _log.error("%s queue %d offset %d: %s", queue.topic, queue.queue_id, offset, error)
-        return None
+    return None if unit is None else record_of_unit(state.store, unit[0], unit[1])
 
 
 def _whole_number(text: str | None) -> int | None:
-    """None without a text; -1 for one that is no number."""
+    """`None` without a text; -1 for one that is no number."""
     if text is None:
         return None
-    return int(text) if text.removeprefix("-").isdecimal() and len(text) <= 18 else -1
+    number = parse_number(text)
+    return -1 if number is None else number

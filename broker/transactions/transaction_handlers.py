@@ -22,6 +22,8 @@ from ..errors import Refusal
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK, refusal_of
 from ..storing.message_copies import copy_of
+from ..storing.numbers import INT_MAX, INT_MIN, parse_number
+from ..storing.records import record_named
 from ..storing.stored_properties import stored_properties
 from .transactions import Transactions
 
@@ -74,13 +76,10 @@ def _refusal(transactions: Transactions, status: PutStatus) -> Refusal:
 
 
 def _half_record(transactions: Transactions, position: int) -> Record:
-    data = transactions.store.read_record(position) if position >= 0 else None
-    try:
-        if data is not None:
-            return decode_record(data)
-    except RecordError:
-        pass
-    raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+    record = record_named(transactions.store, position)
+    if record is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
+    return record
 
 
 def _is_too_late(
@@ -90,12 +89,10 @@ def _is_too_late(
     text = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
     if request.from_transaction_check or text is None:
         return False
-    immunity_ms = max(_seconds_ms(text), transactions.config.transaction_time_out)
+    immunity_ms = max(
+        (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
+    )
     return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
-
-
-def _seconds_ms(text: str) -> int:
-    return int(text) * 1000 if text.removeprefix("-").isdecimal() and len(text) <= 16 else 0
 
 
 def _check_place(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:

@@ -1,11 +1,11 @@
-"""Name servers by way of an address server: an HTTP page with their addresses, read again every two minutes.
+"""The address server: an HTTP page with the addresses of the name servers, read again every two minutes.
 
     http://DOMAIN:8080/rocketmq/nsaddr          namesrv_domain, namesrv_domain_subgroup; a port may follow the domain
     http://DOMAIN:8080/rocketmq/nsaddr-UNIT?nofix=1       with unit_name
 
     10.0.0.1:9876;10.0.0.2:9876                   the page: its first line counts
 
-Asked where neither `namesrv_addr` nor NAMESRV_ADDR names a server, and only with a domain: there is no built-in one.
+Asked if neither `namesrv_addr` nor NAMESRV_ADDR names a server, and only with a domain: there is no built-in one.
 Mirrors `DefaultTopAddressing` and `MixAll.getWSAddr`.
 """
 
@@ -32,7 +32,7 @@ def address_server_url(settings: ClientSettings) -> str | None:
 
 
 async def fetch_name_servers(url: str) -> list[str]:
-    """The addresses the page names, at least one. `NotReachable` where it cannot be read or names none.
+    """The addresses the page names, at least one. `NotReachable` if it cannot be read or names none.
 
     Cancelling stops waiting; the request ends by itself within its timeout.
     """

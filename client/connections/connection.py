@@ -39,11 +39,11 @@ LINGER_SECONDS: Final = 3.0
 MAX_CALLS: Final = 65536
 MAX_BINARY_CODE: Final = 32767
 SHORT_WAIT_SECONDS: Final = 0.1
-"""A call that had no longer to wait than this says nothing about the connection when it times out."""
+"""A call with a shorter timeout than this does not close the connection when it times out."""
 
 HeaderT = TypeVar("HeaderT", bound=Reply)
 Push = Callable[["Connection", Command], None]
-"""Receives what a broker asks of the client."""
+"""Called with each request of the server."""
 
 
 class Waiter(Protocol):
@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> bytes:
-        """The reply's body, empty where it has none; refusals as `call`."""
+        """The reply's body, empty if it has none; refusals as `call`."""
         command = await self.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != 0:
             raise RequestRefused(command.code, command.remark or "", request.name)
@@ -178,10 +178,10 @@ class Connection(asyncio.Protocol):
         timeout_seconds: float,
         fields: dict[str, str] | None = None,
     ) -> Command:
-        """The reply frame, whatever its code; `NotReachable` where none came in time. `fields` as `post_for`.
+        """The reply frame, whatever its code; `NotReachable` if none arrives in time. `fields` as `post_for`.
 
-        A broker that lets a call time out may be hanging: as in Java the connection is given up then, so that the
-        next call opens a new one (clientCloseSocketIfTimeout).
+        A broker that does not answer in time may hang: as in Java the connection is closed then, and the next call
+        opens a new one (clientCloseSocketIfTimeout).
         """
         try:
             future: asyncio.Future[Command] = self._loop.create_future()
@@ -226,12 +226,12 @@ class Connection(asyncio.Protocol):
         self._write(frame)
 
     async def drained(self) -> None:
-        """Return once the peer takes more bytes: for callers that send without waiting for replies."""
+        """Return once the peer accepts more bytes: for callers that send without waiting for replies."""
         if self._writable is not None and not self.closed:
             await self._writable.wait()
 
     def notify(self, request: Request[Any], body: Body | None = None, *, remark: str | None = None) -> None:
-        """Send a one-way request; lost in silence on a closed connection."""
+        """Send a one-way request; on a closed connection nothing happens."""
         if not self.closed and self._transport is not None:
             opaque = next(self._opaque) & 0x7FFFFFFF
             self._write(self._frame(request, opaque, ONEWAY_FLAG, body, remark))
@@ -247,7 +247,7 @@ class Connection(asyncio.Protocol):
             self._write(encode_frame(reply))
 
     def close(self) -> None:
-        """End the connection; what was written before still leaves, if the peer takes it within `LINGER_SECONDS`."""
+        """End the connection; what was written before still leaves, if the peer accepts it within `LINGER_SECONDS`."""
         if self._transport is None or self.closed:
             return
         self._flush()
@@ -315,7 +315,7 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_at(due, self._expire)
 
     def _expire(self) -> None:
-        """One timer for all calls: it rings when the earliest of them may be due."""
+        """One timer for all calls: it fires when the earliest of them may be due."""
         self._timer = None
         now = self._loop.time()
         late = [opaque for opaque, call in self._calls.items() if call.due <= now]

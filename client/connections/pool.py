@@ -1,4 +1,4 @@
-"""One connection for each address, opened when first needed and opened again when it ended.
+"""One connection for each address, opened when it is first needed, and again after it ended.
 
 A server that is about to stop answers GO_AWAY: the request is repeated once over a new connection, as 5.x clients do.
 Mirrors the channel table of `NettyRemotingClient`.
@@ -26,7 +26,7 @@ from .connection import (
 class ConnectionPool:
     """The connections of one client instance. `close` ends them all.
 
-    `on_open` is told the address of each connection that was made, also of one that replaces another.
+    `on_open` is called with the address of each new connection, also of one that replaces another.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class ConnectionPool:
         self._closed = False
 
     def live(self, address: str) -> Connection | None:
-        """The open connection to an address, `None` where there is none now."""
+        """The open connection to an address, if there is one."""
         connection = self._open.get(address)
         return None if connection is None or connection.closed else connection
 
     async def get(self, address: str) -> Connection:
-        """A live connection to `host:port`; `NotReachable` where none can be made."""
+        """A live connection to `host:port`; `NotReachable` if none can be made."""
         connection = self._open.get(address)
         if connection is not None and not connection.closed:
             return connection
@@ -88,7 +88,7 @@ class ConnectionPool:
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> bytes:
-        """The reply's body, empty where it has none; refusals as `call`."""
+        """The reply's body, empty if it has none; refusals as `call`."""
         command = await self.exchange(address, request, body, timeout_seconds=timeout_seconds)
         if command.code != 0:
             raise RequestRefused(command.code, command.remark or "", request.name)
@@ -102,7 +102,7 @@ class ConnectionPool:
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> Command:
-        """The reply frame, whatever its code; `NotReachable` where none came in time."""
+        """The reply frame, whatever its code; `NotReachable` if none arrives in time."""
         connection = self.live(address) or await self.get(address)
         command = await connection.exchange(request, body, timeout_seconds=timeout_seconds)
         if command.code != ResponseCode.GO_AWAY:
@@ -112,14 +112,14 @@ class ConnectionPool:
         return await connection.exchange(request, body, timeout_seconds=timeout_seconds)
 
     async def notify(self, address: str, request: Request[Any], body: Body | None = None) -> None:
-        """Send a one-way request; `NotReachable` where no connection can be made."""
+        """Send a one-way request; `NotReachable` if no connection can be made."""
         (await self.get(address)).notify(request, body)
 
     def leave(self, connection: Connection) -> None:
         """Make no new requests over a connection; replies under way still arrive until the server ends it."""
         if self._open.get(connection.address) is connection:
             del self._open[connection.address]
-            self._leaving = [one for one in self._leaving if not one.closed]
+            self._leaving = [left for left in self._leaving if not left.closed]
             self._leaving.append(connection)
 
     def close(self) -> None:

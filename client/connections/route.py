@@ -23,8 +23,8 @@ class Route:
         self.topic = topic
         self.data = msgspec.structs.replace(
             data,
-            queue_datas=sorted(data.queue_datas, key=lambda one: one.broker_name or ""),
-            broker_datas=sorted(data.broker_datas, key=lambda one: one.broker_name or ""),
+            queue_datas=sorted(data.queue_datas, key=lambda data: data.broker_name or ""),
+            broker_datas=sorted(data.broker_datas, key=lambda data: data.broker_name or ""),
         )
         self.addresses = {
             broker.broker_name: broker.broker_addrs
@@ -46,7 +46,7 @@ class Route:
         return bool(self.data.order_topic_conf)
 
     def master(self, broker_name: str) -> str:
-        """`host:port` of a broker's master; `RouteNotFound` where it has none now."""
+        """`host:port` of a broker's master; `RouteNotFound` if it has none now."""
         address = self.addresses.get(broker_name, {}).get(MASTER_ID)
         if address is None:
             raise RouteNotFound(f"no master of broker {broker_name} for topic {self.topic}")

@@ -3,8 +3,8 @@
 The handshake begins at once, on the ports that serve plain clients too. As in Java, `use_tls=True` alone is test mode:
 everything is encrypted, but any certificate is accepted, so anyone between can read and change the traffic. This is
 logged once as a warning. Servers are checked with `tls_test_mode_enable=False` and `tls_client_auth_server=True`. Host
-names in certificates are not compared, as in Java, because servers are found by addresses that change. Whoever needs
-more passes an `ssl.SSLContext` as `use_tls`, which is used as it is. Mirrors `TlsHelper`.
+names in certificates are not compared, as in Java, because servers are found by addresses that change. An
+`ssl.SSLContext` given as `use_tls` is used as it is. Mirrors `TlsHelper`.
 """
 
 import functools

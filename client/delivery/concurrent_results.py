@@ -4,7 +4,7 @@
     2. `finish` is given those whose sending failed too: they stay cached, and are tried again here after
        LOCAL_RETRY_DELAY_MS; everything else of the batch is finished. It returns the offset to store
 
-The result of a queue that was dropped meanwhile is discarded by the caller: its messages come again at the next owner.
+The result of a queue that was dropped meanwhile is discarded by the caller: the next owner gets its messages again.
 A message that is no longer cached was sent back by the cleaning of expired ones and is not sent a second time (4.9
 clients do). Official class: ConsumeMessageConcurrentlyService.processConsumeResult.
 """

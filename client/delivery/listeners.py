@@ -5,8 +5,7 @@
     async def on_messages(messages): ...              as batch_listener: up to consume_message_batch_max_size
 
 It succeeds by returning (nothing, or a status of `values/listener_returns.py`), and fails by raising: `RetryLater` and
-`SuspendQueue` say when the message shall come again, anything else leaves that to the settings. Next:
-`concurrent_delivery.py`.
+`SuspendQueue` say when the message is to be delivered again, for any other exception the settings decide.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ Listener = Callable[..., Any]
 Context = ConsumeConcurrentlyContext | ConsumeOrderlyContext
 
 
-class RetryLater(Exception):  # reads as the verdict it is: raise RetryLater(delay_level=4)
+class RetryLater(Exception):  # named for how it reads: raise RetryLater(delay_level=4)
     """Raised by a concurrent listener: try again, after a delay level; 0 lets the broker decide, -1 gives up."""
 
     def __init__(self, delay_level: int = 0) -> None:
@@ -39,7 +38,7 @@ class RetryLater(Exception):  # reads as the verdict it is: raise RetryLater(del
 
 
 class SuspendQueue(Exception):
-    """Raised by an ordered listener: the same messages again after a pause in ms; -1 takes the setting."""
+    """Raised by an ordered listener: the same messages again after a pause in ms; -1 uses the setting."""
 
     def __init__(self, suspend_ms: int = -1) -> None:
         super().__init__(f"try again after {suspend_ms} ms")
@@ -51,7 +50,7 @@ class ListenerCall:
 
     def __init__(self, listener: Listener, *, takes_batch: bool, threads: int) -> None:
         if not callable(listener):
-            raise InvalidArgument(f"a listener is a function, not {type(listener).__name__}")
+            raise InvalidArgument(f"a listener must be a function, not {type(listener).__name__}")
         self._listener = listener
         self._takes_batch = takes_batch
         self._takes_context = _accepts_two(listener)
@@ -61,15 +60,15 @@ class ListenerCall:
 
     def __call__(self, messages: Sequence[MessageExt], context: Context) -> Awaitable[object]:
         """What the listener returns, or raises."""
-        given: object = messages if self._takes_batch else messages[0]
-        arguments = (given, context) if self._takes_context else (given,)
+        first: object = messages if self._takes_batch else messages[0]
+        arguments = (first, context) if self._takes_context else (first,)
         if self._is_coroutine:
             awaitable: Awaitable[object] = self._listener(*arguments)
             return awaitable
         return self._in_thread(arguments)
 
     def close(self) -> None:
-        """End the threads; a call that runs in one goes on, its result counts no more."""
+        """End the threads; a call that still runs in one goes on, but its result is ignored."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -82,8 +81,8 @@ class ListenerCall:
 
 
 def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
-    """What a listener failed with. A listener may wait for something that somebody else cancels, which is a failure
-    like any other; only where the consumer ends it the cancellation goes on."""
+    """The failure of a listener. If it waited for something that was cancelled, that is a failure like any other; if
+    the consumer cancelled the listener itself, the cancellation is raised again."""
     if isinstance(raised, Exception):
         return raised
     task = asyncio.current_task()
@@ -95,16 +94,17 @@ def failure_of(raised: Exception | asyncio.CancelledError) -> Exception:
 
 
 def _accepts_two(listener: Listener) -> bool:
-    """Whether the listener has a place for the context: a second argument without default."""
+    """Whether the listener takes the context: a second argument without default."""
     try:
         parameters = inspect.signature(listener).parameters.values()
     except (TypeError, ValueError):
         return False
     places = [
-        one
-        for one in parameters
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) and one.default is one.empty
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        and parameter.default is parameter.empty
     ]
-    if not places and not any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        raise InvalidArgument("a listener takes the message as its argument")
+    if not places and not any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        raise InvalidArgument("a listener must take the message as its first argument")
     return len(places) >= 2

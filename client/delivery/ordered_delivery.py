@@ -60,7 +60,7 @@ class OrderedDelivery:
         self._slots = asyncio.Semaphore(parts.settings.consume_thread_min)
         self._tasks = Tasks()
         self._queue_locks: dict[MessageQueue, asyncio.Lock] = {}
-        # A queue that comes back while its last listener still runs has a new process queue: this keeps the two apart.
+        # A queue may be assigned again while a listener still works on its last process queue: each has its own lock.
         self._consume_locks: weakref.WeakKeyDictionary[ProcessQueue, asyncio.Lock] = (
             weakref.WeakKeyDictionary()
         )
@@ -132,7 +132,7 @@ class OrderedDelivery:
         return self._locks is not None and (not process_queue.locked or process_queue.is_lock_expired)
 
     async def _slice(self, queue: MessageQueue, process_queue: ProcessQueue) -> _Pause | None:
-        """Consume until nothing is left (None) or something asks for a pause."""
+        """Consume until nothing is left (None) or a pause is needed."""
         parts = self._parts
         if process_queue.dropped:
             return None

@@ -1,19 +1,19 @@
 """After an ordered listener: commit, keep, roll back, or pause the queue.
 
     auto-commit  status                     then
-    yes          SUCCESS, COMMIT, ROLLBACK  commit, go on (the last two are a mistake worth a warning)
-    yes          SUSPEND, pause needed      the batch comes again after the pause
+    yes          SUCCESS, COMMIT, ROLLBACK  commit, go on (the last two are logged as a mistake)
+    yes          SUSPEND, pause needed      the batch is delivered again after the pause
     yes          SUSPEND, else              commit, go on: all its messages went to the dead letters
     no           SUCCESS                    go on; the messages stay taken
     no           COMMIT                     commit everything taken, go on
-    no           ROLLBACK                   everything taken comes again after the pause
-    no           SUSPEND, pause needed      the batch comes again after the pause
+    no           ROLLBACK                   everything taken is delivered again after the pause
+    no           SUSPEND, pause needed      the batch is delivered again after the pause
     no           SUSPEND, else              go on; the messages stay taken
 
-A pause is needed unless every message of the batch used up its tries and was sent to the retry topic, from where
-the broker moves it to the dead letters. For SUSPEND the caller sends what `exhausted` returns and gives `settle` what
-could not be sent; the whole batch comes again then, also what was sent. Tries are counted in the client alone and start
-anew with the next owner. Official class: ConsumeMessageOrderlyService.processConsumeResult.
+A pause is needed unless every message of the batch used up its tries and was sent to the retry topic, from where the
+broker moves it to the dead letters. For SUSPEND the caller sends what `exhausted` returns and gives `settle` what
+could not be sent; the whole batch is delivered again then, also what was sent. Tries are counted in the client alone
+and start anew with the next owner. Official class: ConsumeMessageOrderlyService.processConsumeResult.
 """
 
 from collections.abc import Sequence
@@ -81,13 +81,13 @@ def settle(
 
 
 def suspend_ms(context_ms: int, setting_ms: int) -> int:
-    """The pause before a batch comes again: the context's, with -1 the setting's, within 10 ms and 30 s."""
+    """The pause before a batch is delivered again: the context's, or with -1 the setting's, within 10 ms and 30 s."""
     wanted_ms = setting_ms if context_ms == -1 else context_ms
     return min(max(wanted_ms, _MIN_SUSPEND_MS), _MAX_SUSPEND_MS)
 
 
 def _count_tries(messages: Sequence[MessageExt], max_times: int, not_sent: Sequence[MessageExt]) -> bool:
-    """Count a try of each message that is not done with; whether there are any."""
+    """Count a try of each message that will be delivered again; whether there are any."""
     stuck = {message.queue_offset for message in not_sent}
     pauses = False
     for message in messages:

@@ -1,10 +1,9 @@
-"""A failed message sent to the group's retry topic as an ordinary message.
+"""The copy of a failed message that is sent to the group's retry topic as an ordinary message (`send_back.py`).
 
-A concurrent consumer does this when the broker cannot be asked to send the message back (36), an ordered one to get
-rid of a message without tries left. The broker files it under dead letters when RECONSUME_TIME exceeds
-MAX_RECONSUME_TIMES (4.9 brokers: reaches it); the producer moves both from the properties into the header. Sending it
-is the running consumer's business. Official: DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage,
-ConsumeMessageOrderlyService.sendMessageBack.
+A concurrent consumer sends it if the broker cannot be asked to send the message back (36), an ordered one for a
+message without tries left. The broker moves it to the dead letters when RECONSUME_TIME exceeds MAX_RECONSUME_TIMES
+(4.9 brokers: reaches it); the producer moves both from the properties into the header. Official:
+DefaultMQPushConsumerImpl.sendMessageBackAsNormalMessage, ConsumeMessageOrderlyService.sendMessageBack.
 """
 
 from collections.abc import Mapping

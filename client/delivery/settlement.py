@@ -56,7 +56,7 @@ class PulledSettlement:
         return self._parts.settings.consume_timeout * 60_000
 
     def accepts(self, messages: Sequence[MessageExt]) -> bool:
-        """The messages of a dropped queue come again at its next owner."""
+        """The next owner of a dropped queue gets its messages again."""
         return not self._process_queue.dropped
 
     async def settle(

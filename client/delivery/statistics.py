@@ -1,7 +1,6 @@
-"""Rates of a consumer, by topic: what its running info tells (307). Means over the last minute, failures of an hour.
+"""Rates of a consumer, by topic, for its running info (307). Means over the last minute, failures of an hour.
 
-Owned by the event loop; noted once for each pull and each listener call. Mirrors `ConsumerStatsManager`. Next:
-`listeners.py`.
+Owned by the event loop; updated once for each pull and each listener call. Mirrors `ConsumerStatsManager`.
 """
 
 from collections.abc import Callable
@@ -50,18 +49,18 @@ class ConsumerStatistics:
     def of_topic(self, topic: str) -> ConsumeStatus:
         """The topic's rates as of now."""
         now = int(self._clock() / BUCKET_SECONDS)
-        hour = [one for one in self._buckets.get(topic, []) if one.number > now - HOUR_BUCKETS]
-        minute = [one for one in hour if one.number > now - MINUTE_BUCKETS]
+        hour = [bucket for bucket in self._buckets.get(topic, []) if bucket.number > now - HOUR_BUCKETS]
+        minute = [bucket for bucket in hour if bucket.number > now - MINUTE_BUCKETS]
         seconds = float(BUCKET_SECONDS * MINUTE_BUCKETS)
-        pulls = sum(one.pull_count for one in minute)
-        calls = sum(one.consume_count for one in minute)
+        pulls = sum(bucket.pull_count for bucket in minute)
+        calls = sum(bucket.consume_count for bucket in minute)
         return ConsumeStatus(
-            pull_rt=sum(one.pull_ms for one in minute) / pulls if pulls else 0.0,
-            pull_tps=sum(one.pulled for one in minute) / seconds,
-            consume_rt=sum(one.consume_ms for one in minute) / calls if calls else 0.0,
-            consume_ok_tps=sum(one.ok for one in minute) / seconds,
-            consume_failed_tps=sum(one.failed for one in minute) / seconds,
-            consume_failed_msgs=sum(one.failed for one in hour),
+            pull_rt=sum(bucket.pull_ms for bucket in minute) / pulls if pulls else 0.0,
+            pull_tps=sum(bucket.pulled for bucket in minute) / seconds,
+            consume_rt=sum(bucket.consume_ms for bucket in minute) / calls if calls else 0.0,
+            consume_ok_tps=sum(bucket.ok for bucket in minute) / seconds,
+            consume_failed_tps=sum(bucket.failed for bucket in minute) / seconds,
+            consume_failed_msgs=sum(bucket.failed for bucket in hour),
         )
 
     def _current(self, topic: str) -> _Bucket:

@@ -1,12 +1,12 @@
-"""pocketmq.client.hooks
+"""pocketmq.client.hooks: code of the user that runs at each send, delivery or request, and the message trace.
 
-acl.py               Signing of requests with an access key, as brokers with access control want it
-callbacks.py         What a user gives to be called
-consume_hooks.py     What hooks are told of each call of a listener
-hooks.py             Hooks of a user
+hooks.py             The kinds of hooks, and the contexts they get
+callbacks.py         Checks that a user's function is a plain function
+consume_hooks.py     Calls the hooks around each call of a listener
 rpc_hooks.py         Hooks on requests
-trace_dispatcher.py  Sends what a client did to the trace topic, in batches and in the background (
-trace_hooks.py       The hooks that make traces of what a client does
-trace_records.py     Traces as text
-trace_views.py       Message traces as tools show them
+acl.py               Signs requests with an access key
+trace_hooks.py       Records what a client does
+trace_records.py     The records as text, in the official format
+trace_dispatcher.py  Sends the records to the trace topic
+trace_views.py       The records of one message, as tools show them
 """

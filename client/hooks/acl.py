@@ -37,7 +37,7 @@ class AclClientRPCHook(RPCHook):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> Self:
-        """From a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot be read or names no keys."""
+        """From a file as mqadmin's `conf/tools.yml`. `ClientError` if it cannot be read or has no keys."""
         return cls(*keys_from_yaml(path))
 
     def __eq__(self, other: object) -> bool:
@@ -68,8 +68,8 @@ class AclClientRPCHook(RPCHook):
 
 
 def keys_from_yaml(path: str | Path) -> tuple[str, str, str | None]:
-    """(access key, secret key, security token) of a file as mqadmin's `conf/tools.yml`. `ClientError` where it cannot
-    be read or names no keys."""
+    """(access key, secret key, security token) of a file as mqadmin's `conf/tools.yml`. `ClientError` if it cannot
+    be read or has no keys."""
     import yaml
 
     try:

@@ -1,6 +1,6 @@
-"""What a user gives to be called: is it a coroutine function, and is it a plain one where only that will do?
+"""Checks the functions of a user: is it a coroutine function, and is it a plain one if only that is allowed?
 
-Events, hooks and topic listeners are called in the event loop and must not wait: a coroutine function there would be
+Callbacks, hooks and topic listeners are called in the event loop and must not block: a coroutine function would be
 called and never run. Listeners and checkers may be either.
 """
 
@@ -22,7 +22,7 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def check_plain(**functions: Callable[..., Any] | None) -> None:
-    """ClientError, with the name, for anything but a plain function; None is none at all."""
+    """ClientError, with the name, for anything but a plain function or None."""
     for name, function in functions.items():
         if function is not None and (not callable(function) or is_coroutine_function(function)):
             kind = "coroutine function" if callable(function) else type(function).__name__

@@ -1,4 +1,4 @@
-"""What hooks are told of each call of a listener. Only made where a consumer has such hooks.
+"""Calls the hooks around each call of a listener. Only made if a consumer has such hooks.
 
 Mirrors the hook calls of `ConsumeMessageConcurrentlyService` and its siblings.
 """
@@ -10,7 +10,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..settings.client_settings import ClientSettings
 from ..values.listener_returns import ConsumeReturnType
 from ..values.message import MessageExt
-from .hooks import ConsumeMessageContext, Hooks, tell
+from .hooks import ConsumeMessageContext, Hooks, call_hooks
 
 
 class ConsumeHooks:
@@ -30,7 +30,7 @@ class ConsumeHooks:
             namespace=self._settings.namespace or "",
             access_channel=self._settings.access_channel.value,
         )
-        tell([hook.consume_message_before for hook in self._hooks], context)
+        call_hooks([hook.consume_message_before for hook in self._hooks], context)
         return context
 
     def after(
@@ -38,9 +38,9 @@ class ConsumeHooks:
     ) -> None:
         """It returned or raised."""
         context.status, context.is_success, context.return_type = status, is_success, return_type
-        tell([hook.consume_message_after for hook in self._hooks], context)
+        call_hooks([hook.consume_message_after for hook in self._hooks], context)
 
 
 def consume_hooks(hooks: Hooks, group: str, settings: ClientSettings) -> ConsumeHooks | None:
-    """None where nobody looks on."""
+    """None if no hook looks at consumption."""
     return ConsumeHooks(hooks, group, settings) if hooks.consume else None

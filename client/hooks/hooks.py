@@ -1,20 +1,20 @@
-"""Hooks of a user: objects that look on while a client sends, consumes, ends transactions or filters.
+"""Hooks: objects of a user that a client calls when it sends, consumes, ends transactions or filters.
 
     class Counter(SendMessageHook):
         def send_message_after(self, context: SendMessageContext) -> None: ...
 
     async with Producer("orders", hooks=[Counter()]) as producer: ...
 
-A hook is an object of one of these classes, or of several; plain functions run in the event loop, so they must not
-wait. What a hook raises is logged and changes nothing, but for `CheckForbiddenHook`, whose purpose it is, and
-`RPCHook` (`rpc_hooks.py`). Groups and queues in contexts are those brokers know, with a namespace if there is one;
-messages are the user's. Mirrors the package org.apache.rocketmq.client.hook.
+A hook is an object of one of these classes, or of several. Its methods are plain functions that run in the event
+loop, so they must not block. An exception of a hook is logged and changes nothing, except in `CheckForbiddenHook`,
+whose purpose it is, and in `RPCHook` (`rpc_hooks.py`). Groups and queues in contexts are those brokers know, with the
+namespace; messages are the user's. Mirrors the package org.apache.rocketmq.client.hook.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, Final, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -22,11 +22,9 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..errors import InvalidArgument
 from ..values.listener_returns import ConsumeReturnType
 from ..values.message import Message, MessageExt
+from ..values.results import SendResult
 from .callbacks import check_plain
 from .rpc_hooks import RPCHook
-
-if TYPE_CHECKING:
-    from ..values.results import SendResult
 
 _log = logging.getLogger(__name__)
 
@@ -50,30 +48,30 @@ class MessageType(IntEnum):
 
 
 class SendMessageContext(msgspec.Struct, eq=False):
-    """One attempt to send. `send_result` or `exception` is there afterwards; neither after a one-way send, and after
-    an ASYNC one that was only written."""
+    """One attempt to send. Afterwards `send_result` or `exception` is set; neither is after a one-way send, or after an
+    ASYNC one that was only written."""
 
     producer_group: str
     message: Message
     """As given to the producer; for a batch a message whose body is the whole batch."""
     properties: dict[str, str]
-    """As they travel, with the unique id."""
+    """As they are sent, with the unique id."""
     body_size: int
-    """Bytes that travel: of the compressed body where it is."""
+    """Bytes of the body as it is sent, compressed or not."""
     queue: MessageQueue
     broker_address: str
     born_host: str
     communication_mode: CommunicationMode
     message_type: MessageType
     namespace: str
-    send_result: "SendResult | None" = None
+    send_result: SendResult | None = None
     exception: Exception | None = None
     trace_context: object = None
     """For the hook's own use between before and after (official mqTraceContext)."""
 
 
 class CheckForbiddenContext(msgspec.Struct, eq=False):
-    """What is about to be sent, before anything else looks at it."""
+    """What is about to be sent."""
 
     name_server_address: str
     group: str
@@ -100,7 +98,7 @@ class ConsumeMessageContext(msgspec.Struct, eq=False):
 
 
 class EndTransactionContext(msgspec.Struct, eq=False):
-    """The end of a half message, about to be told to its broker. `state` is the name of a LocalTransactionState."""
+    """The end of a half message, before its broker learns it. `state` is the name of a LocalTransactionState."""
 
     producer_group: str
     broker_address: str
@@ -115,7 +113,7 @@ class EndTransactionContext(msgspec.Struct, eq=False):
 
 
 class FilterMessageContext(msgspec.Struct, eq=False):
-    """Messages that were pulled and passed the tag filter: take away from `messages` what shall not be consumed."""
+    """Messages that were pulled and passed the tag filter: remove from `messages` what shall not be consumed."""
 
     consumer_group: str
     messages: list[MessageExt]
@@ -130,7 +128,7 @@ class SendMessageHook:
         """The attempt begins."""
 
     def send_message_after(self, context: SendMessageContext) -> None:
-        """It ended; an ASYNC send is told twice, first without a result when it was written."""
+        """It ended. For an ASYNC send this is called twice, first without a result when it was written."""
 
 
 class CheckForbiddenHook:
@@ -141,7 +139,7 @@ class CheckForbiddenHook:
 
 
 class ConsumeMessageHook:
-    """Around each call of a push consumer's listener; a lite pull consumer tells of each batch it hands out."""
+    """Around each call of a push consumer's listener, and for each batch that a lite pull consumer returns."""
 
     def consume_message_before(self, context: ConsumeMessageContext) -> None:
         """The listener is about to be called."""
@@ -154,14 +152,14 @@ class EndTransactionHook:
     """Before END_TRANSACTION."""
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """The verdict is about to leave."""
+        """The request is about to be sent."""
 
 
 class FilterMessageHook:
     """After the tag filter of each pull and pop."""
 
     def filter_message(self, context: FilterMessageContext) -> None:
-        """Take messages away."""
+        """Remove messages."""
 
 
 Hook = (
@@ -179,13 +177,13 @@ ContextT = TypeVar("ContextT")
 
 
 class Hooks:
-    """The hooks of one client, by kind. `ClientError` for an object that is none."""
+    """The hooks of one client, by kind. `ClientError` for an object that is not a hook."""
 
     def __init__(self, hooks: Iterable[Hook] = ()) -> None:
         listed = list(hooks)
         for hook in listed:
             if not isinstance(hook, Hook):
-                raise InvalidArgument(f"{type(hook).__name__} is no hook")
+                raise InvalidArgument(f"{type(hook).__name__} is not a hook")
             check_plain(**{f"{type(hook).__name__}.{name}": getattr(hook, name, None) for name in _CALLED})
         self.rpc = _of_kind(listed, RPCHook)
         self.send = _of_kind(listed, SendMessageHook)
@@ -195,7 +193,7 @@ class Hooks:
         self.filter = _of_kind(listed, FilterMessageHook)
 
     def add(self, hook: Hook) -> None:
-        """One more, behind the others: the client's own trace."""
+        """One more, called after the others: the client's own trace."""
         if isinstance(hook, RPCHook):
             self.rpc += (hook,)
         if isinstance(hook, SendMessageHook):
@@ -206,14 +204,14 @@ class Hooks:
             self.end_transaction += (hook,)
 
     def filter_messages(self, context: FilterMessageContext) -> list[MessageExt]:
-        """What the filters leave of the context's messages."""
-        tell([hook.filter_message for hook in self.filter], context)
+        """The messages that every filter kept."""
+        call_hooks([hook.filter_message for hook in self.filter], context)
         return context.messages
 
 
-def tell(told: Iterable[Callable[[ContextT], None]], context: ContextT) -> None:
+def call_hooks(methods: Iterable[Callable[[ContextT], None]], context: ContextT) -> None:
     """Call hooks one after the other; what one raises is logged, and the next is called."""
-    for call in told:
+    for call in methods:
         try:
             call(context)
         except Exception:

@@ -1,8 +1,8 @@
-"""Hooks on requests: what looks at, or adds header fields to, everything a client asks of servers.
+"""Hooks on requests: they see every request to a server, and may add fields to its header.
 
 `Connection` calls them: `before_request` with the fields of each request before it leaves, `after_response` with each
-answer that came in time. They run in the official order: the namespace, the stream mark, then the user's own, so that a
-signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`.
+answer that arrives in time. They run in the official order: the namespace, the stream mark, then the user's own, so
+that a signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `NamespaceRpcHook`, `StreamTypeRPCHook`.
 """
 
 from typing import Any, Final
@@ -15,19 +15,19 @@ STREAM: Final = "0"
 
 
 class RPCHook:
-    """Override what is wanted. What a hook raises is raised by the call it looked at."""
+    """Override what you need. An exception of a hook is raised by the call it was about."""
 
     def before_request(
         self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
     ) -> None:
-        """A request is about to leave for `address`; `fields` is its header, and may be added to."""
+        """A request is about to leave for `address`; `fields` is its header, and may get more fields."""
 
     def after_response(self, address: str, request: Request[Any], response: Command) -> None:
         """The answer to a request arrived, whatever its code."""
 
 
 class NamespaceRpcHook(RPCHook):
-    """Every request carries the namespace in two fields of its own (`namespace_v2`)."""
+    """Every request has the namespace in two fields of its own (`namespace_v2`)."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace

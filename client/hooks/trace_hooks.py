@@ -1,4 +1,4 @@
-"""The hooks that make traces of what a client does; `trace_dispatcher.py` sends them.
+"""The hooks that record what a client does; `trace_dispatcher.py` sends the records.
 
 Not traced: messages of the trace topic itself, sends that raised, messages a broker says not to trace, and those with
 the property TRACE_ON=false. Recalls are traced with `recall_trace_enable`. Mirrors `SendMessageTraceHookImpl`,
@@ -35,7 +35,7 @@ Append = Callable[[TraceContext], bool]
 
 
 class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
-    """Hands a TraceContext to `append` for each step. `new_id` makes the ids that tie SubBefore and SubAfter."""
+    """Gives `append` a TraceContext for each step. `new_id` makes the ids that connect SubBefore and SubAfter."""
 
     def __init__(self, append: Append, trace_topic: str, new_id: Callable[[], str]) -> None:
         self._append = append
@@ -151,7 +151,7 @@ class TraceHook(SendMessageHook, ConsumeMessageHook, EndTransactionHook):
 
 
 class RecallTraceHook(RPCHook):
-    """Traces recalls by their answers: of brokers that name their region in them."""
+    """Traces recalls by their answers, if the broker names its region in them."""
 
     def __init__(self, append: Append) -> None:
         self._append = append

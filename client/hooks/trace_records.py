@@ -1,6 +1,6 @@
-"""Traces as text: what became of messages, in the official format.
+"""Message traces as text, in the official format.
 
-    fields of a record are separated by 0x01, each record is ended by 0x02; null stands for what is not there
+    fields of a record are separated by 0x01, each record ends with 0x02; null is a missing value
 
     Pub             time, region, group, topic, msgId, tags, keys, storeHost, bodyLength, cost, msgType, offsetMsgId,
                     success
@@ -80,7 +80,7 @@ def encode_trace(context: TraceContext) -> str:
 
 
 def trace_keys(context: TraceContext) -> list[str]:
-    """What the message of a trace can be found by: ids and keys of the messages it tells of."""
+    """The keys of a trace message: ids and keys of the messages it is about."""
     found: dict[str, None] = {}
     for bean in context.beans:
         found[bean.msg_id] = None

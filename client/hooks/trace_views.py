@@ -29,14 +29,19 @@ class TraceView(msgspec.Struct, frozen=True):
 
 
 def trace_views(trace: MessageExt, message_id: str) -> Iterator[TraceView]:
-    """The records of one trace message that are about a message; none of a trace that cannot be read."""
+    """The records of one trace message that are about a message; none if the trace cannot be read."""
     host = trace.born_host.rpartition(":")[0]
     try:
         contexts = decode_traces(trace.body.decode("utf-8", "replace"))
     except ClientError:
         return
-    for one in contexts:
-        if one.trace_type in SHOWN and any(bean.msg_id == message_id for bean in one.beans):
+    for context in contexts:
+        if context.trace_type in SHOWN and any(bean.msg_id == message_id for bean in context.beans):
             yield TraceView(
-                one.trace_type, one.group_name, host, one.timestamp_ms, one.cost_ms, one.is_success
+                context.trace_type,
+                context.group_name,
+                host,
+                context.timestamp_ms,
+                context.cost_ms,
+                context.is_success,
             )

@@ -55,11 +55,11 @@ class InstanceConfig(msgspec.Struct, frozen=True):
 
     def differences(self, other: "InstanceConfig") -> list[str]:
         """The names of what the instance of another client with this config would do differently."""
-        mine, others = self.settings, other.settings
-        names = [name for name in _SHARED if getattr(mine, name) != getattr(others, name)]
-        if name_servers(mine.namesrv_addr, os.environ) != name_servers(others.namesrv_addr, os.environ):
+        own, others = self.settings, other.settings
+        names = [name for name in _SHARED if getattr(own, name) != getattr(others, name)]
+        if name_servers(own.namesrv_addr, os.environ) != name_servers(others.namesrv_addr, os.environ):
             names.append("namesrv_addr")
-        if address_server_url(mine) != address_server_url(others):
+        if address_server_url(own) != address_server_url(others):
             names.append("namesrv_domain")
         if self.hooks != other.hooks:
             names.append("hooks")
@@ -69,14 +69,12 @@ class InstanceConfig(msgspec.Struct, frozen=True):
 SettingsT = TypeVar("SettingsT", bound=ClientSettings)
 
 
-def settings_of(kind: type[SettingsT], given: SettingsT | None, options: Mapping[str, Any]) -> SettingsT:
+def settings_of(kind: type[SettingsT], settings: SettingsT | None, options: Mapping[str, Any]) -> SettingsT:
     """The settings object, or one made of keyword arguments. ClientError for a wrong value or an unknown name, with
     what to use instead (`settings/java_setters.py`)."""
-    if given is not None:
-        if options:
-            raise InvalidArgument(f"give settings or keyword arguments, not both: {', '.join(options)}")
-        settings = given
-    else:
+    if settings is not None and options:
+        raise InvalidArgument(f"give settings or keyword arguments, not both: {', '.join(options)}")
+    if settings is None:
         for name in options:
             if name not in kind.__struct_fields__:
                 raise no_setting(kind.__name__, name, kind.__struct_fields__)

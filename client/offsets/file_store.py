@@ -36,7 +36,7 @@ class _OffsetsFile(Body, frozen=True):
 class LocalFileOffsetStore(OffsetMemory):
     """Offsets of a broadcasting group on this machine. The path holds the client id: keep instance name and address.
 
-    Environment ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR stands for the Java property
+    The environment variable ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR replaces the Java property
     rocketmq.client.localOffsetStoreDir.
     """
 
@@ -46,12 +46,12 @@ class LocalFileOffsetStore(OffsetMemory):
         self._writing = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the file into memory. ClientError where neither it nor its backup can be read."""
+        """Read the file into memory. ClientError if neither it nor its backup can be read."""
         for queue, offset in (await asyncio.to_thread(self._read)).items():
             self.update(queue, offset)
 
     async def in_store(self, queue: MessageQueue) -> int:
-        """The file's offset, remembered; NO_OFFSET where it has none or cannot be read."""
+        """The file's offset, remembered; NO_OFFSET if it has none or cannot be read."""
         try:
             offset = (await asyncio.to_thread(self._read)).get(queue, NO_OFFSET)
         except ClientError:
@@ -93,7 +93,7 @@ class LocalFileOffsetStore(OffsetMemory):
         os.replace(temporary, self.path)
 
     def _read(self) -> dict[MessageQueue, int]:
-        """The file's table; its backup's where the file is empty, absent or damaged."""
+        """The table in the file; that of its backup if the file is empty, absent or damaged."""
         try:
             content = self.path.read_bytes()
             if content.strip():
@@ -119,6 +119,6 @@ class LocalFileOffsetStore(OffsetMemory):
 
 
 def default_offsets_dir() -> Path:
-    """Where local offsets are kept unless told otherwise."""
-    told = os.environ.get("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR")
-    return Path(told) if told else Path.home() / OFFSETS_DIR
+    """The folder of local offsets."""
+    folder = os.environ.get("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR")
+    return Path(folder) if folder else Path.home() / OFFSETS_DIR

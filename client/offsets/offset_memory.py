@@ -1,9 +1,9 @@
 """Offsets a consumer has reached, as it holds them in memory between two reports to the store.
 
-An offset is the next one to read. A frozen entry (after a corrected offset) takes no update until it is removed, so
-that a listener that ends late cannot undo the correction. Reading and writing stores is the running offset stores'
-business. Official classes: ControllableOffset, and the table inside RemoteBrokerOffsetStore and LocalFileOffsetStore.
-4.9 clients freeze nothing.
+An offset is the next one to read. A frozen entry (after a corrected offset) ignores updates until it is removed, so
+that a listener that ends late cannot undo the correction. The stores read and write it (`broker_store.py`,
+`file_store.py`). Official classes: ControllableOffset, and the table inside RemoteBrokerOffsetStore and
+LocalFileOffsetStore. 4.9 clients freeze nothing.
 """
 
 from collections.abc import Collection

@@ -15,7 +15,7 @@ from ..hooks.hooks import (
     Hooks,
     MessageType,
     SendMessageContext,
-    tell,
+    call_hooks,
 )
 from ..values.message import DELAY_PROPERTIES
 
@@ -69,7 +69,7 @@ class SendHooks:
             message_type=message_type(outgoing.properties),
             namespace=self._settings.namespace or "",
         )
-        tell([hook.send_message_before for hook in hooks.send], context)
+        call_hooks([hook.send_message_before for hook in hooks.send], context)
         return context
 
     def after(
@@ -81,7 +81,7 @@ class SendHooks:
     ) -> None:
         """The attempt ended, or was only written."""
         context.send_result, context.exception = result, error
-        tell([hook.send_message_after for hook in self._hooks.send], context)
+        call_hooks([hook.send_message_after for hook in self._hooks.send], context)
 
 
 def message_type(properties: dict[str, str]) -> MessageType:

@@ -23,7 +23,7 @@ from pocketmq.protocol.requests.send import EndTransaction
 from ..connections.connection import Connection
 from ..errors import ClientError, InvalidArgument
 from ..hooks.callbacks import is_coroutine_function
-from ..hooks.hooks import EndTransactionContext, Hook, tell
+from ..hooks.hooks import EndTransactionContext, Hook, call_hooks
 from ..instance.groups import TransactionQuestion
 from ..settings.keywords import ProducerOptions
 from ..settings.producer_settings import ProducerSettings
@@ -165,7 +165,7 @@ class TransactionProducer(Producer):
         connection.notify(request, remark=remark)
 
     def _call_hooks(self, context: EndTransactionContext) -> None:
-        tell([hook.end_transaction for hook in self._hooks.end_transaction], context)
+        call_hooks([hook.end_transaction for hook in self._hooks.end_transaction], context)
 
     async def _end(
         self, sent: Outgoing, result: SendResult, state: LocalTransactionState, remark: str | None

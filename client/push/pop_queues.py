@@ -1,6 +1,6 @@
 """The queues a push consumer pops: one loop each, which pops messages and gives them to delivery.
 
-The broker assigns them (`rebalancing/broker_assignments.py`), mostly as one queue -1 for each broker, which stands for
+The broker assigns them (`rebalancing/broker_assignments.py`), mostly as one queue -1 for each broker, which means
 all of its queues. Nothing is locked and no offset is kept: each message is acknowledged on its own
 (`pop_settlement.py`). When a queue is given up, its unfinished messages become visible to others once their time is
 over. Mirrors `DefaultMQPushConsumerImpl.popMessage`.
@@ -124,7 +124,7 @@ class PopQueues:
                 await asyncio.sleep(delay_ms / 1000)
 
     def _delay_before(self, pop_queue: PopProcessQueue) -> int:
-        """0 to pop now; else look again after so many ms."""
+        """0 to pop now; else try again after so many ms."""
         if self._control.is_paused:
             return SUSPENDED_DELAY_MS
         return FLOW_CONTROL_DELAY_MS if pop_queue.waiting_acks > self._settings.pop_threshold_for_queue else 0
@@ -163,7 +163,8 @@ class PopQueues:
     def _wanted(
         self, messages: list[MessageExt], queue: MessageQueue, subscription: SubscriptionData
     ) -> list[MessageExt]:
-        """Acknowledge at once what the filters leave out, and what was tried too often."""
+        """The messages for the listener. What the filters remove and what was tried too often is acknowledged at
+        once."""
         wanted = only_wanted(messages, subscription)
         if self._hooks.filter and wanted:
             context = FilterMessageContext(self._group, [*wanted], queue, self._settings.unit_mode)

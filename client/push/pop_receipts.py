@@ -26,7 +26,7 @@ def give_receipts(
 ) -> None:
     """Each message of a pop gets its POP_CK and 1ST_POP_TIME, and the name of the topic that was asked for.
 
-    BodyError where the reply does not say where a message came from.
+    BodyError if the reply does not say where a message came from.
     """
     starts = parse_start_offsets(reply.start_offset_info) if reply.start_offset_info else None
     offsets = parse_message_offsets(reply.msg_offset_info or "")
@@ -77,7 +77,7 @@ def _found(
 ) -> tuple[int, int]:
     """Start offset of the span and the message's own, which the reply names in the order of the messages."""
     index = in_order[place].index(message.queue_offset)
-    told = offsets.get(place, [])
-    if place not in starts or index >= len(told):
+    listed = offsets.get(place, [])
+    if place not in starts or index >= len(listed):
         raise BodyError(f"the reply to a pop says nothing of {message.record.topic} queue {message.queue_id}")
-    return starts[place], told[index]
+    return starts[place], listed[index]

@@ -80,7 +80,7 @@ class PullLoop:
                 await asyncio.sleep(delay_ms / 1000)
 
     async def _delay_before(self) -> int:
-        """0 to pull now; else look again after so many ms."""
+        """0 to pull now; else try again after so many ms."""
         parts, process_queue = self._parts, self._process_queue
         settings = parts.settings
         if parts.control.is_paused:
@@ -108,7 +108,7 @@ class PullLoop:
         return 0
 
     async def _pull_once(self) -> int | None:
-        """One pull and what follows from it: the delay before the next, None where the loop ends."""
+        """One pull and what follows from it: the delay before the next, None if the loop ends."""
         parts, queue, process_queue = self._parts, self._queue, self._process_queue
         settings = parts.settings
         subscription = parts.subscriptions.get(queue.topic)

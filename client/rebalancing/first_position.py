@@ -1,6 +1,6 @@
-"""Where a consumer starts in a queue nobody told it about: the decision, without the questions it needs.
+"""The rule that decides where a consumer starts in a queue; the questions it needs are asked elsewhere.
 
-The caller reads the stored offset, asks here, and asks the broker where the answer says so:
+The caller (`held_queues.py`) reads the stored offset, applies the rule, and asks the broker if the rule says so:
 
     stored offset   LAST (and the three        FIRST    TIMESTAMP
                     deprecated values)
@@ -9,9 +9,9 @@ The caller reads the stored offset, asks here, and asks the broker where the ans
     -2 failed, -3   FirstPositionUnknown       same     same
 
 4.9 clients differ in two points: any answer but success counts as -1, so that an error of the broker moves a group to
-the end; and -2 gives -1, which an ordered consumer takes for a position. FIRST is the constant 0: the broker corrects
-it to the queue's minimum (`pulling/after_pull.py`, the next to read). The broker's half of the decision, which makes a
-new group read a young queue from 0 whatever it asks for, is not the client's business.
+the end; and -2 gives -1, which an ordered consumer uses as a position. FIRST is the constant 0: the broker corrects
+it to the queue's minimum (`pulling/after_pull.py`). The broker decides too: a new group reads a young queue from 0,
+whatever the setting says (`broker/first_position/`).
 Official class: RebalancePushImpl.computePullFromWhereWithException.
 """
 
@@ -58,7 +58,7 @@ FirstPosition: TypeAlias = UseOffset | AskMaxOffset | SearchOffset
 def compute_pull_from_where(
     where: ConsumeFromWhere, stored_offset: int, topic: str, consume_timestamp: str
 ) -> FirstPosition:
-    """The start of a push consumer. Raises FirstPositionUnknown where the stored offset could not be read.
+    """The start of a push consumer. Raises FirstPositionUnknown if the stored offset could not be read.
 
     `stored_offset` is the result of reading the store: an offset, NO_OFFSET or OFFSET_UNREADABLE. A lite pull
     consumer decides alike, from memory first; a failure gives it -1 instead of an exception.

@@ -1,4 +1,4 @@
-"""One rebalance round as decisions: what a topic's queues should be, which to give up, which to take, in which order.
+"""One rebalance round as decisions: what a topic's queues should be, which to give up, which to add, in which order.
 
 For each subscribed topic (the group's retry topic among them):
 
@@ -12,7 +12,7 @@ For each subscribed topic (the group's retry topic among them):
     6. anything changed: listener, new subscription version, heartbeat; `is_balanced` decides when the next round comes
 
 and once, at the end: `plan_truncation` for topics no longer subscribed: dropped and removed without persisting and
-without unlocking. A dropped queue that stays in the table blocks taking it again until its removal succeeds.
+without unlocking. A dropped queue that stays in the table cannot be added again until its removal succeeds.
 
 4.9 clients lock ordered queues of BROADCASTING groups too, start pulls at once, do not retry early, and know neither
 "no queues" nor "balanced". Nothing is asked or awaited here. When a round is due is decided in
@@ -38,9 +38,9 @@ Table = Mapping[MessageQueue, ProcessQueue]
 
 
 class FirstStep(Enum):
-    """What a round does with a topic before any queue changes hands."""
+    """What a round does with a topic before any queue is given up or added."""
 
-    TAKE_ALL = "take all queues"
+    TAKE_ALL = "consume all queues"
     """BROADCASTING: the target is every queue."""
     ASK_MEMBERS = "ask for the member ids"
     """CLUSTERING: then `allocate`. No answer or an empty list leaves everything as it is."""
@@ -50,8 +50,8 @@ class FirstStep(Enum):
 
 
 class Removals(msgspec.Struct, frozen=True):
-    """Queues to give up, in the order of the table. `stalled` ones are ours, but their pull loop is lost: they are
-    taken again in step 4 of the same round."""
+    """Queues to give up, in the order of the table. `stalled` ones are ours, but their pull loop has died: they are
+    added again in step 4 of the same round."""
 
     lost: list[MessageQueue]
     stalled: list[MessageQueue]
@@ -85,14 +85,14 @@ def allocate(
 
 
 def needs_lock(*, orderly: bool, message_model: MessageModel) -> bool:
-    """Whether a queue is locked at its broker before it is taken."""
+    """Whether a queue is locked at its broker before it is added."""
     return orderly and message_model is MessageModel.CLUSTERING
 
 
 def plan_removals(
     topic: str, target: Collection[MessageQueue], table: Table, *, consume_passively: bool = True
 ) -> Removals:
-    """Queues of `topic` to give up. `consume_passively`: a push consumer, whose lost pull loops are noticed."""
+    """Queues of `topic` to give up. `consume_passively`: a push consumer, for which dead pull loops are noticed."""
     lost, stalled = [], []
     for queue, process_queue in table.items():
         if queue.topic != topic:
@@ -105,7 +105,7 @@ def plan_removals(
 
 
 def plan_additions(target: Iterable[MessageQueue], table: Table) -> list[MessageQueue]:
-    """Queues to take, after the removals were tried; sorted, so that members ask for locks in one order."""
+    """Queues to add, after the removals were tried; sorted, so that members ask for locks in one order."""
     return sort_queues(queue for queue in target if queue not in table)
 
 

@@ -1,15 +1,14 @@
-"""The messages of one assigned queue that were pulled and are not finished, and what is known of its lock.
+"""The messages of one assigned queue that were pulled and are not finished, and the state of its lock.
 
     pull -> put -> [ cached, sorted by offset ] -> take -> [ taken, ordered only ] -> commit
                         |        ^                              |
                      remove      +---- again, rollback ---------+
 
 A concurrent consumer leaves messages cached while listeners run and removes them when they are done, in any order; an
-ordered one takes them out and commits. In both ways the offset that comes back is never beyond an unfinished message:
-that is what makes consumption at-least-once. Owned by the event loop; nothing here waits, logs or reads a clock of
-its own. Pausing the pull loop is `flow_control.py`; what a listener's answer does is
-`delivery/concurrent_results.py` and
-`delivery/ordered_results.py`, the next to read. Official class: ProcessQueue.
+ordered one takes them out and commits. Either way the offset to store is never beyond an unfinished message: that makes
+consumption at-least-once. Owned by the event loop; nothing here waits, logs or reads a clock of its own. Pausing the
+pull loop is `flow_control.py`; what a listener's result does is `delivery/concurrent_results.py` and
+`delivery/ordered_results.py`. Official class: ProcessQueue.
 """
 
 from collections import deque
@@ -24,7 +23,7 @@ from ..values.message import MessageExt
 LOCK_MAX_LIVE_MS: Final = 30_000
 PULL_MAX_IDLE_MS: Final = 120_000
 UNLOCK_DELAY_MS: Final = 20_000
-"""A dropped queue whose lock was renewed longer ago than this is given up though its listener still runs."""
+"""A dropped queue whose lock was renewed longer ago than this is given up although its listener still runs."""
 
 EXPIRED_DELAY_LEVEL: Final = 3
 EXPIRED_AT_MOST: Final = 16
@@ -38,8 +37,8 @@ class ProcessQueue:
         self._now_ms = now_ms
         self._cached: dict[int, MessageExt] = {}
         self._order: deque[int] = deque()
-        # Ascending; holds every cached offset, and between them some that are gone: removing is then one dict
-        # operation, and the ends are cleaned when somebody looks at them.
+        # Ascending; has every cached offset, and between them some that were removed: removing is then one dict
+        # operation, and the ends are cleaned when they are read.
         self._taken: dict[int, MessageExt] = {}
         self._offset_max = 0
         now = now_ms()
@@ -56,7 +55,7 @@ class ProcessQueue:
         self.began_at = 0
         """Offset this member began to read at."""
         self.behind_count = 0
-        """Messages in the broker's queue after the last one put, as told with that message (msgAccCnt)."""
+        """Messages in the broker's queue after the last one put, as known when it was pulled (msgAccCnt)."""
 
     # -- how much is in it
 
@@ -96,7 +95,7 @@ class ProcessQueue:
     def put(self, messages: Iterable[MessageExt], max_offset: int = 0) -> bool:
         """Cache pulled messages, each offset once. True if an ordered consume task has to be started now.
 
-        `max_offset` is the MAX_OFFSET property of the last message, 0 where it has none.
+        `max_offset` is the MAX_OFFSET property of the last message, 0 if it has none.
         """
         cached, order = self._cached, self._order
         last = order[-1] if order else -1
@@ -126,8 +125,8 @@ class ProcessQueue:
         return False
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
-        """Forget finished messages. The offset to store: the smallest one left, else the one after the last put;
-        -1 where nothing was cached before."""
+        """Forget finished messages. Returns the offset to store: the smallest one left, else the one after the last
+        put; -1 if nothing was cached."""
         self.last_consume_ms = self._now_ms()
         cached = self._cached
         if not cached:
@@ -180,7 +179,7 @@ class ProcessQueue:
         return batch
 
     def commit(self) -> int:
-        """Finish everything taken. The offset to store: the last one taken plus 1; -1 where nothing was.
+        """Finish everything taken. Returns the offset to store: the last one taken plus 1; -1 if nothing was taken.
 
         (The official class raises on an empty map; that happens only after `clear`.)
         """
@@ -196,7 +195,7 @@ class ProcessQueue:
         self.consume_again(list(self._taken.values()))
 
     def consume_again(self, messages: Iterable[MessageExt]) -> None:
-        """Put these back: they will be taken again (official makeMessageExtoConsumeAgain)."""
+        """Put these back: they will be taken again (official makeMessageToConsumeAgain)."""
         for message in messages:
             offset = message.queue_offset
             self._taken.pop(offset, None)
@@ -209,7 +208,7 @@ class ProcessQueue:
     # -- life
 
     def clear(self) -> None:
-        """Forget everything cached and taken; a dropped queue's messages go to the next owner."""
+        """Forget everything cached and taken; the next owner of a dropped queue gets its messages."""
         self._cached.clear()
         self._order.clear()
         self._taken.clear()
@@ -222,7 +221,7 @@ class ProcessQueue:
             self.last_lock_ms = self._now_ms()
 
     def note_pull(self) -> None:
-        """A pull is tried now, also one that flow control stops."""
+        """A pull is tried now; a pull that flow control holds back counts too."""
         self.last_pull_ms = self._now_ms()
 
     @property
@@ -231,7 +230,7 @@ class ProcessQueue:
 
     @property
     def is_pull_expired(self) -> bool:
-        """No pull was tried for so long that the pull loop must be lost."""
+        """No pull was tried for so long that the pull loop must have died."""
         return self._now_ms() - self.last_pull_ms > PULL_MAX_IDLE_MS
 
     @property

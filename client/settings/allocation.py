@@ -2,7 +2,7 @@
 
 Every member of a group computes its own share from the same sorted lists, so two members agree only if these give
 what Java's classes give, point for point on the hash ring. Fetching the lists and acting on the share is not done
-here: `rebalancing/plan.py`, the next to read. Official package: org.apache.rocketmq.client.consumer.rebalance.
+here: `rebalancing/plan.py`. Official package: org.apache.rocketmq.client.consumer.rebalance.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class AllocateMessageQueueStrategy(Protocol):
 
 
 def _index(client_id: str, queues: Queues, client_ids: Sequence[str]) -> int:
-    """Place of the client among the ids, -1 where it has none (official check)."""
+    """Index of the client among the ids, -1 if it is not listed (official check)."""
     if not client_id:
         raise AllocationFailed("currentCID is empty")
     if not queues:
@@ -79,7 +79,7 @@ class AllocateMessageQueueAveragelyByCircle:
 
 
 class AllocateMessageQueueByConfig:
-    """CONFIG: the queues given by the user, whoever else is in the group."""
+    """CONFIG: the queues given by the user, whatever members the group has."""
 
     name = "CONFIG"
 
@@ -125,9 +125,9 @@ def ring_hash(key: str) -> int:
 
 
 class AllocateMessageQueueConsistentHash:
-    """CONSISTENT_HASH: a queue belongs to the client whose point comes next on the ring.
+    """CONSISTENT_HASH: a queue belongs to the client with the next point on the ring.
 
-    `virtual_nodes` points a client, 0 gives nobody anything; `hash_function` replaces `ring_hash`.
+    `virtual_nodes` points for each client, with 0 no client gets a queue; `hash_function` replaces `ring_hash`.
     """
 
     name = "CONSISTENT_HASH"
@@ -157,7 +157,7 @@ class AllocateMessageQueueConsistentHash:
         return mine
 
     def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
-        """Point to client. An id that stands twice in the list gets further points, numbered on."""
+        """Point to client. An id that is listed twice gets further points, with the next numbers."""
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for owner in client_ids:

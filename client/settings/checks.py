@@ -1,7 +1,7 @@
 """How settings are checked: types by annotation, ranges by table.
 
-A wrong setting raises InvalidSetting before anything else happens; its text gives the Python name and value, then
-the official words where there are any. Which settings exist is `client_settings.py`.
+A wrong setting raises InvalidSetting before anything else happens; its text has the Python name and value, then the
+official words if Java has some. The settings are in `client_settings.py` and its neighbours.
 """
 
 import re
@@ -20,7 +20,7 @@ from ..values.validators import check_topic
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 OFF: Final = -1
-"""The official "not set" of numbers."""
+"""The official "not set" of a number."""
 MIB: Final = 1024 * 1024
 
 Range = tuple[int, int]
@@ -49,7 +49,7 @@ def check_ranges(settings: msgspec.Struct, ranges: Mapping[str, Range], *, off: 
 def check_types(settings: msgspec.Struct) -> None:
     """Raises InvalidSetting for a value, or a member of a collection, that is not of its annotated type.
 
-    Names of enum members, and any collection where a frozenset or tuple is due, are turned into the real thing.
+    Names of enum members, and any collection for a frozenset or tuple, are converted.
     """
     for name, kinds, members in _annotations(type(settings)):
         value = getattr(settings, name)
@@ -66,7 +66,7 @@ def check_types(settings: msgspec.Struct) -> None:
 
 
 def _converted(value: object, kinds: tuple[type, ...]) -> object | None:
-    """`value` as one of the kinds, None where it is none of them."""
+    """`value` as one of the kinds, None if it cannot be one."""
     for kind in kinds:
         if isinstance(value, kind) and not (isinstance(value, bool) and kind is int):
             return value

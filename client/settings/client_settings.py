@@ -1,11 +1,11 @@
 """Every setting of the official clients under its snake_case name, with its default; checked when made.
 
 Times are in the unit of the official setting: ms, but for `consume_timeout` (minutes). Sizes are bytes, but for the
-`pull_threshold_size_*` (MiB). -1 stands for "not set". Where the official setter corrects a value in silence
-(back pressure below its minimum) or ignores it (an auto-commit interval under a second), InvalidSetting is raised.
-Not here: the group, which is the first argument of each client, and objects that do something (listener, hooks,
-offset store). 4.9 clients have neither pop, back pressure, auto-batch nor namespace_v2. Checking is
-`checks.py`. Official classes: ClientConfig, DefaultMQProducer, DefaultMQPushConsumer, DefaultLitePullConsumer.
+`pull_threshold_size_*` (MiB). -1 means "not set". A value that the official setter corrects in silence (back pressure
+below its minimum) or ignores (an auto-commit interval below a second) raises InvalidSetting. The group is the first
+argument of each client; listeners, hooks and offset stores are arguments too, no settings. 4.9 clients have neither
+pop, back pressure, auto-batch nor namespace_v2. Checking is `checks.py`. Official classes: ClientConfig,
+DefaultMQProducer, DefaultMQPushConsumer, DefaultLitePullConsumer.
 """
 
 import ssl
@@ -25,10 +25,10 @@ from .checks import (
 )
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
-"""Stands for a name of this process and moment, but for broadcasting consumers, whose local offsets hang on it."""
+"""Replaced by a unique name, except for broadcasting consumers: the path of their offsets contains it."""
 
 SECRETS: Final = frozenset({"tls_client_key_password"})
-"""Settings no text shows."""
+"""Settings that never appear in logs or in `repr`."""
 
 _CLIENT_RANGES: Final = {
     "poll_name_server_interval": AT_LEAST_1,
@@ -54,16 +54,16 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What all clients share (official ClientConfig)."""
 
     namesrv_addr: str | None = None
-    """`host:port`, several separated by `;`; None takes NAMESRV_ADDR from the environment."""
+    """`host:port`, several separated by `;`; None uses NAMESRV_ADDR of the environment."""
     client_ip: str | None = None
-    """None finds out."""
+    """None finds the address that this machine uses."""
     instance_name: str = DEFAULT_INSTANCE_NAME
     client_callback_executor_threads: int | None = None
     """Callbacks run in the event loop, without threads: anything but None is refused."""
     namespace: str | None = None
-    """Deprecated namespace that goes before names, `ns%topic`."""
+    """Deprecated namespace, a prefix of names: `ns%topic`."""
     namespace_v2: str | None = None
-    """Namespace that goes with each request."""
+    """Namespace that is sent with each request."""
     access_channel: AccessChannel = AccessChannel.LOCAL
     poll_name_server_interval: int = 30_000
     heartbeat_broker_interval: int = 30_000
@@ -96,17 +96,17 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     enable_concurrent_heartbeat: bool = False
     """Heartbeats to several brokers at once, instead of one after the other (not with use_heartbeat_v2)."""
     concurrent_heartbeat_thread_pool_size: int | None = None
-    """How many at once; None takes the number of processors."""
+    """How many at once; None is the number of processors."""
     enable_trace: bool = False
-    """Tell of each message sent and consumed in messages of the trace topic."""
+    """Record each message sent and consumed in the trace topic."""
     trace_topic: str | None = None
-    """None takes RMQ_SYS_TRACE_TOPIC."""
+    """None is RMQ_SYS_TRACE_TOPIC."""
     max_page_size_in_get_metadata: int = 2_000
-    """For administration; producers and consumers ask for no such pages."""
+    """For administration only."""
 
-    # What the official client takes from JVM properties.
+    # JVM properties of the official client.
     namesrv_domain: str | None = None
-    """`host` or `host:port` of an address server that tells the name servers; asked where no address is given."""
+    """`host` or `host:port` of an address server, which lists the name servers; asked if no address is given."""
     namesrv_domain_subgroup: str = "nsaddr"
     recall_trace_enable: bool = False
     """With enable_trace: recalls too."""
@@ -120,30 +120,36 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     tls_client_key_password: str | None = None
 
     def __repr__(self) -> str:
-        told = (
+        shown = (
             f"{name}={'***' if name in SECRETS and value is not None else repr(value)}"
             for name in self.__struct_fields__
             if (value := getattr(self, name)) != self.default(name)
         )
-        return f"{type(self).__name__}({', '.join(told)})"
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @classmethod
     def default(cls, name: str) -> object:
-        """What a setting is unless given; None for those whose default is made anew each time."""
+        """The default of a setting; None if each object gets a new one."""
         return next((one.default for one in msgspec.structs.fields(cls) if one.name == name), None)
 
     def __post_init__(self) -> None:
         check_types(self)
         check_ranges(self, _CLIENT_RANGES)
         if not self.instance_name:
-            raise refuse("instance_name", self.instance_name, "a name is needed")
+            raise refuse("instance_name", self.instance_name, "must not be empty")
         if self.language not in LANGUAGES:
             raise refuse("language", self.language, f"expected one of {', '.join(LANGUAGES)}")
         if self.client_callback_executor_threads is not None:
             threads = self.client_callback_executor_threads
-            raise refuse("client_callback_executor_threads", threads, "callbacks run in the event loop")
+            raise refuse(
+                "client_callback_executor_threads",
+                threads,
+                "callbacks run in the event loop, only None is allowed",
+            )
         if self.socks_proxy_config.strip() not in ("", "{}"):
-            raise refuse("socks_proxy_config", self.socks_proxy_config, "proxies are not supported")
+            raise refuse(
+                "socks_proxy_config", self.socks_proxy_config, "proxies are not supported, only {} is allowed"
+            )
         if self.namesrv_addr is not None:
             name_servers(self.namesrv_addr, {})
 
@@ -154,7 +160,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name_servers(namesrv_addr: str | None, environ: Mapping[str, str]) -> list[str]:
-    """`host:port` of each name server: of the setting, else of NAMESRV_ADDR; empty where neither is given.
+    """`host:port` of each name server: of the setting, else of NAMESRV_ADDR; empty if neither is given.
 
     `http://host:port` is the host and port alone, as in the official client. Raises InvalidSetting.
     """

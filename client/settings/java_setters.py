@@ -1,9 +1,9 @@
-"""Official setters that are no settings here, and what to use instead: for whoever comes from Java.
+"""Java setters that are not settings here, and what to use instead.
 
     Producer("g", executor_service=pool)     InvalidSetting: ProducerSettings has no setting executor_service: ...
     Producer("g", sendMsgTimeout=1000)       InvalidSetting: ProducerSettings has no setting sendMsgTimeout: use ...
 
-Each setter of the official classes is a field in `client_settings.py` or stands here; a test compares both with a
+Each setter of the official classes is a field in `client_settings.py` or listed here; a test compares both with a
 list of the
 setters.
 """
@@ -56,7 +56,7 @@ def snake_case(name: str) -> str:
 
 
 def no_setting(kind: str, name: str, settings: Iterable[str]) -> InvalidSetting:
-    """The error, to be raised, for a keyword that is none of `settings`: with what to use, where that is known."""
+    """The error for a keyword that is not among `settings`, with what to use instead if that is known."""
     known = list(settings)
     snake = snake_case(name)
     short = snake.removeprefix("set_")

@@ -28,7 +28,8 @@ def parse_timestamp(text: str) -> int:
             wall = datetime(year + carried, month + 1, 1) + timedelta(
                 days=day - 1, hours=hours, minutes=minutes, seconds=seconds
             )
-            # In the hour that comes twice Java takes the second one, in the hour that is left out the later reading.
+            # When clocks are set back, Java reads the second of the two hours; when they are set forward, the later
+            # time.
             return round(max(wall.timestamp(), wall.replace(fold=1).timestamp()) * 1000)
         except (ValueError, OverflowError):
             pass

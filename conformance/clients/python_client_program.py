@@ -12,10 +12,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pocketmq.client.delivery.listeners import RetryLater, SuspendQueue
+from pocketmq.client.delivery.listeners import RetryLater
 from pocketmq.client.errors import ClientError, RequestTimeout
 from pocketmq.client.producing.producer import Producer
-from pocketmq.client.producing.queue_choice import select_by_hash
 from pocketmq.client.producing.request_reply import Requester
 from pocketmq.client.producing.transaction import LocalTransactionState, TransactionProducer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
@@ -53,85 +52,6 @@ async def until_it_works(call: Callable[[], Awaitable[object]]) -> None:
             return
         except ClientError:
             await asyncio.sleep(0.2)
-
-
-async def every_way_of_sending(prefix: str) -> Found:
-    """Each message sent in another way; a consumer gets each once."""
-    topic = f"{prefix}_ways"
-    await create(topic)
-    bodies: list[bytes] = []
-
-    async def listener(message: MessageExt) -> None:
-        bodies.append(message.body)
-
-    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
-        statuses = [(await producer.send(topic, b"sync-%d" % n)).status.value for n in range(20)]
-        results = await asyncio.gather(*(producer.send_nowait(topic, b"future-%d" % n) for n in range(200)))
-        statuses += [result.status.value for result in results]
-        for number in range(10):
-            await producer.send_oneway(topic, b"oneway-%d" % number)
-        batches = await producer.send_batch([Message(topic, b"batch-%d" % n) for n in range(30)])
-        statuses += [result.status.value for result in batches]
-        ordered = [
-            (await producer.send(topic, b"hash-%d" % n, selector=select_by_hash, arg="x")).queue.queue_id
-            for n in range(5)
-        ]
-        await producer.send(topic, b"long" * 5000)
-        async with PushConsumer(
-            f"{prefix}_g",
-            listener,
-            namesrv_addr=NAMESRV_ADDR,
-            subscription={topic: "*"},
-            consume_from_where=FIRST,
-        ):
-            await until(lambda: len(set(bodies)) >= 267)
-            await asyncio.sleep(0.5)
-    return {
-        "statuses": sorted(set(statuses)),
-        "distinct": len(set(bodies) - {b"first"}),
-        "repeated": len([body for body in bodies if body != b"first"]) - len(set(bodies) - {b"first"}),
-        "queues_of_one_hash": len(set(ordered)),
-        "long": b"long" * 5000 in bodies,
-    }
-
-
-async def order(prefix: str) -> Found:
-    """200 messages in four queues, one of them refused twice: gaps and swaps within a queue."""
-    topic = f"{prefix}_order"
-    await create(topic)
-    seen: list[tuple[int, int]] = []
-    busy: set[int] = set()
-    overlaps = 0
-
-    async def listener(message: MessageExt) -> None:
-        nonlocal overlaps
-        overlaps += message.queue_id in busy
-        busy.add(message.queue_id)
-        try:
-            await asyncio.sleep(0.001)
-            if message.queue_offset == 7 and message.reconsume_times < 2:
-                raise SuspendQueue(50)
-            seen.append((message.queue_id, message.queue_offset))
-        finally:
-            busy.discard(message.queue_id)
-
-    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
-        for number in range(200):
-            await producer.send(topic, b"%d" % number, queue_id=number % 4)
-        async with PushConsumer(
-            f"{prefix}_g",
-            listener,
-            orderly=True,
-            namesrv_addr=NAMESRV_ADDR,
-            subscription={topic: "*"},
-            consume_from_where=FIRST,
-        ):
-            await until(lambda: len(seen) >= 201)
-    by_queue: dict[int, list[int]] = {}
-    for queue_id, offset in seen:
-        by_queue.setdefault(queue_id, []).append(offset)
-    in_order = all(offsets == list(range(len(offsets))) for offsets in by_queue.values())
-    return {"in_order": in_order, "count": len(seen), "overlaps": overlaps}
 
 
 async def retry(prefix: str) -> Found:
@@ -172,32 +92,6 @@ async def retry(prefix: str) -> Found:
         "dead": dead,
         "retry": len(retry_queues),
     }
-
-
-async def lite_pull(prefix: str) -> Found:
-    """Poll, commit, and go on elsewhere."""
-    topic = f"{prefix}_lite"
-    await create(topic)
-    async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
-        for number in range(39):
-            await producer.send(topic, b"%d" % number)
-        counts = []
-        for more in (0, 8):
-            for number in range(more):
-                await producer.send(topic, b"%d" % number)
-            async with LitePullConsumer(
-                f"{prefix}_g", namesrv_addr=NAMESRV_ADDR, consume_from_where=FIRST
-            ) as consumer:
-                await consumer.subscribe(topic)
-                found: list[MessageExt] = []
-                expected = more or 40
-                async with asyncio.timeout(WAIT_SECONDS):
-                    while len(found) < expected:
-                        found += await consumer.poll(1000)
-                found += await consumer.poll(300)
-                counts.append(len(found))
-                await consumer.commit()
-    return {"counts": counts}
 
 
 async def transactions(prefix: str) -> Found:
@@ -307,10 +201,7 @@ async def send(prefix: str, topic: str, count: str) -> Found:
 SCENARIOS: dict[str, Callable[..., Awaitable[Found]]] = {
     scenario.__name__: scenario
     for scenario in (
-        every_way_of_sending,
-        order,
         retry,
-        lite_pull,
         transactions,
         request_reply,
         member,

@@ -1,6 +1,7 @@
 """The Python client: one body against ours, official 4.9.7 and 5.5.0; and beside Java members in one group.
 
-What happens inside the server's namespace is `python_client_program.py`.
+Sending, order and lite pull are in `test_client_suite.py`. What happens inside the server's namespace is
+`python_client_program.py`.
 """
 
 import json
@@ -38,31 +39,11 @@ def findings(program: Running, timeout: float = 120.0) -> dict[str, Any]:
     return found
 
 
-def test_every_way_of_sending_arrives_once(side: Server, names: Callable[[str], str]) -> None:
-    found = findings(start(side, "every_way_of_sending", names("py")))
-    assert found == {
-        "statuses": ["SEND_OK"],
-        "distinct": 266,
-        "repeated": 0,
-        "queues_of_one_hash": 1,
-        "long": True,
-    }
-
-
-def test_order_holds_over_refusals(side: Server, names: Callable[[str], str]) -> None:
-    found = findings(start(side, "order", names("py")))
-    assert found == {"in_order": True, "count": 201, "overlaps": 0}
-
-
 def test_refused_messages_come_again_and_given_up_ones_are_kept(
     side: Server, names: Callable[[str], str]
 ) -> None:
     found = findings(start(side, "retry", names("py")))
     assert found == {"tries": [[True, 0], [True, 1]], "dead": ["never"], "retry": 1}
-
-
-def test_lite_pull_commits_and_goes_on(side: Server, names: Callable[[str], str]) -> None:
-    assert findings(start(side, "lite_pull", names("py"))) == {"counts": [40, 8]}
 
 
 @pytest.mark.parametrize("chosen", SIDES)

@@ -205,6 +205,33 @@ def test_readers_go_on_at_the_slave_and_lose_no_progress(pair: Pair, request: py
         assert second.output.count("SEEN") == 22
 
 
+@pytest.mark.on_demand
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("pair", [("ours", "official-5.5")], indirect=True, ids="-to-".join)
+def test_slave_that_answered_pulls_still_takes_offsets(pair: Pair) -> None:
+    """A group commits for the first time at a master that was away while the slave answered its readers."""
+    pair.slave.start()
+    pair.send(20)
+    wait_until(pair.is_copied, "the logs never became the same", 30)
+    with pair.client(pair.master) as client:
+        client.commit(GROUP, TOPIC, 0, 7)
+    wait_until(lambda: pair.committed(pair.slave) == 7, "no offsets taken over", SYNC_SECONDS["official-5.5"])
+    for commit in (3, 5):
+        with pair.client(pair.slave) as client:
+            assert client.pull(GROUP, TOPIC, 0, commit, commit=commit).code == 0
+        pair.master.kill()
+    pair.master.start()
+    with pair.client(pair.master) as client:
+        client.update_group("second")
+        client.commit("second", TOPIC, 0, 9)
+    file = pair.slave.store / "config" / "consumerOffset.json"
+    wait_until(
+        lambda: f"{TOPIC}@second" in file.read_text(),
+        "the new group never came",
+        SYNC_SECONDS["official-5.5"],
+    )
+
+
 def _has_master(pair: Pair) -> bool:
     reply = pair.name_server.call(105, 9876, topic=TOPIC)
     return f":{BROKER_PORT}".encode() in reply.body

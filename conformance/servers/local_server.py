@@ -30,7 +30,7 @@ class LocalServer(Server):
         self.emulates = "4.9" if emulate == "4.9" else "5.5"
         self.broker_conf = {"emulate": emulate, **(broker_conf or {})}
         self._process: subprocess.Popen[str] | None = None
-        self._ports: dict[int, int] = {}
+        self.ports: dict[int, int] = {}
 
     def start(self) -> None:
         words = ["--store", str(self.store), "--port", "0", "--namesrv-port", "0"]
@@ -46,14 +46,14 @@ class LocalServer(Server):
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("NAMESRV_ADDR="), (self.home / "stderr").read_text()
-        self._ports = {NAME_SERVER_PORT: int(line.rpartition(":")[2])}
+        self.ports = {NAME_SERVER_PORT: int(line.rpartition(":")[2])}
         cluster = self.call(GET_BROKER_CLUSTER_INFO, NAME_SERVER_PORT).body.decode()
         matched = re.search(r'"127\.0\.0\.1:(\d+)"', cluster)
         assert matched, cluster
-        self._ports[BROKER_PORT] = int(matched[1])
+        self.ports[BROKER_PORT] = int(matched[1])
 
     def connect(self, port: int = BROKER_PORT, timeout: float = 5.0) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", self._ports[port]), timeout)
+        connection = socket.create_connection(("127.0.0.1", self.ports[port]), timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 

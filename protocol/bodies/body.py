@@ -89,13 +89,14 @@ def encode_body(value: Any) -> bytes | memoryview:
 
 
 class DataVersion(Body, frozen=True):
-    """Official DataVersion. `timestamp` in ms; `state_version` is 0 outside controller mode and absent in
-    4.x."""
+    """Which version of a table a peer has. Programs compare it for equality only; the counter is for people.
+    `timestamp` in ms; `state_version` is 0 outside controller mode and absent in 4.x.
+    """
 
     state_version: int = 0
     timestamp: int = 0
     counter: int = 0
 
     def next_version(self, now_ms: int) -> "DataVersion":
-        """The edition after a change made now."""
+        """The version after a change made at `now_ms`."""
         return DataVersion(state_version=self.state_version, timestamp=now_ms, counter=self.counter + 1)

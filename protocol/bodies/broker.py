@@ -6,7 +6,7 @@ from .body import Body, DataVersion
 
 
 class BrokerStatsItem(Body, frozen=True):
-    """Sum, throughput a second and average size a call over one span."""
+    """Sum, calls a second and average size of a call over one span."""
 
     sum: int = 0
     tps: float = 0.0
@@ -14,7 +14,7 @@ class BrokerStatsItem(Body, frozen=True):
 
 
 class BrokerStatsData(Body, frozen=True):
-    """Answer to 315."""
+    """One series of the statistics."""
 
     stats_minute: BrokerStatsItem | None = None
     stats_hour: BrokerStatsItem | None = None
@@ -22,14 +22,14 @@ class BrokerStatsData(Body, frozen=True):
 
 
 class TopicMetric(Body, frozen=True):
-    """How many messages of a topic wait, and when that was counted (ms)."""
+    """How many messages of a topic wait, and when that last changed (ms)."""
 
     count: int = 0
     time_stamp: int = 0
 
 
 class TimerMetricsSerializeWrapper(Body, frozen=True):
-    """Answer to 61 and the file timermetrics."""
+    """Waiting delayed messages by topic; also the file timermetrics."""
 
     timing_count: dict[str, TopicMetric] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
@@ -47,7 +47,7 @@ class TimerCheckpointBytes(bytes):
 
 
 class CheckRocksdbCqWriteResult(Body, frozen=True):
-    """Answer to 354: 0 fine, 1 not, 2 under way, 3 failed."""
+    """0 equal, 1 different, 2 in progress, 3 failed."""
 
     check_result: str | None = None
     check_status: int = 0

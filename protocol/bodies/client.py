@@ -44,9 +44,9 @@ class ConsumeFromWhere(StrEnum):
 
 
 class SubscriptionData(Body, frozen=True):
-    """What a group wants of one topic. `tags_set` and `code_set` (Java hashes of the tags) are empty for `*`
-    and for SQL92. `sub_version`: time in ms at which the client made it; the newest wins. Built in
-    `subscription.py`."""
+    """What a group wants of one topic. `tags_set` and `code_set` (Java hashes of the tags) are empty for `*` and for
+    SQL92. `sub_version` is the time in ms at which the client made it; the newest wins.
+    """
 
     topic: str | None = None
     sub_string: str | None = None
@@ -67,7 +67,8 @@ class ProducerData(Body, frozen=True):
 
 class ConsumerData(Body, frozen=True):
     """One consumer group of a client. The three enum texts are those of `ConsumeType`, `MessageModel` and
-    `ConsumeFromWhere`; a text this version does not know is kept as it is."""
+    `ConsumeFromWhere`; an unknown text is kept.
+    """
 
     group_name: str | None = None
     consume_type: str | None = None
@@ -78,8 +79,9 @@ class ConsumerData(Body, frozen=True):
 
 
 class HeartbeatData(Body, frozen=True):
-    """Body of 34. `heartbeat_fingerprint` 0 is the old heartbeat, in full each time; `without_sub` leaves out
-    subscriptions the broker knows by their fingerprint."""
+    """The groups of a client. `heartbeat_fingerprint` 0 is the old heartbeat, always complete; `without_sub` leaves
+    out subscriptions that the broker knows by their fingerprint.
+    """
 
     client_id: str | None = field(name="clientID", default=None)
     producer_data_set: list[ProducerData] = field(default_factory=list)
@@ -89,7 +91,7 @@ class HeartbeatData(Body, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview | None) -> Self:
-        """As any body; C++ clients give the three enums of a consumer by their ordinals, which fastjson takes."""
+        """As any body. C++ clients send the three enums of a consumer as ordinals, which fastjson accepts."""
         try:
             return super().decode(data)
         except BodyError:
@@ -101,9 +103,10 @@ class HeartbeatData(Body, frozen=True):
         return super().decode(fastjson.dumps(tree))
 
     def fingerprint(self) -> int:
-        """Java hash over everything but client id and subscription versions (official
-        computeHeartbeatFingerprint). Only the client that made it compares it; set elements are sorted so
-        that it does not change by itself."""
+        """Java hash over everything but client id and subscription versions (official computeHeartbeatFingerprint).
+        Only the client that made it compares it; set elements are sorted so that equal heartbeats have equal
+        hashes.
+        """
         consumers = [
             msgspec.structs.replace(
                 consumer,
@@ -127,11 +130,11 @@ _ENUMS: Final = {
     "messageModel": tuple(MessageModel),
     "consumeFromWhere": tuple(ConsumeFromWhere),
 }
-"""In the order of the official declarations, for their ordinals."""
+"""In the order of the official declarations, which gives the ordinals."""
 
 
 def _name_enums(consumers: Any) -> bool:
-    """Put names in place of ordinals; False where there was none."""
+    """Put names in place of ordinals; False if there was no ordinal."""
     named = False
     for consumer in consumers if isinstance(consumers, list) else ():
         for member, values in _ENUMS.items() if isinstance(consumer, dict) else ():
@@ -143,13 +146,13 @@ def _name_enums(consumers: Any) -> bool:
 
 
 class GetConsumerListByGroupResponseBody(Body, frozen=True):
-    """Answer to 38: client ids, in no particular order."""
+    """Client ids of a group, in no particular order."""
 
     consumer_id_list: list[str] = field(default_factory=list)
 
 
 class LockBatchRequestBody(Body, frozen=True):
-    """Body of 41. `only_this_broker` (5.x): a broker that locks in a quorum does not ask the others."""
+    """Queues to lock. `only_this_broker` (5.x): a broker that locks in a quorum does not ask the others."""
 
     consumer_group: str | None = None
     client_id: str | None = None
@@ -158,17 +161,17 @@ class LockBatchRequestBody(Body, frozen=True):
 
 
 class UnlockBatchRequestBody(LockBatchRequestBody, frozen=True):
-    """Body of 42."""
+    """Queues to unlock."""
 
 
 class LockBatchResponseBody(Body, frozen=True):
-    """Answer to 41: the queues the client holds now."""
+    """The queues that the client holds now."""
 
     lock_ok_mq_set: list[MessageQueue] = field(name="lockOKMQSet", default_factory=list)
 
 
 class CheckClientRequestBody(Body, frozen=True):
-    """Body of 46."""
+    """A subscription to check."""
 
     client_id: str | None = None
     group: str | None = None
@@ -177,7 +180,7 @@ class CheckClientRequestBody(Body, frozen=True):
 
 
 class QueryAssignmentRequestBody(Body, frozen=True):
-    """Body of 400."""
+    """Who asks for queues of which topic."""
 
     topic: str | None = None
     consumer_group: str | None = None
@@ -195,13 +198,15 @@ class MessageQueueAssignment(Body, frozen=True):
 
 
 class QueryAssignmentResponseBody(Body, frozen=True):
-    """Answer to 400. None: nothing is known, the client keeps what it has; empty: it gives up everything."""
+    """The queues of a client. None: the broker knows nothing, the client keeps its queues; empty: it gives up all
+    queues.
+    """
 
     message_queue_assignments: list[MessageQueueAssignment] | None = None
 
 
 class SetMessageRequestModeRequestBody(Body, frozen=True):
-    """Body of 401."""
+    """How a group reads a topic."""
 
     topic: str | None = None
     consumer_group: str | None = None
@@ -210,7 +215,7 @@ class SetMessageRequestModeRequestBody(Body, frozen=True):
 
 
 class MessageRequestModeSerializeWrapper(Body, frozen=True):
-    """Answer to 402 and messageRequestMode.json: topic to group to mode."""
+    """Topic to group to mode; also the file messageRequestMode.json."""
 
     message_request_mode_map: dict[str, dict[str, SetMessageRequestModeRequestBody]] = field(
         default_factory=dict
@@ -218,7 +223,7 @@ class MessageRequestModeSerializeWrapper(Body, frozen=True):
 
 
 class ExpressionError(ProtocolError):
-    """A subscription expression cannot be read: answered SUBSCRIPTION_PARSE_FAILED."""
+    """A subscription expression cannot be read. A broker answers SUBSCRIPTION_PARSE_FAILED."""
 
 
 def is_tag_type(expression_type: str | None) -> bool:
@@ -227,10 +232,10 @@ def is_tag_type(expression_type: str | None) -> bool:
 
 
 def tag_subscription(topic: str, expression: str | None, *, sub_version: int) -> SubscriptionData:
-    """Official FilterAPI.buildSubscriptionData. `sub_version` is the present time in ms.
+    """Official FilterAPI.buildSubscriptionData. `sub_version` is the current time in ms.
 
-    None, empty and `*` want everything. Raises ExpressionError for an expression of separators only, like
-    `||`."""
+    None, empty and `*` want everything. Raises ExpressionError for an expression of separators only, like `||`.
+    """
     if not expression or expression == SUBSCRIBE_ALL:
         return SubscriptionData(topic=topic, sub_string=SUBSCRIBE_ALL, sub_version=sub_version)
     parts = expression.split("||")
@@ -249,8 +254,7 @@ def tag_subscription(topic: str, expression: str | None, *, sub_version: int) ->
 def build_subscription(
     topic: str, expression: str | None, expression_type: str | None, *, sub_version: int
 ) -> SubscriptionData:
-    """Official FilterAPI.build: tags, or any other type with its expression kept as text. Raises
-    ExpressionError."""
+    """Official FilterAPI.build: tags, or another type whose expression is kept as text. Raises ExpressionError."""
     if is_tag_type(expression_type):
         return tag_subscription(topic, expression, sub_version=sub_version)
     if not expression:
@@ -261,5 +265,5 @@ def build_subscription(
 
 
 def _trimmed(text: str) -> str:
-    """Java's trim takes off everything up to the blank, and no other white space."""
+    """Java's trim removes everything up to the blank, but no other white space."""
     return text.strip("".join(map(chr, range(0x21))))

@@ -1,8 +1,4 @@
-"""Bodies about connected clients: who they are (203, 204, 328) and what they say of themselves (307, 309,
-221).
-
-How far groups have consumed stands in `offsets.py`, the next to read.
-"""
+"""Bodies about connected clients: what the broker knows of them (203, 204, 328), what they report (307, 309, 221)."""
 
 from enum import StrEnum
 
@@ -14,7 +10,7 @@ from .client import SubscriptionData
 
 
 class Connection(Body, frozen=True):
-    """`language` is a LanguageCode name, `version` an MQVersion ordinal."""
+    """A connected client. `language` is a LanguageCode name, `version` an MQVersion ordinal."""
 
     client_id: str | None = None
     client_addr: str | None = None
@@ -23,7 +19,7 @@ class Connection(Body, frozen=True):
 
 
 class ConsumerConnection(Body, frozen=True):
-    """Answer to 203."""
+    """The connections of a consumer group."""
 
     connection_set: list[Connection] = field(default_factory=list)
     subscription_table: dict[str, SubscriptionData] = field(default_factory=dict)
@@ -33,7 +29,7 @@ class ConsumerConnection(Body, frozen=True):
 
 
 class ProducerConnection(Body, frozen=True):
-    """Answer to 204."""
+    """The connections of a producer group."""
 
     connection_set: list[Connection] = field(default_factory=list)
 
@@ -47,7 +43,7 @@ class ProducerInfo(Body, frozen=True):
 
 
 class ProducerTableInfo(Body, frozen=True):
-    """Answer to 328: producers by group."""
+    """Producers by group."""
 
     data: dict[str, list[ProducerInfo]] | None = None
 
@@ -91,8 +87,9 @@ class ConsumeStatus(Body, frozen=True):
 
 
 class ConsumerRunningInfo(Body, frozen=True):
-    """Answer to 307. Tools read from `properties` PROP_CONSUME_TYPE, PROP_CLIENT_VERSION, PROP_CONSUMEORDERLY
-    and PROP_CONSUMER_START_TIMESTAMP."""
+    """The inner state of a consumer. Tools read PROP_CONSUME_TYPE, PROP_CLIENT_VERSION, PROP_CONSUMEORDERLY and
+    PROP_CONSUMER_START_TIMESTAMP from `properties`.
+    """
 
     properties: dict[str, str] = field(default_factory=dict)
     subscription_set: list[SubscriptionData] = field(default_factory=list)
@@ -104,7 +101,7 @@ class ConsumerRunningInfo(Body, frozen=True):
 
 
 class CMResult(StrEnum):
-    """What a listener made of the message of 309."""
+    """How a listener processed the message of 309."""
 
     CR_SUCCESS = "CR_SUCCESS"
     CR_LATER = "CR_LATER"
@@ -115,7 +112,7 @@ class CMResult(StrEnum):
 
 
 class ConsumeMessageDirectlyResult(Body, frozen=True):
-    """Answer to 309. `consume_result` is a text of `CMResult`."""
+    """The result of a listener. `consume_result` is a text of `CMResult`."""
 
     order: bool = False
     auto_commit: bool = True
@@ -125,7 +122,7 @@ class ConsumeMessageDirectlyResult(Body, frozen=True):
 
 
 class GetConsumerStatusBody(Body, frozen=True):
-    """Answer to 221 (one client: `message_queue_table`) and to 223 (all: `consumer_table` by client id)."""
+    """Offsets of one client in `message_queue_table` (221), or of all by client id in `consumer_table` (223)."""
 
     message_queue_table: dict[MessageQueue, int] = field(default_factory=dict)
     consumer_table: dict[str, dict[MessageQueue, int]] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""SubscriptionGroupConfig: what a broker knows of one consumer group.
+"""SubscriptionGroupConfig: the settings of one consumer group.
 
-The value and its parts; the table of them is `pocketmq.store.tables.group_table`. Who is online in a group is known
-to the broker alone."""
+Here are the value and its parts. The table of groups is `pocketmq.store.tables.group_table`; the connected members are
+in `pocketmq.broker.membership`.
+"""
 
 from typing import Final
 
@@ -18,7 +19,7 @@ DEFAULT_RETRY_INTERVALS_MS: Final = (
 
 
 class CustomizedRetryPolicy(Body, frozen=True):
-    """Waiting times in ms, one a try; the last one goes on."""
+    """Delays in ms, one for each try; the last one repeats."""
 
     next: tuple[int, ...] = DEFAULT_RETRY_INTERVALS_MS
 
@@ -49,8 +50,9 @@ class SimpleSubscriptionData(Body, frozen=True):
 
 
 class SubscriptionGroupConfig(Body, frozen=True, kw_only=True):
-    """Official SubscriptionGroupConfig with its defaults. 4.x knows neither `consume_message_orderly` nor the
-    members from `group_retry_policy` on, and ignores them."""
+    """Official SubscriptionGroupConfig with its defaults. 4.x ignores `consume_message_orderly` and the members from
+    `group_retry_policy` on.
+    """
 
     group_name: str | None = None
     consume_enable: bool = True
@@ -70,12 +72,12 @@ class SubscriptionGroupConfig(Body, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """`group_name` of a config that stands in a table."""
+        """`group_name` of a config in a table."""
         return self.group_name or ""
 
 
 class SubscriptionGroupWrapper(Body, frozen=True, kw_only=True):
-    """Official SubscriptionGroupWrapper: subscriptionGroup.json and the answer to 201."""
+    """The group table; also the file subscriptionGroup.json."""
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = field(default_factory=dict)
     forbidden_table: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -83,6 +85,6 @@ class SubscriptionGroupWrapper(Body, frozen=True, kw_only=True):
 
 
 class SubscriptionGroupList(Body, frozen=True):
-    """Body of 225."""
+    """Groups to create."""
 
     group_config_list: list[SubscriptionGroupConfig] | None = None

@@ -1,7 +1,4 @@
-"""Bodies about positions in queues: topic and consume statistics, resets, time spans, queue entries.
-
-State of brokers stands in `broker.py`, the next to read.
-"""
+"""Bodies about offsets: statistics of topics and groups, resets, time spans, units of queues."""
 
 from datetime import datetime
 from typing import Self
@@ -20,14 +17,14 @@ class TopicOffset(Body, frozen=True):
 
 
 class TopicStatsTable(Body, frozen=True):
-    """Answer to 202. `topic_put_tps` is 5.x."""
+    """Offsets of a topic's queues. `topic_put_tps` is 5.x."""
 
     offset_table: dict[MessageQueue, TopicOffset] = field(default_factory=dict)
     topic_put_tps: float = 0.0
 
 
 class OffsetWrapper(Body, frozen=True):
-    """Broker and consumer position in one queue; `pull_offset` is 5.x."""
+    """Offsets of broker and consumer in one queue; `pull_offset` is 5.x."""
 
     broker_offset: int = 0
     consumer_offset: int = 0
@@ -36,7 +33,7 @@ class OffsetWrapper(Body, frozen=True):
 
 
 class ConsumeStats(Body, frozen=True):
-    """Answer to 208."""
+    """How far a group has consumed its queues."""
 
     offset_table: dict[MessageQueue, OffsetWrapper] = field(default_factory=dict)
     consume_tps: float = 0.0
@@ -48,12 +45,12 @@ class ConsumeStats(Body, frozen=True):
 
     @property
     def total_inflight_diff(self) -> int:
-        """Messages pulled, but not consumed yet (official computeInflightTotalDiff)."""
+        """Messages pulled, but not yet consumed (official computeInflightTotalDiff)."""
         return sum(place.pull_offset - place.consumer_offset for place in self.offset_table.values())
 
 
 class OffsetMovedEvent(Body, frozen=True):
-    """Body of a message in OFFSET_MOVED_EVENT: a pull asked for one offset and was sent to another (4.9 line)."""
+    """A message in OFFSET_MOVED_EVENT: a pull asked for one offset and was sent to another (4.9)."""
 
     consumer_group: str | None = None
     message_queue: MessageQueue | None = None
@@ -62,7 +59,7 @@ class OffsetMovedEvent(Body, frozen=True):
 
 
 class ConsumeStatsList(Body, frozen=True):
-    """Answer to 317: one map a group, group to statistics."""
+    """One map a group, group to statistics."""
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = field(default_factory=list)
     broker_addr: str | None = None
@@ -71,8 +68,9 @@ class ConsumeStatsList(Body, frozen=True):
 
 
 class QueueTimeSpan(Body, frozen=True):
-    """Store times in ms of the oldest, newest and last consumed message of a queue. The official class writes
-    the times a second time as local text, so `of` fills both."""
+    """Store times in ms of the oldest, newest and last consumed message of a queue. The official class writes the
+    times a second time as local text, so `of` fills both.
+    """
 
     message_queue: MessageQueue | None = None
     min_time_stamp: int = 0
@@ -112,25 +110,25 @@ def local_time_text(timestamp_ms: int) -> str:
 
 
 class QueryConsumeTimeSpanBody(Body, frozen=True):
-    """Answer to 303."""
+    """The time spans of a topic's queues."""
 
     consume_time_span_set: list[QueueTimeSpan] = field(default_factory=list)
 
 
 class GroupList(Body, frozen=True):
-    """Answer to 300."""
+    """Names of groups."""
 
     group_list: list[str] = field(default_factory=list)
 
 
 class QueryCorrectionOffsetBody(Body, frozen=True):
-    """Answer to 308: queue id to offset."""
+    """Queue id to offset."""
 
     correction_offsets: dict[int, int] = field(default_factory=dict)
 
 
 class ConsumerOffsetSerializeWrapper(Body, frozen=True):
-    """Answer to 43: `topic@group` to queue id to offset. Readers also meet members that only 5.5.0 writes."""
+    """`topic@group` to queue id to offset. 5.5.0 writes further members, which are ignored here."""
 
     offset_table: dict[str, dict[int, int]] = field(default_factory=dict)
     data_version: DataVersion | None = None
@@ -146,13 +144,13 @@ class MessageQueueForC(Body, frozen=True):
 
 
 class ResetOffsetBodyForC(Body, frozen=True):
-    """Body of 220 and answer to 222 for language CPP."""
+    """The new offsets, for clients of language CPP."""
 
     offset_table: list[MessageQueueForC] | None = None
 
 
 class ResetOffsetBody(Body, frozen=True):
-    """Body of 220 and answer to 222."""
+    """The new offsets of a group."""
 
     offset_table: dict[MessageQueue, int] = field(default_factory=dict)
 
@@ -168,7 +166,7 @@ class ResetOffsetBody(Body, frozen=True):
 
 
 class ConsumeQueueData(Body, frozen=True):
-    """One entry of a consume queue."""
+    """One unit of a consume queue."""
 
     physic_offset: int = 0
     physic_size: int = 0
@@ -180,7 +178,7 @@ class ConsumeQueueData(Body, frozen=True):
 
 
 class QueryConsumeQueueResponseBody(Body, frozen=True):
-    """Answer to 321."""
+    """Units of a consume queue."""
 
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
@@ -190,7 +188,7 @@ class QueryConsumeQueueResponseBody(Body, frozen=True):
 
 
 class QuerySubscriptionResponseBody(Body, frozen=True):
-    """Answer to 345."""
+    """What a group subscribes to."""
 
     subscription_data: SubscriptionData | None = None
     group: str | None = None
@@ -198,7 +196,7 @@ class QuerySubscriptionResponseBody(Body, frozen=True):
 
 
 class GroupForbidden(Body, frozen=True):
-    """Answer to 353."""
+    """Whether a group may read a topic."""
 
     topic: str | None = None
     group: str | None = None

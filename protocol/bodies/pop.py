@@ -1,10 +1,8 @@
-"""Bodies of pop consumption: batches of acks, and the lite topics of 5.5.
-
-The receipts themselves are texts in headers and properties.
+"""Bodies of POP: batches of acks, and the lite topics of 5.5. Receipts are in `message/pop_receipt.py`.
 
     {"acks":[{"b":"AQI=","c":"group","it":60000,"pt":...,"q":0,"r":"0","rq":1,"so":100,"t":"topic"}],"brokerName":"b"}
 
-`b` is a bit set: bit i stands for offset `so + i`, the lowest bit of the first byte first.
+`b` is a bit set: bit i stands for offset `so + i`; the lowest bit of the first byte is bit 0.
 """
 
 from base64 import b64decode
@@ -33,7 +31,7 @@ _LONG_NAMES: Final = {
 
 
 class BatchAck(Body, frozen=True):
-    """Acks of messages of one pop of one queue. `retry` "0", "1" or "2" says from which topic they came."""
+    """Acks of messages of one pop of one queue. `retry` is the retry flag: 0, 1 or 2."""
 
     consumer_group: str | None = field(name="c", default=None)
     topic: str | None = field(name="t", default=None)
@@ -46,7 +44,7 @@ class BatchAck(Body, frozen=True):
     bit_set: bytes | None = field(name="b", default=None)
 
     def offsets(self) -> list[int]:
-        """The offsets acknowledged."""
+        """The acknowledged offsets."""
         bits = int.from_bytes(self.bit_set or b"", "little")
         return [self.start_offset + position for position in range(bits.bit_length()) if bits >> position & 1]
 
@@ -60,7 +58,7 @@ def bit_set_of(positions: Iterable[int]) -> bytes:
 
 
 class BatchAckMessageRequestBody(Body, frozen=True):
-    """Body of 200151."""
+    """Acks for one broker."""
 
     broker_name: str | None = None
     acks: list[BatchAck] | None = None
@@ -89,7 +87,7 @@ def _with_short_names(ack: dict[Any, Any]) -> dict[Any, Any]:
         elif isinstance(bits, str):
             short["b"] = b64decode(bits, validate=True)
     except (TypeError, ValueError) as error:
-        raise BodyError(f"BatchAck: bit set {str(bits)[:40]!r}") from error
+        raise BodyError(f"BatchAck: not a bit set: {str(bits)[:40]!r}") from error
     return short
 
 
@@ -113,13 +111,13 @@ class LiteSubscriptionDTO(Body, frozen=True):
 
 
 class LiteSubscriptionCtlRequestBody(Body, frozen=True):
-    """Body of 200071."""
+    """Changes of lite subscriptions."""
 
     subscription_set: list[LiteSubscriptionDTO] | None = None
 
 
 class GetBrokerLiteInfoResponseBody(Body, frozen=True):
-    """Answer to 200074."""
+    """Figures about the lite topics of a broker."""
 
     store_type: str | None = None
     max_lmq_num: int = 0
@@ -134,7 +132,7 @@ class GetBrokerLiteInfoResponseBody(Body, frozen=True):
 
 
 class GetParentTopicInfoResponseBody(Body, frozen=True):
-    """Answer to 200075. `ttl` in minutes."""
+    """A topic that holds lite topics. `ttl` in minutes."""
 
     topic: str | None = None
     ttl: int = 0
@@ -149,7 +147,7 @@ class ClientGroup(Body, frozen=True):
 
 
 class GetLiteTopicInfoResponseBody(Body, frozen=True):
-    """Answer to 200076."""
+    """One lite topic."""
 
     parent_topic: str | None = None
     lite_topic: str | None = None
@@ -159,7 +157,7 @@ class GetLiteTopicInfoResponseBody(Body, frozen=True):
 
 
 class GetLiteClientInfoResponseBody(Body, frozen=True):
-    """Answer to 200077; times in ms."""
+    """The lite topics of one client; times in ms."""
 
     parent_topic: str | None = None
     group: str | None = None
@@ -177,7 +175,7 @@ class LiteLagInfo(Body, frozen=True):
 
 
 class GetLiteGroupInfoResponseBody(Body, frozen=True):
-    """Answer to 200078."""
+    """The lag of a group in lite topics."""
 
     group: str | None = None
     parent_topic: str | None = None

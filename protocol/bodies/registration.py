@@ -1,13 +1,13 @@
-"""RegisterBrokerBody: what a broker tells a name server about itself (103), in its two forms.
+"""RegisterBrokerBody: what a broker registers at a name server (103), in its two forms.
 
 Plain JSON (5.x always, 4.x by default), or with `compressed=true` one zlib stream of
 
     int32 length + DataVersion JSON
     int32 count, count x (int32 length + topic record)                see topic_config.py
     int32 length + JSON list of filter servers
-    int32 count, count x (int32 length + TopicQueueMappingInfo JSON)  5.x writes it, 4.x ends before
+    int32 count, count x (int32 length + TopicQueueMappingInfo JSON)  in 5.x only
 
-What the name server makes of it is `pocketmq.broker.name_server.route_table`.
+The name server keeps it in `pocketmq.broker.name_server.route_table`.
 """
 
 import struct
@@ -44,19 +44,19 @@ class LogicQueueMappingItem(Body, frozen=True):
 
 
 class TopicQueueMappingDetail(TopicQueueMappingInfo, frozen=True):
-    """The whole mapping of a static topic on one broker (5.x); also body of 513."""
+    """The whole mapping of a static topic on one broker (5.x)."""
 
     hosted_queues: dict[int, list[LogicQueueMappingItem]] | None = field(default_factory=dict)
 
 
 class TopicConfigAndQueueMapping(TopicConfig, frozen=True, kw_only=True):
-    """Answer to 351: a topic config, with its mapping when it is static and that was asked for."""
+    """The settings of a topic, with its mapping if it is static and the request asked for it."""
 
     mapping_detail: TopicQueueMappingDetail | None = None
 
 
 class TopicConfigAndMappingSerializeWrapper(Body, frozen=True):
-    """Answer of a 5.x broker to 21, and the larger part of a registration."""
+    """The topic table of a 5.x broker; the larger part of a registration."""
 
     topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
@@ -66,7 +66,7 @@ class TopicConfigAndMappingSerializeWrapper(Body, frozen=True):
 
 
 class RegisterBrokerBody(Body, frozen=True):
-    """Official RegisterBrokerBody. Below V3_0_11 brokers send the wrapper alone."""
+    """A registration. Brokers before V3_0_11 send the wrapper alone."""
 
     topic_config_serialize_wrapper: TopicConfigAndMappingSerializeWrapper = field(
         default_factory=TopicConfigAndMappingSerializeWrapper
@@ -74,7 +74,7 @@ class RegisterBrokerBody(Body, frozen=True):
     filter_server_list: list[str] = field(default_factory=list)
 
     def encode_compressed(self, *, emulate: int = 5) -> bytes:
-        """The form of that line; a 4.x name server cannot read that of 5.x."""
+        """The compressed form of that line; a name server of 4.x cannot read that of 5.x."""
         wrapper = self.topic_config_serialize_wrapper
         parts = [_sized(fastjson.dumps(wrapper.data_version)), _INT.pack(len(wrapper.topic_config_table))]
         parts += [
@@ -93,7 +93,7 @@ class CompressedRegistration(bytes):
 
 
 def decode_compressed_registration(data: bytes | memoryview, version: int) -> RegisterBrokerBody:
-    """The compressed form; `version` (ordinal) of the request says whether the mapping section follows."""
+    """The compressed form. The sender's version decides whether the mapping section follows. Raises BodyError."""
     reader = _Reader(inflate(data, MAX_REGISTRATION_BYTES))
     data_version = fastjson.decode(reader.sized(), DataVersion)
     configs = (from_text(reader.sized().decode("utf-8", "replace")) for _ in range(reader.integer()))

@@ -18,7 +18,7 @@ class HAClientRuntimeInfo(Body, frozen=True):
 
 
 class HAConnectionRuntimeInfo(Body, frozen=True):
-    """Replication to one slave as the master sees it. `diff`: bytes the slave is behind."""
+    """Replication to one slave as the master sees it. `diff` is how many bytes the slave is behind."""
 
     addr: str | None = None
     slave_ack_offset: int = 0
@@ -29,7 +29,7 @@ class HAConnectionRuntimeInfo(Body, frozen=True):
 
 
 class HARuntimeInfo(Body, frozen=True):
-    """Answer to 907."""
+    """The state of replication, of a master or of a slave."""
 
     master: bool = False
     master_commit_log_max_offset: int = 0
@@ -39,7 +39,7 @@ class HARuntimeInfo(Body, frozen=True):
 
 
 class EpochEntry(Body, frozen=True):
-    """Log range written under one master epoch."""
+    """The range of the log that was written under one master epoch."""
 
     epoch: int = 0
     start_offset: int = 0
@@ -47,7 +47,7 @@ class EpochEntry(Body, frozen=True):
 
 
 class EpochEntryCache(Body, frozen=True):
-    """Answer to 1007."""
+    """The epochs that a broker knows."""
 
     cluster_name: str | None = None
     broker_name: str | None = None
@@ -64,7 +64,7 @@ class SyncStateSet(Body, frozen=True):
 
 
 class ElectMasterResponseBody(Body, frozen=True):
-    """Answer to 1002."""
+    """The members of the group, and the replicas in sync, after an election."""
 
     broker_member_group: BrokerMemberGroup | None = None
     sync_state_set: list[int] = field(default_factory=list)
@@ -89,6 +89,6 @@ class ReplicasInfo(Body, frozen=True):
 
 
 class BrokerReplicasInfo(Body, frozen=True):
-    """Answer to 1006, by broker name."""
+    """Replicas by broker name."""
 
     replicas_info_table: dict[str, ReplicasInfo] = field(default_factory=dict)

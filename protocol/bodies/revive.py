@@ -1,13 +1,12 @@
-"""What stands in the revive topic: which messages a group has out (checkpoint), and which of them are done (ack).
+"""What the revive topic stores: the messages that a group has not acknowledged (checkpoint), and their acks.
 
     tag ck     {"bm":0,"bn":"broker-a","c":"group","d":[0,1],"it":60000,"n":2,"pt":...,"q":0,"reviveTime":...,"ro":0,
                 "so":100,"sp":false,"t":"topic"}
     tag ack    {"ao":101,"bn":"broker-a","c":"group","pt":...,"q":0,"so":100,"t":"topic"}
     tag bAck   the same with "aol":[100,101] and "ao":-1
 
-`d` are the offsets of the messages less `so`; without it they are the `n` offsets from `so` on. A checkpoint and its
-acks share group, topic, queue, `so`, `pt` and `bn`. Mirrors `PopCheckPoint`, `AckMsg` and `BatchAckMsg`. Next:
-`pop.py`.
+`d` are the offsets of the messages minus `so`. Without `d` they are the `n` offsets from `so` on. A checkpoint and its
+acks share group, topic, queue, `so`, `pt` and `bn`. Mirrors `PopCheckPoint`, `AckMsg` and `BatchAckMsg`.
 """
 
 from typing import Final
@@ -20,13 +19,13 @@ CHECKPOINT_TAG: Final = "ck"
 ACK_TAG: Final = "ack"
 BATCH_ACK_TAG: Final = "bAck"
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
-"""Whose offsets say how far the revive queues have been worked off: the last one done, not the next."""
+"""The group whose offsets say how far the revive queues are processed: the last processed one, not the next."""
 
 MergeKey = tuple[str, str, int, int, int, str]
 
 
 class CheckPoint(Body, frozen=True):
-    """Messages of one queue handed out by one pop. Times in ms."""
+    """Messages of one queue that one pop delivered. Times in ms."""
 
     start_offset: int = field(name="so", default=0)
     pop_time: int = field(name="pt", default=0)
@@ -43,7 +42,7 @@ class CheckPoint(Body, frozen=True):
     suspend: bool = field(name="sp", default=False)
 
     revive_time: int = 0
-    """When what is not done by then comes again. Written, never read: `due_ms` is the same."""
+    """When unacknowledged messages are delivered again. Written, never read: `due_ms` is the same."""
 
     @property
     def due_ms(self) -> int:
@@ -66,7 +65,7 @@ class CheckPoint(Body, frozen=True):
 
 
 class Ack(Body, frozen=True):
-    """One message is done, or with `ack_offsets` several."""
+    """One message is consumed, or with `ack_offsets` several."""
 
     ack_offset: int = field(name="ao", default=0)
     start_offset: int = field(name="so", default=0)

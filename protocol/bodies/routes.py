@@ -1,7 +1,7 @@
 """Bodies of the name server: routes, clusters, lists of topics, key-value tables.
 
-The route of a topic is written in two dialects (below); everything else has one form. Registrations stand in
-`registration.py`, the next to read.
+The route of a topic is written in two dialects (below); everything else has one form. Registrations are in
+`registration.py`.
 
     default     {"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},...
     standard    {"brokerDatas":[{"brokerAddrs":{"0":"10.0.0.1:10911"},...
@@ -17,9 +17,10 @@ from .body import Body
 
 
 class BrokerData(Body, frozen=True):
-    """Addresses of one broker group. `broker_addrs`: id 0 is the master; None in neither line's answers.
+    """Addresses of one broker group. In `broker_addrs`, id 0 is the master.
 
-    4.x has no `enable_acting_master`: None leaves it out."""
+    4.x has no `enable_acting_master`; None leaves it out.
+    """
 
     cluster: str | None = None
     broker_name: str | None = None
@@ -39,7 +40,7 @@ class QueueData(Body, frozen=True):
 
 
 class TopicQueueMappingInfo(Body, frozen=True):
-    """Which logical queues of a static topic (5.x) a broker holds: `curr_id_map` logical to physical id."""
+    """Which logical queues of a static topic (5.x) a broker holds: `curr_id_map` maps logical to physical ids."""
 
     topic: str | None = None
     scope: str | None = "__global__"
@@ -51,7 +52,7 @@ class TopicQueueMappingInfo(Body, frozen=True):
 
 
 class TopicRouteData(Body, frozen=True):
-    """Answer to 105: where the queues of a topic are."""
+    """Where the queues of a topic are."""
 
     order_topic_conf: str | None = None
     queue_datas: list[QueueData] = field(default_factory=list)
@@ -69,29 +70,30 @@ class TopicRouteData(Body, frozen=True):
         ]
 
     def encode_for(self, version: int, *, accept_standard_json_only: bool = False, emulate: int = 5) -> bytes:
-        """In the dialect for a client of that version: standard JSON from V4_9_4 on. 4.x also escapes what is not
-        ASCII."""
+        """The JSON for a client of that version: standard JSON from V4_9_4 on. 4.x also escapes characters that are
+        not ASCII.
+        """
         if version < V4_9_4 and not accept_standard_json_only:
             return self.encode()
         return fastjson.dumps(self, quote_integer_keys=True, browser_compatible=emulate < 5)
 
 
 class ClusterInfo(Body, frozen=True):
-    """Answer to 106: broker groups by name, and the names in each cluster."""
+    """Broker groups by name, and the names in each cluster."""
 
     broker_addr_table: dict[str, BrokerData] | None = None
     cluster_addr_table: dict[str, list[str]] | None = None
 
 
 class TopicList(Body, frozen=True):
-    """Answer to 206, 224, 304, 305, 311-313, 343."""
+    """Names of topics."""
 
     topic_list: list[str] = field(default_factory=list)
     broker_addr: str | None = None
 
 
 class KVTable(Body, frozen=True):
-    """Answer to 28, 103 and 219."""
+    """Keys and values."""
 
     table: dict[str, str] = field(default_factory=dict)
 
@@ -105,6 +107,6 @@ class BrokerMemberGroup(Body, frozen=True):
 
 
 class GetBrokerMemberGroupResponseBody(Body, frozen=True):
-    """Answer to 901."""
+    """The member group of a broker."""
 
     broker_member_group: BrokerMemberGroup | None = None

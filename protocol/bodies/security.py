@@ -4,7 +4,7 @@ from .body import Body
 
 
 class UserInfo(Body, frozen=True):
-    """3001-3005. `user_type` Super or Normal, `user_status` enable or disable."""
+    """A user. `user_type` is Super or Normal, `user_status` enable or disable."""
 
     username: str | None = None
     password: str | None = None
@@ -13,7 +13,7 @@ class UserInfo(Body, frozen=True):
 
 
 class PolicyEntryInfo(Body, frozen=True):
-    """`decision` is Allow or Deny; `resource` is like `Topic:name`, `Group:prefix*`, `*`."""
+    """One rule. `decision` is Allow or Deny; `resource` is like `Topic:name`, `Group:prefix*`, `*`."""
 
     resource: str | None = None
     actions: list[str] | None = None
@@ -22,14 +22,14 @@ class PolicyEntryInfo(Body, frozen=True):
 
 
 class PolicyInfo(Body, frozen=True):
-    """`policy_type` is Custom or Default."""
+    """Rules of one kind: `policy_type` is Custom or Default."""
 
     policy_type: str | None = None
     entries: list[PolicyEntryInfo] | None = None
 
 
 class AclInfo(Body, frozen=True):
-    """3006-3010. `subject` is like `User:name`."""
+    """The rights of a subject, which is like `User:name`."""
 
     subject: str | None = None
     policies: list[PolicyInfo] | None = None

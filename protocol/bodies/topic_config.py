@@ -1,11 +1,11 @@
-"""TopicConfig: what a broker promises about one topic (queues, permissions, attributes).
+"""TopicConfig: the settings of one topic (queues, permissions, attributes).
 
-The value, its JSON and the one-line text of compressed registrations. The table of them, with the rules of
+Here are the value, its JSON and the one-line text of compressed registrations. The table of topics, with the rules of
 creation, is `pocketmq.store.tables.topic_table`.
 
     topicName readQueueNums writeQueueNums perm topicFilterType [attributes JSON]      separated by one space
 
-The text has no order flag and no topicSysFlag: the official writer drops them too.
+The text has no order flag and no topicSysFlag: the official writer drops them, too.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ MULTI_TAG: Final = "MULTI_TAG"
 
 
 class TopicConfig(Body, frozen=True, kw_only=True):
-    """Official TopicConfig. `perm`: 4 read, 2 write, 1 inherit. `attributes` are unknown to 4.x."""
+    """Official TopicConfig. `perm`: 4 read, 2 write, 1 inherit. 4.x does not know `attributes`."""
 
     topic_name: str | None = None
     read_queue_nums: int = DEFAULT_QUEUE_NUMS
@@ -35,7 +35,7 @@ class TopicConfig(Body, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """`topic_name` of a config that stands in a table."""
+        """`topic_name` of a config in a table."""
         return self.topic_name or ""
 
     @property
@@ -45,14 +45,14 @@ class TopicConfig(Body, frozen=True, kw_only=True):
 
 
 class TopicConfigSerializeWrapper(Body, frozen=True, kw_only=True):
-    """Official TopicConfigSerializeWrapper: topics.json, and the answer of a 4.x broker to 21."""
+    """The topic table of a 4.x broker; also the file topics.json."""
 
     topic_config_table: dict[str, TopicConfig] = field(default_factory=dict)
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
 class CreateTopicListRequestBody(Body, frozen=True):
-    """Body of 18; attribute keys are prefixed with `+` or `-`."""
+    """Topics to create; attribute keys have the prefix `+` or `-`."""
 
     topic_config_list: list[TopicConfig] | None = None
 
@@ -65,20 +65,22 @@ def to_text(config: TopicConfig, *, emulate: int = 5) -> str:
 
 
 def from_text(text: str) -> TopicConfig:
-    """Official TopicConfig.decode: 5 fields, in 5.x a sixth; attributes that do not parse are dropped."""
+    """Official TopicConfig.decode: 5 fields, in 5.x a sixth; attributes that cannot be parsed are dropped."""
     parts = text.split(" ")
     if len(parts) < 5:
-        raise BodyError(f"topic record of {len(parts)} fields: {text[:80]!r}")
+        raise BodyError(f"topic record: it needs 5 fields and has {len(parts)}: {text[:80]!r}")
     try:
         read_queue_nums, write_queue_nums, perm = map(int, parts[1:4])
     except ValueError as error:
-        raise BodyError(f"topic record: {text[:80]!r}") from error
+        raise BodyError(
+            f"topic record: queue numbers and perm must be whole numbers: {text[:80]!r}"
+        ) from error
     attributes: dict[str, str] = {}
     if len(parts) > 5 and parts[5]:
         try:
             attributes = fastjson.decode(parts[5], dict[str, str])
         except BodyError:
-            pass  # as the official reader does: the topic counts more than its attributes
+            pass  # as in the official reader: the topic matters more than its attributes
     return TopicConfig(
         topic_name=parts[0],
         read_queue_nums=read_queue_nums,

@@ -4,9 +4,9 @@
     | totalSize 4  | magic 4=0 | bodyCRC  4 =0 | flag  4 | bodyLength 4, body n | propertiesLength 2, text n |
     +--------------+-----------+---------------+---------+----------------------+----------------------------+
 
-The same layout stands inside the body of a 5.x "inner batch" record. Magic and CRC are written as 0 and ignored on
-read, and so is totalSize: official readers go by the inner lengths alone. Official class: MessageDecoder
-(encodeMessage, decodeMessage).
+The body of a 5.x "inner batch" record has the same layout. Magic and CRC are written as 0 and ignored on read.
+totalSize is ignored, too: official readers use only the inner lengths. Official class: MessageDecoder (encodeMessage,
+decodeMessage).
 """
 
 import struct
@@ -32,7 +32,7 @@ class BatchElement(msgspec.Struct, frozen=True):
 
 
 def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
-    """The elements of a batch body, without copying them. Raises BodyError when a length leads outside."""
+    """The elements of a batch body, without copying them. Raises BodyError if a length leads beyond the end."""
     view = memoryview(data)
     end = len(view)
     elements: list[BatchElement] = []
@@ -44,14 +44,12 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
         body_start = position + 20
         properties_start = body_start + body_length + 2
         if body_length < 0 or properties_start > end:
-            raise BodyError(
-                f"batch element {len(elements)} has a body of {body_length} bytes, which is not there"
-            )
+            raise BodyError(f"batch element {len(elements)} has a body of {body_length} bytes beyond the end")
         (properties_length,) = _SHORT.unpack_from(view, properties_start - 2)
         position = properties_start + properties_length
         if properties_length < 0 or position > end:
             raise BodyError(
-                f"batch element {len(elements)} has properties of {properties_length} bytes, which are not there"
+                f"batch element {len(elements)} has properties of {properties_length} bytes beyond the end"
             )
         elements.append(
             BatchElement(flag, view[body_start : properties_start - 2], view[properties_start:position])
@@ -60,7 +58,7 @@ def decode_batch(data: bytes | memoryview) -> list[BatchElement]:
 
 
 def encode_batch(elements: Iterable[BatchElement]) -> bytes:
-    """A batch body. Raises BodyError when the properties of an element exceed 32767 bytes."""
+    """A batch body. Raises BodyError if the properties of an element exceed 32767 bytes."""
     pieces: list[bytes | memoryview] = []
     for element in elements:
         body, properties = element.body, element.properties

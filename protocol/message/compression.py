@@ -32,7 +32,7 @@ COMPRESSION_TYPES: Final = {"LZ4": COMPRESSION_LZ4, "ZSTD": COMPRESSION_ZSTD, "Z
 
 
 class CompressionError(BodyError):
-    """A compressed body is damaged, of unknown type, or too long when decompressed."""
+    """A compressed body is damaged, has an unknown type, or is too long when decompressed."""
 
 
 def compress(
@@ -58,7 +58,7 @@ def compress(
 def decompress(
     body: bytes | memoryview, sys_flag: int, *, max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | memoryview:
-    """The body as it was before; unchanged when `sys_flag` does not say compressed. Raises
+    """The body as it was before; unchanged if `sys_flag` does not say compressed. Raises
     CompressionError."""
     if not sys_flag & COMPRESSED:
         return body

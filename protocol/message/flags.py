@@ -1,6 +1,6 @@
 """Bit fields of the protocol: message, pull, topic permission, topic system flag.
 
-Plain integers rather than enum members: they are tested on every message. Official classes: MessageSysFlag,
+They are plain integers, not enum members, because every message tests them. Official classes: MessageSysFlag,
 PullSysFlag, PermName, TopicSysFlag.
 """
 

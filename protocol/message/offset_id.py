@@ -4,8 +4,8 @@
     | IP  4 or 16     | port  4  | physical offset  8  |      32 or 56 characters
     +-----------------+----------+---------------------+
 
-Not the id a client makes up for its message: that is `unique_id.py`. Official class: MessageDecoder. Hosts travel
-packed (IP, then port as int32) exactly as they stand in records; `pack_host` and `unpack_host` convert.
+The id that a producer gives its message is in `unique_id.py`. Official class: MessageDecoder. Hosts are packed (IP,
+then port as int32), as in records; `pack_host` and `unpack_host` convert.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def encode_message_ids(store_host: bytes, positions: Iterable[int]) -> str:
 
 
 def decode_message_id(text: str) -> MessageId:
-    """Raises BodyError when `text` is not 32 or 56 hexadecimal characters."""
+    """Raises BodyError if `text` is not 32 or 56 hexadecimal characters."""
     if len(text) not in (32, 56):
         raise BodyError(f"not an offset message id (32 or 56 hexadecimal characters): {text!r}")
     try:

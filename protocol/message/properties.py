@@ -1,9 +1,9 @@
-"""Message properties: the text stored in a record, and the property names the protocol gives a meaning to.
+"""Message properties: the text in a record, and the names that have a meaning in the protocol.
 
     name 0x01 value 0x02  name 0x01 value 0x02  ...
 
 Official brokers before 5.2.0 drop the last 0x02 and later ones keep it; readers accept both. The two separator bytes
-cannot occur inside names and values, nothing escapes them. Official classes: MessageDecoder, MessageConst.
+cannot occur inside names and values; there is no escape. Official classes: MessageDecoder, MessageConst.
 """
 
 from collections.abc import Mapping
@@ -84,9 +84,9 @@ TRANS_OFFSET = "TRANS_OFFSET"
 
 
 def decode_properties(data: bytes | memoryview | str) -> dict[str, str]:
-    """Properties text to a map; the last of equal names wins, a pair without name or value is dropped.
+    """Properties text to a map. The last of equal names wins; a pair without name or value is dropped.
 
-    Undecodable bytes become U+FFFD, as in Java: a message is never lost because of its properties.
+    Bytes that are not UTF-8 become U+FFFD, as in Java: a message is never lost because of its properties.
     """
     text = data if isinstance(data, str) else str(data, "utf-8", "replace")
     properties = {}

@@ -19,8 +19,8 @@
       88  topicLength, topic            1 + n    V2: 2 + n
           propertiesLength, properties  2 + n    signed: at most 32767
 
-Big-endian throughout; the byte column is for two IPv4 hosts and an empty body. At the end of a log file stands
-the filler: int32 bytes left, int32 magic 0xCBD43194. Offsets and lengths are checked here, meanings are not.
+All numbers are big-endian. The byte column is for two IPv4 hosts and an empty body. A log file ends with the filler:
+int32 bytes left, int32 magic 0xCBD43194. Lengths are checked here, meanings are not.
 Official classes: MessageDecoder, MessageExtEncoder, CommitLog.checkMessageAndReturnSize.
 """
 
@@ -38,9 +38,9 @@ MAGIC_V2 = -626843477
 BLANK_MAGIC = -875286124
 
 BLANK = 0
-"""`measure_record`: the end-of-file filler stands here, go on at the next file."""
+"""`measure_record`: this is the filler; continue at the next file."""
 INVALID = -1
-"""`measure_record`: no record stands here."""
+"""`measure_record`: this is not a record."""
 
 HEADS = (
     struct.Struct(">iiiiiqqiq8sq8siqi"),
@@ -84,7 +84,7 @@ _HEAD_BY_BYTE = tuple(HEADS[(byte >> 4) & 3] for byte in range(256))
 
 
 class RecordError(BodyError):
-    """The bytes are not a record: cut off, of an unknown version, or with lengths that contradict each other."""
+    """The bytes are not a record: cut off, of an unknown version, or with contradicting lengths."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -161,9 +161,9 @@ def measure_record(data: memoryview, position: int, end: int, *, check_crc: bool
 
 
 def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
-    """The record at `position`; what follows it is not looked at. Raises RecordError.
+    """The record at `position`; what follows it is ignored. Raises RecordError.
 
-    The CRC is not checked, as nowhere on the official read path: `body_crc(record.body)` does.
+    The CRC is not checked, as on the official read path; compare `body_crc(record.body)`.
     """
     view = memoryview(data)
     size = measure_record(view, position, len(view), check_crc=False)
@@ -215,7 +215,7 @@ def decode_record(data: bytes | memoryview, position: int = 0) -> Record:
 
 
 def decode_records(data: bytes | memoryview) -> Iterator[Record]:
-    """The records of a pull reply, which stand back to back. Raises RecordError at the first that is none."""
+    """The records of a pull reply, back to back. Raises RecordError at the first bytes that are not a record."""
     view = memoryview(data)
     position = 0
     while position < len(view):
@@ -227,7 +227,7 @@ def decode_records(data: bytes | memoryview) -> Iterator[Record]:
 def encode_record(record: Record) -> bytes:
     """The bytes of `record`; `size` and `body_crc` are computed, the host bits of `sys_flag` follow the hosts.
 
-    V2 is written when the topic needs it, whatever `magic` says. Raises RecordError for what no record can hold.
+    V2 is written if the topic needs it, whatever `magic` says. Raises RecordError for what no record can hold.
     """
     topic = record.topic.encode()
     properties = record.properties
@@ -261,7 +261,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> int:
-    """`sys_flag` with the two IPv6 bits as the packed hosts demand. Raises RecordError for any other length."""
+    """`sys_flag` with the two IPv6 bits as the packed hosts need. Raises RecordError for other lengths."""
     widths = (IPV4_HOST_BYTES, IPV6_HOST_BYTES)
     if len(born_host) not in widths or len(store_host) not in widths:
         raise RecordError(f"a packed host is 8 or 20 bytes, not {len(born_host)} and {len(store_host)}")
@@ -273,7 +273,7 @@ def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> in
     return flag
 
 
-# One field of a whole record that starts at byte 0: for those who need no more of it.
+# One field of a whole record that starts at byte 0.
 
 
 def queue_id_of(record: memoryview) -> int:
@@ -327,7 +327,7 @@ def _topic_bounds(record: memoryview) -> tuple[int, int]:
 
 
 def crc_property(record: bytes | memoryview) -> bytes:
-    """The 20-byte property that ends a record under `enabledAppendPropCRC`, covering all bytes before it.
+    """The 20-byte property that ends a record with `enabledAppendPropCRC`. It covers all bytes before it.
 
     Ten decimal digits, least significant first: official brokers compute it in place without reversing.
     """

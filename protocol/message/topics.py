@@ -1,7 +1,8 @@
 """Topic and group names: how they are built, which are reserved, which are refused.
 
-The texts of refusals are the official ones, since clients show them. Which topics a broker holds is the topic
-table's business (`pocketmq.store.tables.topic_table`)."""
+Refusals have the official words, because clients show them. The topics of a broker are in
+`pocketmq.store.tables.topic_table`.
+"""
 
 import re
 from typing import Final
@@ -42,7 +43,7 @@ SYSTEM_TOPICS: Final = frozenset(
     }
     | SYSTEM_TOPICS_OF_5
 )
-"""Names no administrator may create or delete; each broker adds the topics named after itself and its
+"""Names that no administrator may create or delete. Each broker adds the topics named after itself and its
 cluster."""
 UNSENDABLE_TOPICS: Final = SYSTEM_TOPICS - {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC, CHECKPOINT_TOPIC}
 
@@ -55,12 +56,12 @@ _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-
 
 
 def retry_topic(group: str) -> str:
-    """Where messages of a group wait for their next try (official MixAll.getRetryTopic)."""
+    """The topic where messages of a group wait for their next try (official MixAll.getRetryTopic)."""
     return RETRY_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """Where messages of a group end after the last try (official MixAll.getDLQTopic)."""
+    """The topic of the messages of a group that failed the last try (official MixAll.getDLQTopic)."""
     return DLQ_PREFIX + group
 
 
@@ -80,8 +81,8 @@ def sync_member_topic(broker_name: str) -> str:
 
 
 def pop_retry_topic(topic: str, group: str, *, v2: bool = False) -> str:
-    """Retry topic of pop consumption (official KeyBuilder). `v2` separates with `+`, a character no name may
-    hold."""
+    """Retry topic of pop consumption (official KeyBuilder). `v2` separates with `+`, which no
+    name may contain."""
     return f"{RETRY_PREFIX}{group}{'+' if v2 else '_'}{topic}"
 
 
@@ -99,7 +100,7 @@ def is_system_topic(topic: str) -> bool:
 
 
 def is_lmq(name: str) -> bool:
-    """Light queues and the groups on them; they stand in no table."""
+    """Light queues and the groups on them; no table lists them."""
     return name.startswith(LMQ_PREFIX)
 
 
@@ -113,10 +114,9 @@ def group_of_retry_topic(topic: str) -> str:
 
 
 def topic_refusal(topic: str, *, emulate: int = 5) -> str | None:
-    """Why a topic name is refused, in the official words of that line, or None (official
-    TopicValidator.validateTopic).
+    """The official words of that line that refuse a topic name, or None (official TopicValidator.validateTopic).
 
-    The broker answers it with INVALID_PARAMETER, in 4.x with SYSTEM_ERROR.
+    The broker answers INVALID_PARAMETER with it, in 4.x SYSTEM_ERROR.
     """
     if not topic or topic.isspace():
         return "The specified topic is blank."
@@ -143,8 +143,7 @@ def topic_refusal(topic: str, *, emulate: int = 5) -> str | None:
 
 
 def group_refusal(group: str) -> str | None:
-    """Why a group name is refused, or None (official TopicValidator.validateGroup; 4.x checks no group
-    name)."""
+    """The official words that refuse a group name, or None (TopicValidator.validateGroup; 4.x checks no group name)."""
     if not group or group.isspace():
         return "The specified group is blank."
     if _LEGAL.fullmatch(group) is None:
@@ -155,5 +154,5 @@ def group_refusal(group: str) -> str | None:
 
 
 def is_unsendable_topic(topic: str) -> bool:
-    """Sending to it is answered NO_PERMISSION `Sending message to topic[T] is forbidden.`"""
+    """True if a send is refused: NO_PERMISSION `Sending message to topic[T] is forbidden.`"""
     return topic in UNSENDABLE_TOPICS

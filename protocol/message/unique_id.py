@@ -1,11 +1,11 @@
-"""The client's message id, property UNIQ_KEY: made by the producer, the `msgId` a Java program sees.
+"""The producer's message id, property UNIQ_KEY: the `msgId` that a Java program sees.
 
     +------------+---------+--------------+------------------------+-----------+
     | IP 4 or 16 | pid  2  | process  4   | ms since the month  4  | counter 2 |     32 or 56 hexadecimal characters
     +------------+---------+--------------+------------------------+-----------+
 
 "Since the month" counts from local midnight of the first of the current month, so the year and month are not in the
-id: a reader guesses the latest month that is not in the future. Official class: MessageClientIDSetter.
+id: a reader assumes the latest month for which the time is not in the future. Official class: MessageClientIDSetter.
 """
 
 from collections.abc import Callable
@@ -54,13 +54,13 @@ class UniqueIdMaker:
     def _moment(self, now_ms: int) -> str:
         if now_ms >= self._month_end_ms:
             self._month_start_ms, self._month_end_ms = month_around(now_ms)
-        # A clock set back over the turn of the month counts as the month's first moment, as in Java.
+        # If the clock was set back into the month before, the time counts as the start of the month, as in Java.
         elapsed_ms = max(now_ms - self._month_start_ms, 0)
         return f"{elapsed_ms & 0xFFFFFFFF:08X}"
 
 
 def decode_unique_id(text: str, now_ms: int) -> UniqueId:
-    """`now_ms` settles the month. Raises BodyError unless `text` is 32 or 56 hexadecimal characters."""
+    """`now_ms` decides the month. Raises BodyError unless `text` is 32 or 56 hexadecimal characters."""
     if len(text) not in (32, 56):
         raise BodyError(f"not a unique message id (32 or 56 hexadecimal characters): {text!r}")
     try:

@@ -35,10 +35,11 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 def loads(data: bytes | bytearray | memoryview | str, *, max_bytes: int = MAX_BYTES) -> Any:
     """Text to plain values: dict, list, str, int, float, bool, None.
 
-    A key is a `str`; an unquoted integer key is an `int`; an object key is a `MessageQueue` when it holds
-    only that class's members, else its canonical JSON text. Raises BodyError with the place of the fault."""
+    A key is a `str`; an unquoted integer key is an `int`; an object key is a `MessageQueue` if it holds only members of
+    that class, else its canonical JSON text. Raises BodyError with the place of the fault.
+    """
     if len(data) > max_bytes:
-        raise BodyError(f"JSON of {len(data)} bytes, the limit is {max_bytes}")
+        raise BodyError(f"JSON of {len(data)} bytes; the limit is {max_bytes}")
     value = _parse(data)
     return _resolved(value) if _mentions_reference(data) else value
 
@@ -46,11 +47,11 @@ def loads(data: bytes | bytearray | memoryview | str, *, max_bytes: int = MAX_BY
 def decode(
     data: bytes | bytearray | memoryview | str, form: type[_Value], *, max_bytes: int = MAX_BYTES
 ) -> _Value:
-    """Text to a value of type `form`, as forgiving as fastjson: unknown members are ignored, absent and null
-    ones take the default, numbers may be text, map keys may be quoted or not. Raises BodyError naming the
-    member at fault."""
+    """Text to a value of type `form`, as tolerant as fastjson: unknown members are ignored, absent and null members
+    have the default, numbers may be text, map keys may be quoted or not. Raises BodyError, naming the member.
+    """
     if len(data) > max_bytes:
-        raise BodyError(f"JSON of {len(data)} bytes, the limit is {max_bytes}")
+        raise BodyError(f"JSON of {len(data)} bytes; the limit is {max_bytes}")
     if not _mentions_reference(data):
         decoder = _decoders.get(form)
         if decoder is None:
@@ -59,7 +60,7 @@ def decode(
             result: _Value = decoder.decode(data)
             return result
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            pass  # nulls, unquoted keys, ...: the reader below accepts them or says what is wrong
+            pass  # nulls, unquoted keys, ...: the reader below accepts them or reports the fault
     tree = _parse(data)
     try:
         tree = _without_nulls(tree)
@@ -93,7 +94,7 @@ def _mentions_reference(data: bytes | bytearray | memoryview | str) -> bool:
 
 
 def _without_nulls(value: Any) -> Any:
-    """The same tree without object members that are null: fastjson leaves such a member at its default."""
+    """The tree without object members that are null: fastjson leaves such a member at its default."""
     if isinstance(value, dict):
         return {key: _without_nulls(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):

@@ -5,9 +5,9 @@
     long=first \\
          second
 
-Read by the rules of `java.util.Properties`, except for one: bytes are UTF-8 where they can be (Java takes every byte
-for an ISO-8859-1 character, which spoils what people write today). Written with escapes, so that both read the same.
-What the keys mean is the broker's `config_keys.py`.
+Read by the rules of `java.util.Properties`, with one exception: bytes are read as UTF-8 if possible (Java reads every
+byte as an ISO-8859-1 character). Text is written with escapes, so that both readers agree. The keys of a broker are in
+`pocketmq.broker.config`.
 """
 
 import re
@@ -24,11 +24,11 @@ _HEX: Final = re.compile("[0-9a-fA-F]{4}")
 
 
 class PropertiesError(ValueError):
-    """Text Java would refuse: a `\\u` without four hex digits. The message names the line."""
+    """Text that Java refuses: a `\\u` without four hex digits. The message names the line."""
 
 
 class Property(msgspec.Struct, frozen=True):
-    """One entry, and the lines it stands on (the first is 1)."""
+    """One entry, and its first and last line (counted from 1)."""
 
     key: str
     value: str
@@ -46,7 +46,7 @@ def decode_text(data: bytes | bytearray | memoryview) -> str:
 
 
 def parse_properties(text: str) -> list[Property]:
-    """Every entry in order, repeated keys included (the last one wins). Raises `PropertiesError`."""
+    """All entries in their order, repeated keys included (the last one wins). Raises PropertiesError."""
     return [
         Property(*_split(logical, line), line=line, last_line=last_line)
         for line, last_line, logical in _logical_lines(text)
@@ -54,9 +54,9 @@ def parse_properties(text: str) -> list[Property]:
 
 
 def set_properties(text: str, values: Mapping[str, str]) -> str:
-    """The same text with these keys changed where they stand, or added at the end. Comments stay.
+    """The text with these keys changed in place, or added at the end. Comments stay.
 
-    Of a repeated key every entry is changed.
+    Every entry of a repeated key is changed.
     """
     lines = _LINE_END.split(text)
     missing = dict(values)

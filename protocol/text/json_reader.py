@@ -38,7 +38,7 @@ def read(data: bytes | bytearray | memoryview | str, object_key: Callable[[dict[
 
 
 class _Reader:
-    """Position in one text. Each method starts at its first character and ends behind its last."""
+    """A position in one text. Each method starts at its first character and ends behind its last."""
 
     __slots__ = ("object_key", "position", "text")
 

@@ -21,11 +21,10 @@ _members: dict[type, tuple[tuple[str, str], ...]] = {}
 def dumps(
     value: Any, *, quote_integer_keys: bool = False, browser_compatible: bool = False, pretty: bool = False
 ) -> bytes:
-    """A value to fastjson's text. Members of structs and string-keyed maps stand in alphabetical order,
-    members that are None are left out (None in a list stays `null`), NaN and infinity become `null`, text is
-    raw UTF-8.
+    """A value to fastjson's text. Members of structs and string-keyed maps are in alphabetical order. Members that are
+    None are left out (None in a list stays `null`). NaN and infinity become `null`. Text is raw UTF-8.
 
-    quote_integer_keys   `{"0":1}` instead of `{0:1}`: every reader takes it, also in a member it does not know
+    quote_integer_keys   `{"0":1}` instead of `{0:1}`: every reader accepts it, even in a member it does not know
     browser_compatible   quoted integer keys and `\\u` escapes (4.x route data, clients since V4_9_4)
     pretty               one member a line, indented with tabs, as in the official configuration files
     """
@@ -40,8 +39,7 @@ def dumps(
 
 
 class _Writer:
-    """Collects the pieces of one text. `break_` is the line break plus indentation of the current level, or
-    empty."""
+    """Collects the pieces of one text. `newline` is the line break plus the indentation of the level, or empty."""
 
     __slots__ = ("pieces", "pretty", "quote_integer_keys", "text")
 
@@ -51,7 +49,7 @@ class _Writer:
         self.text = text
         self.pretty = pretty
 
-    def write(self, value: Any, break_: str) -> None:
+    def write(self, value: Any, newline: str) -> None:
         kind = type(value)
         if kind is str:
             self.pieces.append(self.text(value))
@@ -62,29 +60,29 @@ class _Writer:
         elif value is None:
             self.pieces.append("null")
         elif kind is dict:
-            self._map(value, break_)
+            self._map(value, newline)
         elif kind is float:
             self.pieces.append(repr(value) if math.isfinite(value) else "null")
         else:
-            self._other(value, break_)
+            self._other(value, newline)
 
-    def _other(self, value: Any, break_: str) -> None:
+    def _other(self, value: Any, newline: str) -> None:
         if isinstance(value, msgspec.Struct):
-            self._struct(value, break_)
+            self._struct(value, newline)
         elif isinstance(value, list | tuple):
-            self._list(value, break_)
+            self._list(value, newline)
         elif isinstance(value, set | frozenset):
-            self._list(sorted(value, key=_set_order), break_)
+            self._list(sorted(value, key=_set_order), newline)
         elif isinstance(value, bytes):
             self.pieces.append(f'"{b64encode(value).decode()}"')
         elif isinstance(value, Enum):
-            self.write(value.value, break_)
+            self.write(value.value, newline)
         elif isinstance(value, dict):
-            self._map(value, break_)
+            self._map(value, newline)
         else:
             raise TypeError(f"no JSON form for {type(value).__name__}")
 
-    def _struct(self, value: msgspec.Struct, break_: str) -> None:
+    def _struct(self, value: msgspec.Struct, newline: str) -> None:
         kind = type(value)
         members = _members.get(kind)
         if members is None:
@@ -98,45 +96,45 @@ class _Writer:
                 for name, attribute in members
                 if (member := getattr(value, attribute)) is not None
             ],
-            break_,
+            newline,
         )
 
-    def _map(self, value: dict[Any, Any], break_: str) -> None:
+    def _map(self, value: dict[Any, Any], newline: str) -> None:
         if value and all(type(key) is int and type(member) is int for key, member in value.items()):
-            self._numbers(value, break_)
+            self._numbers(value, newline)
             return
         present = [(key, member) for key, member in value.items() if member is not None]
         present.sort(key=_key_order)
-        self._members([(self._key(key), member) for key, member in present], break_)
+        self._members([(self._key(key), member) for key, member in present], newline)
 
-    def _numbers(self, value: dict[int, int], break_: str) -> None:
+    def _numbers(self, value: dict[int, int], newline: str) -> None:
         """Queue id to offset: by far the most members of a large offset table, which is saved every 5 s."""
-        inner = break_ + "\t" if self.pretty else ""
+        inner = newline + "\t" if self.pretty else ""
         quote = '"' if self.quote_integer_keys else ""
         members = [f"{quote}{key}{quote}:{value[key]}" for key in sorted(value)]
-        self.pieces.append(f"{{{inner}{f',{inner}'.join(members)}{break_}}}")
+        self.pieces.append(f"{{{inner}{f',{inner}'.join(members)}{newline}}}")
 
-    def _members(self, members: list[tuple[str, Any]], break_: str) -> None:
+    def _members(self, members: list[tuple[str, Any]], newline: str) -> None:
         if not members:
             self.pieces.append("{}")
             return
-        inner = break_ + "\t" if self.pretty else ""
+        inner = newline + "\t" if self.pretty else ""
         opening = "{" + inner
         for key, member in members:
             self.pieces.append(opening)
             self.pieces.append(key)
             self.write(member, inner)
             opening = "," + inner
-        self.pieces.append(break_ + "}")
+        self.pieces.append(newline + "}")
 
-    def _list(self, values: Iterable[Any], break_: str) -> None:
-        inner = break_ + "\t" if self.pretty else ""
+    def _list(self, values: Iterable[Any], newline: str) -> None:
+        inner = newline + "\t" if self.pretty else ""
         opening = "[" + inner
         for value in values:
             self.pieces.append(opening)
             self.write(value, inner)
             opening = "," + inner
-        self.pieces.append(break_ + "]" if opening[0] == "," else "[]")
+        self.pieces.append(newline + "]" if opening[0] == "," else "[]")
 
     def _key(self, key: Any) -> str:
         if isinstance(key, str):

@@ -9,7 +9,7 @@
     fields    int32 length of all that follows    length 0 or less = none
       each:   int16 key length, key, int32 value length, value
 
-Codes above 32767 do not fit; the official writer truncates them, ours refuses.
+A code above 32767 does not fit. The official writer cuts it to 16 bits; this one refuses it.
 """
 
 import struct
@@ -27,11 +27,11 @@ assert _HEAD.size == 17
 
 
 def decode_binary_header(header: memoryview, body: memoryview | None) -> Command:
-    """The command of a binary header; `FrameError` where a length points past its end."""
+    """The command of a binary header. Raises FrameError if a length points past its end."""
     data = bytes(header)
     size = len(data)
     if size < 21:
-        raise FrameError(f"binary header of {size} bytes, at least 21 needed")
+        raise FrameError(f"binary header of {size} bytes; the shortest has 21")
     code, language, version, opaque, flag, remark_length = _HEAD.unpack_from(data)
     position = 17 + remark_length
     if not 17 <= position <= size - 4:
@@ -48,7 +48,7 @@ def decode_binary_header(header: memoryview, body: memoryview | None) -> Command
 
 
 def encode_binary_header(command: Command) -> bytes:
-    """The header bytes of a command; `FrameError` for a code that needs more than 16 bits."""
+    """The header bytes of a command. Raises FrameError for a code that needs more than 16 bits."""
     if not -0x8000 <= command.code <= 0x7FFF:
         raise FrameError(f"code {command.code} does not fit the binary header")
     remark = command.remark.encode() if command.remark else b""
@@ -65,11 +65,11 @@ def encode_binary_header(command: Command) -> bytes:
 
 
 _SHORT_LENGTHS: Final = tuple(f"\0\0\0{chr(length)}" for length in range(128))
-"""Value lengths as the text that ASCII makes these bytes of."""
+"""The four bytes of a value's length, as ASCII text."""
 
 
 def _encode_fields(fields: dict[str, str]) -> bytes:
-    # Lengths below 128 and ASCII text are made into bytes together; anything else fails on the way.
+    # Lengths below 128 and ASCII text become bytes in one step; anything else raises and is written singly.
     lengths = _SHORT_LENGTHS
     parts: list[str] = []
     try:
@@ -82,7 +82,7 @@ def _encode_fields(fields: dict[str, str]) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _key_head(key: str) -> str:
-    """Length and name of a field, for a short name; `UnicodeError` for any other."""
+    """Length and name of a field. Raises UnicodeError for a long name."""
     return _KEY_LENGTH.pack(len(key)).decode("ascii") + key
 
 
@@ -97,8 +97,8 @@ def _encode_long_fields(fields: dict[str, str]) -> bytes:
 class _Shape:
     """Names and lengths of one header's fields. A peer's next header of the same size mostly has the same.
 
-    Between the values of such a header stand the same bytes (key length, key, value length): one unpacking finds the
-    values and one comparison proves that they are the right ones.
+    The bytes between the values of such a header (key length, key, value length) are the same: one unpacking finds the
+    values, and one comparison proves that they are the right ones.
     """
 
     __slots__ = ("_between", "_names", "_struct")
@@ -110,12 +110,12 @@ class _Shape:
         self._struct = struct.Struct("".join(f"{len(head)}s{length}s" for head, length in pairs))
 
     def read(self, data: bytes, position: int) -> dict[str, str] | None:
-        """The fields at `position`, or `None` where they have another shape or are no UTF-8."""
+        """The fields at `position`; `None` if they have another shape or are not UTF-8."""
         items = self._struct.unpack_from(data, position)
         if items[0::2] != self._between:
             return None
         try:
-            # Without words for the decoder: they cost more than most values do.
+            # Arguments of `decode` would cost more than most values do.
             return dict(zip(self._names, [value.decode() for value in items[1::2]], strict=True))
         except UnicodeDecodeError:
             return None
@@ -151,13 +151,13 @@ def _walk_fields(data: bytes, position: int, end: int) -> dict[str, str]:
         if not value_start <= value_end <= end:
             raise FrameError("binary header: a value leads past the end")
         name = data[position + 2 : key_end].decode("utf-8", "replace")
-        if value_end > value_start:  # the official reader takes an empty value for an absent one
+        if value_end > value_start:  # the official reader drops a field with an empty value
             fields[name] = data[value_start:value_end].decode("utf-8", "replace")
         names.append(name)
         between.append(data[position:value_start])
         value_lengths.append(value_end - value_start)
         position = value_end
-    # Only what real peers send is worth keeping: names may be as long as a frame.
+    # Remember only shapes of a usual size: names may be as long as a frame.
     if (
         len(names) <= _MAX_SHAPE_FIELDS
         and sum(map(len, between)) <= _MAX_SHAPE_BYTES

@@ -1,4 +1,4 @@
-"""One remoting command: what a frame says, independent of the header form it travelled in.
+"""One remoting command: the content of a frame, whatever the form of its header was.
 
 Mirrors `RemotingCommand`. The two header forms are in `json_header.py` and `binary_header.py`; `frame.py` puts
 either one on a byte stream.
@@ -22,8 +22,8 @@ ONEWAY_FLAG: Final = 2
 class Command(msgspec.Struct):
     """A request (flag bit 0 clear) or a reply (bit 0 set), matched by `opaque` on its connection.
 
-    `fields` are the header's `extFields`, every value a string; `None` where the frame had none. `body` is a
-    view into the received bytes, `None` where empty: keep `bytes(body)` of what must outlive the request.
+    `fields` are the header's `extFields`, every value a string; `None` if the frame had none. `body` is a view
+    into the received bytes, `None` if empty: keep `bytes(body)` of what must outlive the request.
     """
 
     code: int

@@ -1,13 +1,12 @@
-"""Frames on a byte stream: cut what arrives into commands, and put a command into bytes. No I/O here.
+"""Frames on a byte stream: cuts received bytes into commands, and writes a command as bytes. No I/O here.
 
     +--------------+--------------------------------------+-----------+----------+
     | length int32 | serialize type int8, header len int24 |  header  |   body   |
     +--------------+--------------------------------------+-----------+----------+
                     '------------------- length bytes ---------------------------'
 
-All integers are big-endian. A body of no bytes is no body. The limit on a whole frame (its length field included)
-is 16 MiB, as `NettyDecoder` has it. There is no way to find the next frame after a bad one, so the first failure
-ends the stream.
+All integers are big-endian. An empty body and no body are the same. A whole frame, its length field included, has at
+most 16 MiB, as in `NettyDecoder`. After a bad frame the next one cannot be found, so the first failure ends the stream.
 """
 
 import struct
@@ -27,7 +26,7 @@ assert _PREFIX.size == 8
 class FrameCutter:
     """Cuts one direction of one connection into commands. Owned by the task that reads the connection.
 
-    After a failure `failure` says why and `feed` returns nothing more; the commands cut before it are good.
+    After a bad frame, `failure` says why and `feed` returns nothing more; the commands before it are good.
     Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk.
     """
 
@@ -61,7 +60,7 @@ class FrameCutter:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of an unfinished frame held back."""
+        """Bytes of an unfinished frame."""
         return len(self._pending)
 
     def _cut(self, data: bytes | bytearray, commands: list[Command]) -> int:
@@ -71,7 +70,7 @@ class FrameCutter:
         while size - position >= 4:
             (length,) = _LENGTH.unpack_from(data, position)
             if not 4 <= length <= self._max_frame_bytes - 4:
-                raise FrameError(f"frame length {length} outside 4..{self._max_frame_bytes - 4}")
+                raise FrameError(f"the frame length must be 4 to {self._max_frame_bytes - 4}, got {length}")
             end = position + 4 + length
             if end > size:
                 self._needed = end - position
@@ -79,11 +78,11 @@ class FrameCutter:
             word = _PREFIX.unpack_from(data, position)[1]
             body_start = position + 8 + (word & 0xFFFFFF)
             if body_start > end:
-                raise FrameError(f"header length {word & 0xFFFFFF} in a frame of {length} bytes")
+                raise FrameError(f"header of {word & 0xFFFFFF} bytes in a frame of {length} bytes")
             body = view[body_start:end] if body_start < end else None
             decode = _DECODERS.get(word >> 24)
             if decode is None:
-                raise FrameError(f"unknown serialize type {word >> 24}")
+                raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
             commands.append(decode(view[position + 8 : body_start], body))
             position = end
         self._needed = 4
@@ -92,7 +91,7 @@ class FrameCutter:
 
 _DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
 _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
-"""By serialize type; a command of our own has one of the two."""
+"""By serialize type."""
 
 
 def encode_prefix(command: Command, body_bytes: int) -> bytes:

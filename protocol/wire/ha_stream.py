@@ -1,12 +1,12 @@
 """The HA port's own protocol: the bytes of the log, copied from master to slave. No remoting frames.
 
-    slave -> master    | int64 P |                              everything before P is in my log
-    master -> slave    | int64 P | int32 n | n bytes of log |   what stands in the log from P on; n = 0: a sign of life
+    slave -> master    | int64 P |                              the slave's log ends at P
+    master -> slave    | int64 P | int32 n | n bytes of log |   the log from P on; n = 0: a keep-alive
 
-No greeting. The slave's first number is where it wants to go on; an empty one says 0 and gets the master's newest
-file from its start. Parts are cut by size, not at records, and never reach beyond a log file. Sans-IO: bytes in,
-values out. Official classes: DefaultHAConnection, DefaultHAClient. Not here: when who says what
-(`broker/cluster/replication_master.py`, `broker/cluster/replication_slave.py`).
+There is no greeting. The slave's first number is where it continues; an empty slave sends 0 and gets the master's
+newest file from its start. Parts are cut by size, not at records, and never reach beyond a log file. Official classes:
+DefaultHAConnection, DefaultHAClient. When each side sends: `broker/cluster/replication_master.py` and
+`broker/cluster/replication_slave.py`.
 """
 
 import struct
@@ -18,21 +18,21 @@ from ..errors import FrameError
 PART_HEAD: Final = struct.Struct(">qi")
 REPORT: Final = struct.Struct(">q")
 MAX_PART_BYTES: Final = 4 << 20
-"""The receive buffer of an official slave; masters send 32 KiB at a time unless told otherwise."""
+"""The receive buffer of an official slave; masters send 32 KiB at a time unless configured otherwise."""
 
 
 def encode_part_head(position: int, size: int) -> bytes:
-    """What goes before `size` bytes of log that begin at `position`."""
+    """The head of a part: `size` bytes of log that begin at `position`."""
     return PART_HEAD.pack(position, size)
 
 
 def encode_report(position: int) -> bytes:
-    """A slave's log ends at `position`."""
+    """The report of a slave whose log ends at `position`."""
     return REPORT.pack(position)
 
 
 class PartReader:
-    """Cuts what a master sends into parts. Any split of the bytes will do."""
+    """Cuts what a master sends into parts, however the bytes are split."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -40,7 +40,7 @@ class PartReader:
     def feed(self, data: bytes) -> Iterator[tuple[int, memoryview]]:
         """(position, bytes of log) of each part that is complete; a view is good until the next call.
 
-        Raises FrameError for a size no master would send: the stream cannot be read any further.
+        Raises FrameError for a size that no master sends: the stream cannot be read any further.
         """
         view = memoryview(self._rest + data if self._rest else data)
         at = 0
@@ -63,7 +63,7 @@ class ReportReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> int | None:
-        """The newest complete number; None while there is none. Older ones that came with it say nothing more."""
+        """The newest complete number, or None. It supersedes older ones."""
         data = self._rest + data
         whole = len(data) - len(data) % REPORT.size
         self._rest = data[whole:]

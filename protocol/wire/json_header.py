@@ -1,11 +1,11 @@
 """The JSON form of the command header (serialize type 0).
 
-    {"code":30,"extFields":{"queueId":"0","topic":"T"},"flag":0,"language":"JAVA","opaque":7,
+    {"code":30,"extFields":{"topic":"T","queueId":"0"},"flag":0,"language":"JAVA","opaque":7,
      "serializeTypeCurrentRPC":"JSON","version":513}
 
-Keys stand in alphabetical order and absent values are left out, as the official writer does. Readers are lax:
-any order, unknown keys, numbers as text. The well-formed case is decoded in one pass; anything else takes the
-lenient reader of `text/fastjson.py`. `extFields` is always written in replies: known clients read it unchecked.
+The outer keys are written in alphabetical order, the fields in the order of their declaration; absent values are left
+out. Readers accept any order, unknown keys and numbers as text. A well-formed header is decoded in one pass; any other
+goes to the lenient reader of `text/fastjson.py`. Replies always have `extFields`: some clients read it unchecked.
 """
 
 from typing import Annotated, Any, Final
@@ -36,7 +36,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def decode_json_header(header: memoryview, body: memoryview | None) -> Command:
-    """The command of a JSON header; `FrameError` where the text is no JSON object."""
+    """The command of a JSON header. Raises FrameError if the text is not a JSON object."""
     try:
         seen = _decode(header)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -58,7 +58,7 @@ def decode_json_header(header: memoryview, body: memoryview | None) -> Command:
 
 
 def encode_json_header(command: Command) -> bytes:
-    """The header text of a command, as the official writer orders it."""
+    """The header text of a command."""
     return _encode(
         _Header(
             command.code,
@@ -84,7 +84,7 @@ def _decode_leniently(header: memoryview, body: memoryview | None) -> Command:
     except BodyError as error:
         raise FrameError(f"JSON header: {error}") from error
     except RecursionError as error:  # a `$ref` may make a value contain itself
-        raise FrameError("JSON header: a value without end") from error
+        raise FrameError("JSON header: a value contains itself") from error
     return Command(
         _number(seen, "code"),
         _number(seen, "opaque"),
@@ -105,9 +105,9 @@ def _number(seen: dict[Any, Any], key: str) -> int:
     try:
         number = int(float(value)) if isinstance(value, str) and "." in value else int(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FrameError(f"JSON header: {key} is {value!r:.100}") from error
+        raise FrameError(f"JSON header: {key} must be a number, got {value!r:.100}") from error
     if not -(1 << 31) <= number < 1 << 31:
-        raise FrameError(f"JSON header: {key} is {number}, no 32-bit number")
+        raise FrameError(f"JSON header: {key} must be a 32-bit number, got {number}")
     return number
 
 

@@ -1,31 +1,31 @@
 """Codes of replies. Mirrors `RemotingSysResponseCode` (0-4) and `ResponseCode`.
 
 4.9 and 5.x gave three numbers to different names: 209, 210 and 211. The 5.x name is the member; the 4.9 one is an
-alias, so `ResponseCode(209)` prints as POLLING_FULL whichever broker it came from. 29 and most of what follows 211
-are 5.x only; a 4.9 program takes any number it does not know for a failure.
+alias, so `ResponseCode(209)` prints as POLLING_FULL whichever broker sent it. 29 and most numbers above 211 exist in
+5.x only; a 4.9 program treats any unknown number as a failure.
 """
 
 from enum import IntEnum
 
 
 class ResponseCode(IntEnum):
-    """What became of a request; 0 is success."""
+    """The result of a request; 0 is success."""
 
     SUCCESS = 0
     """Done."""
     SYSTEM_ERROR = 1
-    """An exception or a check that has no code of its own; the remark tells."""
+    """An exception or a check without a code of its own; the remark has the reason."""
     SYSTEM_BUSY = 2
     """Flow control: too many waiting, or too long."""
     REQUEST_CODE_NOT_SUPPORTED = 3
-    """Nobody here answers that request code."""
+    """No handler exists for the request code."""
     TRANSACTION_FAILED = 4
-    """Not given by brokers."""
+    """Brokers never send it."""
 
     FLUSH_DISK_TIMEOUT = 10
     """Stored, but not yet forced to disk."""
     SLAVE_NOT_AVAILABLE = 11
-    """Stored, but no slave is near enough; also a request for masters that came to a slave."""
+    """Stored, but no slave is close enough behind; also a request for masters that was sent to a slave."""
     FLUSH_SLAVE_TIMEOUT = 12
     """Stored, but no slave has confirmed in time."""
     MESSAGE_ILLEGAL = 13
@@ -33,19 +33,19 @@ class ResponseCode(IntEnum):
     SERVICE_NOT_AVAILABLE = 14
     """The store cannot be written: disk full, stopping, or not a master."""
     VERSION_NOT_SUPPORTED = 15
-    """From older generations, not given any more."""
+    """From older generations; brokers no longer send it."""
     NO_PERMISSION = 16
     """Permission bits, forbidden topics and groups, access control."""
     TOPIC_NOT_EXIST = 17
     """No such topic, or no route to it."""
     TOPIC_EXIST_ALREADY = 18
-    """Not given by brokers."""
+    """Brokers never send it."""
     PULL_NOT_FOUND = 19
-    """Nothing new at that offset."""
+    """No new message at that offset."""
     PULL_RETRY_IMMEDIATELY = 20
-    """Nothing that matches, go on at the next offset."""
+    """No message matches; continue at the next offset."""
     PULL_OFFSET_MOVED = 21
-    """That offset is outside the queue, go on at the one given."""
+    """The offset is outside the queue; continue at the one in the reply."""
     QUERY_NOT_FOUND = 22
     """No such key, message or committed offset."""
     SUBSCRIPTION_PARSE_FAILED = 23
@@ -61,32 +61,32 @@ class ResponseCode(IntEnum):
     FILTER_DATA_NOT_LATEST = 28
     """The compiled filter is older than the caller's subscription."""
     INVALID_PARAMETER = 29
-    """A name, queue id or count out of bounds (5.x; 4.9 gives SYSTEM_ERROR)."""
+    """A name, queue id or count is out of bounds (5.x; 4.9 answers SYSTEM_ERROR)."""
 
     TRANSACTION_SHOULD_COMMIT = 200
-    """Not given by brokers."""
+    """Brokers never send it."""
     TRANSACTION_SHOULD_ROLLBACK = 201
-    """Not given by brokers."""
+    """Brokers never send it."""
     TRANSACTION_STATE_UNKNOW = 202
-    """Not given by brokers; the official spelling."""
+    """Brokers never send it; the official spelling."""
     TRANSACTION_STATE_GROUP_WRONG = 203
-    """Not given by brokers."""
+    """Brokers never send it."""
     NO_BUYER_ID = 204
-    """Not given by brokers; producers would try another one."""
+    """Brokers never send it; producers would try another broker."""
     NOT_IN_CURRENT_UNIT = 205
-    """Not given by brokers; producers would try another one."""
+    """Brokers never send it; producers would try another broker."""
     CONSUMER_NOT_ONLINE = 206
     """No member of that group is connected."""
     CONSUME_MSG_TIMEOUT = 207
-    """The client asked on the caller's behalf did not answer in time."""
+    """The broker asked a client for the caller, and the client did not answer in time."""
     NO_MESSAGE = 208
     """The acknowledged offset is outside the queue (5.x)."""
     POLLING_FULL = 209
-    """Too many pops wait already (5.x)."""
+    """Too many waiting pops (5.x)."""
     UPDATE_AND_CREATE_ACL_CONFIG_FAILED = 209
     """4.9: the access key could not be written."""
     POLLING_TIMEOUT = 210
-    """Nothing to pop in the time given (5.x)."""
+    """No message to pop in the given time (5.x)."""
     DELETE_ACL_CONFIG_FAILED = 210
     """4.9: the access key could not be removed."""
     BROKER_NOT_EXIST = 211
@@ -98,7 +98,7 @@ class ResponseCode(IntEnum):
     BROADCAST_CONSUMPTION = 213
     """The group broadcasts, so it has no progress here (5.x)."""
     FLOW_CONTROL = 215
-    """Refused by a limit, from proxies and plug-ins."""
+    """Refused by a limit of a proxy or plug-in."""
 
     NOT_LEADER_FOR_QUEUE = 501
     """That queue of a static topic belongs to another broker (5.x)."""
@@ -110,37 +110,37 @@ class ResponseCode(IntEnum):
     CONTROLLER_FENCED_MASTER_EPOCH = 2000
     """A newer master was elected."""
     CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH = 2001
-    """The set in step was changed by another."""
+    """Another request changed the set of replicas in sync."""
     CONTROLLER_INVALID_MASTER = 2002
     """The caller is not the master."""
     CONTROLLER_INVALID_REPLICAS = 2003
-    """The set names a broker that is unknown."""
+    """The set names an unknown broker."""
     CONTROLLER_MASTER_NOT_AVAILABLE = 2004
     """No master could be named or elected."""
     CONTROLLER_INVALID_REQUEST = 2005
-    """The request contradicts itself or lacks something."""
+    """The request is contradictory or incomplete."""
     CONTROLLER_BROKER_NOT_ALIVE = 2006
     """The broker has been silent."""
     CONTROLLER_NOT_LEADER = 2007
-    """Another controller leads."""
+    """Another controller is the leader."""
     CONTROLLER_BROKER_METADATA_NOT_EXIST = 2008
-    """Nothing is known of that broker."""
+    """The controller does not know the broker."""
     CONTROLLER_INVALID_CLEAN_BROKER_METADATA = 2009
-    """A living broker cannot be forgotten unless asked for."""
+    """A living broker is deleted only if the request says so."""
     CONTROLLER_BROKER_NEED_TO_BE_REGISTERED = 2010
-    """Register first."""
+    """The broker must register first."""
     CONTROLLER_MASTER_STILL_EXIST = 2011
-    """The master lives, there is nothing to elect."""
+    """The master is alive, so there is no election."""
     CONTROLLER_ELECT_MASTER_FAILED = 2012
-    """The election did not succeed."""
+    """The election failed."""
     CONTROLLER_ALTER_SYNC_STATE_SET_FAILED = 2013
-    """The set in step was not changed."""
+    """The set of replicas in sync was not changed."""
     CONTROLLER_BROKER_ID_INVALID = 2014
-    """That broker id is taken or not the next."""
+    """The broker id is in use, or not the next one."""
     CONTROLLER_JRAFT_INTERNAL_ERROR = 2015
     """The controllers' own log failed."""
     CONTROLLER_BROKER_LIVE_INFO_NOT_EXISTS = 2016
-    """No sign of life of that broker is recorded."""
+    """No keep-alive of the broker is recorded."""
     LMQ_QUOTA_EXCEEDED = 2017
     """Too many light queues (5.5; before, SYSTEM_ERROR)."""
     LITE_SUBSCRIPTION_QUOTA_EXCEEDED = 2018
@@ -152,10 +152,10 @@ class ResponseCode(IntEnum):
     """No such policy (5.x)."""
 
     RPC_UNKNOWN = -1000
-    """Made by the caller's own RPC client, never on the wire: failed for an unknown reason."""
+    """From the caller's own RPC client, never on the wire: an unknown failure."""
     RPC_ADDR_IS_NULL = -1002
     """As above: no address for that broker."""
     RPC_SEND_TO_CHANNEL_FAILED = -1004
-    """As above: the connection did not take the request."""
+    """As above: the request could not be written."""
     RPC_TIME_OUT = -1006
     """As above: no answer in time."""

@@ -56,11 +56,11 @@ Long = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Header fields of an answer."""
+    """Header fields of a reply."""
 
 
 class NoReply(Reply, frozen=True, kw_only=True):
-    """An answer without header fields of its own."""
+    """A reply without header fields of its own."""
 
 
 Line = Literal[4, 5]
@@ -155,7 +155,7 @@ def encode_request_body(request: Request[Any], body: Any) -> bytes | memoryview 
 
 
 def from_fields(cls: type[StructT], fields: dict[str, str] | None) -> StructT:
-    """The object of a header's fields; `FieldError` naming class, key and text where one is bad or missing."""
+    """The object of a header's fields. Raises FieldError, naming class, key and text, for a bad or missing field."""
     if fields is None:
         fields = {}
     flags = _flags.get(cls)
@@ -185,9 +185,9 @@ def to_fields(value: msgspec.Struct) -> dict[str, str]:
 
 
 _JAVA_INTEGER: Final = re.compile(r"[+-]?\d{1,19}")
-"""What `Integer.parseInt` takes: a plus, leading zeros, digits of any script."""
+"""What `Integer.parseInt` accepts: a plus, leading zeros, digits of any script."""
 _MISREAD_FLAGS: Final = ("1", "null")
-"""Texts of a boolean that `convert` takes for something else than false."""
+"""Texts that Java reads as false and `convert` does not."""
 _flags: dict[type[msgspec.Struct], tuple[str, ...]] = {}
 
 
@@ -225,7 +225,7 @@ def _returned_by(cls: type[Any]) -> tuple[Any, bool]:
 
 
 def _from_fields_like_java(cls: type[StructT], fields: dict[str, str]) -> StructT:
-    """The slow path: the official reader takes "yes" for false and drops a number it cannot parse."""
+    """The slow path: the official reader reads "yes" as false and drops a number that it cannot parse."""
     readable: dict[str, object] = {}
     for member in msgspec.structs.fields(cls):
         text = fields.get(member.encode_name)

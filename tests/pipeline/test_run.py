@@ -103,7 +103,7 @@ def run(*words: str) -> Result:
         ("behaviour {0}/commitlog", "JOURNALS: {0}/commitlog is not a journal"),
         ("behaviour {0}/newer.journal", "{0}/newer.journal: a journal of version 7; versions up to 1"),
         ("behaviour {0}/whole {0}", "JOURNALS: {0}/whole and {0} are parts of one journal, broker-a@1:"),
-        ("behaviour {0}/other", "{0}/other: no journal: it begins with"),
+        ("behaviour {0}/other", "{0}/other: not a journal: it begins with"),
     ],
 )
 def test_what_the_user_can_correct_is_one_line_and_code_2_before_spark_starts(

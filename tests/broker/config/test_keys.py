@@ -104,10 +104,18 @@ def test_every_key_has_a_verdict_and_a_reason() -> None:
     assert len(config_keys.keys("broker")) > 500
 
 
-def test_defaults_in_the_list_are_readable_values() -> None:
+def test_defaults_in_the_list_are_values_of_their_kind() -> None:
+    kinds = {"int": int, "long": int, "double": (int, float), "boolean": bool, "text": str}
+    wrong = []
     for key in config_keys.keys("broker").values():
         if key.default and key.name not in ("emulate", "writeBufferHighWaterMark"):
-            config_keys.read_value(key, key.default)
+            value = config_keys.read_value(key, key.default)
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            if not isinstance(value, kinds[key.kind]) or (
+                shown != key.default.strip() and key.kind != "double"
+            ):
+                wrong.append((key.name, key.kind, key.default, value))
+    assert wrong == []
 
 
 def test_nothing_is_read_from_disk_where_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,7 +288,7 @@ def test_an_object_may_be_a_hook_of_several_kinds() -> None:
     assert hooks.send == hooks.consume == (both,)
     assert len(hooks.end_transaction) == 1
     assert hooks.rpc == hooks.filter == hooks.check_forbidden == ()
-    with pytest.raises(ClientError, match="function is no hook"):
+    with pytest.raises(ClientError, match="function is not a hook"):
         Hooks([lambda context: None])  # type: ignore[list-item]
 
 

@@ -148,9 +148,8 @@ async def test_oneway_is_stored_without_an_answer(namesrv_addr: str) -> None:
 async def test_a_batch_longer_than_the_limit_is_cut_and_kept_in_order(namesrv_addr: str) -> None:
     messages = [Message("T", b"%04d" % n * 50, tags="t", keys=f"k{n}") for n in range(100)]
     async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=4000) as producer:
-        await producer.send("T", b"first", queue_id=0)
-        queue = next(queue for queue in await producer.queues("T") if queue.queue_id == 0)
-        results = await producer.send_batch(messages, queue=queue)
+        first = await producer.send("T", b"first", queue_id=0)
+        results = await producer.send_batch(messages, queue=first.queue)
     ids = [one for result in results for one in result.message_id.split(",")]
     records = (await stored(namesrv_addr, "T"))[1:]
     assert len(results) > 5

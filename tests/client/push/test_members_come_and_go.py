@@ -23,7 +23,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from client_waits import Seen, send
 from waiting import until
 
-LONG = 60.0
+LONG = 30.0
 MEMBERS = 10
 QUEUES = 8
 OFFICIAL_WINDOW_SECONDS = 20.0
@@ -37,6 +37,7 @@ class Group:
     def __init__(self, namesrv_addr: str, *, orderly: bool) -> None:
         self._namesrv_addr = namesrv_addr
         self._orderly = orderly
+        self._choice = random.Random(11)
         self.seen: list[tuple[int, int]] = []
         self.bodies: set[bytes] = set()
         self.busy: set[int] = set()
@@ -48,7 +49,7 @@ class Group:
         self.overlaps += message.queue_id in self.busy
         self.busy.add(message.queue_id)
         try:
-            await asyncio.sleep(random.random() * 0.004)
+            await asyncio.sleep(self._choice.random() * 0.004)
             self.seen.append((message.queue_id, message.queue_offset))
             self.bodies.add(message.body)
         finally:
@@ -65,6 +66,10 @@ class Group:
                 others = self.owners[queue].values()
                 both = [time.monotonic() - max(since, other) for other in others]
                 self.longest_double = max([self.longest_double, *both])
+
+    def agrees(self) -> bool:
+        """Whether each queue has one member that believes to hold it, at most."""
+        return all(len(owners) <= 1 for owners in self.owners.values())
 
     @asynccontextmanager
     async def member(self, name: str) -> AsyncIterator[PushConsumer]:
@@ -134,14 +139,16 @@ async def test_members_come_and_go_and_every_message_is_consumed(
                 ending.add(task)
             await send_some(4)
             await asyncio.sleep(choice.random() * 0.2)
-        await until(lambda: sent <= group.bodies, LONG)
+        await until(lambda: sent <= group.bodies, LONG, "every message is consumed")
+        await until(group.agrees, OFFICIAL_WINDOW_SECONDS + SCHEDULING_SECONDS, "no queue has two owners")
         for task, leave in members.values():
             leave.set()
             ending.add(task)
         ends = await asyncio.gather(*ending, return_exceptions=True)
     assert not [one for one in ends if one is not None and not isinstance(one, asyncio.CancelledError)]
     assert born > 5
-    assert group.longest_double < OFFICIAL_WINDOW_SECONDS + SCHEDULING_SECONDS
+    if seconds > OFFICIAL_WINDOW_SECONDS:  # a shorter run cannot show it
+        assert group.longest_double < OFFICIAL_WINDOW_SECONDS + SCHEDULING_SECONDS
     if orderly:
         assert group.overlaps == 0
         highest: defaultdict[int, int] = defaultdict(lambda: -1)

@@ -161,7 +161,7 @@ async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> 
         PushConsumer("g", namesrv_addr=namesrv_addr, pull_batch_size=0)
     with pytest.raises(ClientError, match="batch_listener"):
         PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, consume_message_batch_max_size=3)
-    with pytest.raises(ClientError, match="str is no hook"):
+    with pytest.raises(ClientError, match="str is not a hook"):
         PushConsumer("g", Seen(), namesrv_addr=namesrv_addr, hooks=["trace"])  # type: ignore[list-item]
 
 
