@@ -194,7 +194,8 @@ class AdminCalls(Client):
     @property
     def _questions(self) -> OffsetQuestions:
         """Asks for the offsets of queues."""
-        return OffsetQuestions(self._usable)
+        instance = self._usable
+        return OffsetQuestions(instance.routes, instance.connections)
 
 
 def check_one_place(address: str | None, cluster: str | None) -> None:

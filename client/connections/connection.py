@@ -237,12 +237,20 @@ class Connection(asyncio.Protocol):
             self._write(self._frame(request, opaque, ONEWAY_FLAG, body, remark))
 
     def answer(
-        self, asked: Command, *, code: int = 0, remark: str | None = None, body: Body | None = None
+        self, request: Command, *, code: int = 0, remark: str | None = None, body: Body | None = None
     ) -> None:
         """Reply to a request the broker made."""
-        if not self.closed and self._transport is not None and not asked.is_oneway:
+        if not self.closed and self._transport is not None and not request.is_oneway:
             reply = Command(
-                code, asked.opaque, RESPONSE_FLAG, remark, {}, body, self._language, V5_5_0, asked.header_type
+                code,
+                request.opaque,
+                RESPONSE_FLAG,
+                remark,
+                {},
+                body,
+                self._language,
+                V5_5_0,
+                request.header_type,
             )
             self._write(encode_frame(reply))
 

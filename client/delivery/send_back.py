@@ -11,8 +11,9 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.topics import retry_topic
 from pocketmq.protocol.requests.send import ConsumerSendMsgBack
 
+from ..connections.pool import ConnectionPool
 from ..errors import ClientError, RouteNotFound
-from ..instance.instance import ClientInstance
+from ..instance.route_book import RouteBook
 from ..producing.sender import Sender
 from ..values.message import Message, MessageExt
 from ..values.namespaces import Namespace
@@ -30,13 +31,15 @@ class SendBack:
 
     def __init__(
         self,
-        instance: ClientInstance,
+        routes: RouteBook,
+        connections: ConnectionPool,
         sender: Sender,
         group: str,
         namespace: Namespace,
         max_reconsume_times: int,
     ) -> None:
-        self._instance = instance
+        self._routes = routes
+        self._connections = connections
         self._sender = sender
         self._group = group
         self._namespace = namespace
@@ -57,14 +60,12 @@ class SendBack:
             broker_name=message.broker_name or None,
         )
         try:
-            routes = self._instance.routes
+            routes = self._routes
             name = message.broker_name
             address = routes.master(name) if name else routes.vip(message.store_host)
             if address is None:
                 raise RouteNotFound(f"Broker[{name}] master node does not exist")
-            await self._instance.connections.call(
-                address, request, timeout_seconds=SEND_BACK_TIMEOUT_MS / 1000
-            )
+            await self._connections.call(address, request, timeout_seconds=SEND_BACK_TIMEOUT_MS / 1000)
         except ClientError as error:
             _log.warning("%s could not send %r back: %s", self._group, message, error)
             return await self._send_copy(message, max_times)

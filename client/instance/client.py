@@ -206,7 +206,7 @@ class Client(ABC):
     def _not_started(self) -> ClientClosed:
         return ClientClosed(f"the {self._title} is not started")
 
-    # -- what a subclass says
+    # -- for a subclass to define
 
     @abstractmethod
     async def _build(self, instance: ClientInstance) -> None:

@@ -30,10 +30,10 @@ class RemoteBrokerOffsetStore(OffsetMemory):
         super().__init__()
         self._instance = instance
         self._group = group
-        self._reports = OffsetReports(instance, group, self.read)
+        self._reports = OffsetReports(instance.routes, instance.connections, group, self.read)
 
     async def load(self) -> None:
-        """Nothing: each queue is asked for when it is assigned."""
+        """Nothing to load: the offset of a queue is read when it is assigned."""
 
     async def in_store(self, queue: MessageQueue) -> int:
         """Ask the master (after a route refresh, any member) of the queue's broker; success is remembered."""

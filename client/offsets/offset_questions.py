@@ -14,7 +14,8 @@ from pocketmq.protocol.requests.offset import (
 )
 from pocketmq.protocol.wire.schema import Reply, Request
 
-from ..instance.instance import ClientInstance
+from ..connections.pool import ConnectionPool
+from ..instance.route_book import RouteBook
 
 TIMEOUT_SECONDS: Final = 6.0
 
@@ -24,8 +25,9 @@ ReplyT = TypeVar("ReplyT", bound=Reply)
 class OffsetQuestions:
     """Each raises `RequestRefused`, `NotReachable` or `RouteNotFound`."""
 
-    def __init__(self, instance: ClientInstance) -> None:
-        self._instance = instance
+    def __init__(self, routes: RouteBook, connections: ConnectionPool) -> None:
+        self._routes = routes
+        self._connections = connections
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """One past the last message."""
@@ -56,5 +58,5 @@ class OffsetQuestions:
         return (await self._ask(queue, request)).timestamp
 
     async def _ask(self, queue: MessageQueue, request: Request[ReplyT]) -> ReplyT:
-        address = await self._instance.routes.find_master(queue)
-        return await self._instance.connections.call(address, request, timeout_seconds=TIMEOUT_SECONDS)
+        address = await self._routes.find_master(queue)
+        return await self._connections.call(address, request, timeout_seconds=TIMEOUT_SECONDS)

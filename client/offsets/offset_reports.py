@@ -18,7 +18,8 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 
 from ..connections.connection import Connection
-from ..instance.instance import ClientInstance
+from ..connections.pool import ConnectionPool
+from ..instance.route_book import RouteBook
 from .offset_memory import NO_OFFSET
 
 CALL_TIMEOUT_SECONDS: Final = 5.0
@@ -28,9 +29,14 @@ class OffsetReports:
     """Of one group. `offset_of` reads a queue's offset from memory; NO_OFFSET if it has none."""
 
     def __init__(
-        self, instance: ClientInstance, group: str, offset_of: Callable[[MessageQueue], int]
+        self,
+        routes: RouteBook,
+        connections: ConnectionPool,
+        group: str,
+        offset_of: Callable[[MessageQueue], int],
     ) -> None:
-        self._instance = instance
+        self._routes = routes
+        self._connections = connections
         self._group = group
         self._offset_of = offset_of
         self._known_topics: weakref.WeakKeyDictionary[Connection, set[str]] = weakref.WeakKeyDictionary()
@@ -39,8 +45,8 @@ class OffsetReports:
 
     def knows_topic(self, queue: MessageQueue) -> bool:
         """Whether the broker has the table of the queue's topic: then pulls may carry the offset."""
-        address = self._instance.routes.member(queue.broker_name)
-        connection = None if address is None else self._instance.connections.live(address)
+        address = self._routes.member(queue.broker_name)
+        connection = None if address is None else self._connections.live(address)
         return connection is not None and queue.topic in self._known_topics.get(connection, ())
 
     def is_sending_first(self, queue: MessageQueue) -> bool:
@@ -53,11 +59,11 @@ class OffsetReports:
 
         RequestRefused, NotReachable, RouteNotFound: the broker may know it nevertheless.
         """
-        address = await self._instance.routes.find_member(queue)
-        connection = await self._instance.connections.get(address)
+        address = await self._routes.find_member(queue)
+        connection = await self._connections.get(address)
         if queue.topic not in self._known_topics.get(connection, ()):
             async with self._first.setdefault((queue.broker_name, queue.topic), asyncio.Lock()):
-                connection = await self._instance.connections.get(address)
+                connection = await self._connections.get(address)
                 if queue.topic not in self._known_topics.get(connection, ()):
                     if await self._call(address, queue, offset):
                         self._known_topics.setdefault(connection, set()).add(queue.topic)
@@ -72,7 +78,7 @@ class OffsetReports:
         request = self._request(queue, offset)
         if request is None:
             return False
-        await self._instance.connections.call(address, request, timeout_seconds=CALL_TIMEOUT_SECONDS)
+        await self._connections.call(address, request, timeout_seconds=CALL_TIMEOUT_SECONDS)
         return True
 
     def _request(self, queue: MessageQueue, offset: int | None) -> UpdateConsumerOffset | None:

@@ -67,7 +67,7 @@ class PullConsumer(Client):
     async def _build(self, instance: ClientInstance) -> None:
         self._parts = _Parts(
             PullApi(instance, self._group, self._hooks),
-            OffsetQuestions(instance),
+            OffsetQuestions(instance.routes, instance.connections),
             RemoteBrokerOffsetStore(instance, self._group),
         )
 
@@ -83,7 +83,7 @@ class PullConsumer(Client):
         instance.hold()
 
     async def _join(self, instance: ClientInstance) -> None:
-        """Nothing is asked before the first call."""
+        """Nothing is sent before the first call."""
 
     async def _leave(self, instance: ClientInstance) -> None:
         """Nothing was joined."""

@@ -1,6 +1,7 @@
 """pocketmq.client.push: consumers whose listener is called with messages.
 
-push_consumer.py      The consumer: its parts, its start and shutdown
+push_consumer.py      The consumer: its start, its shutdown, and what a user calls
+consumer_parts.py     Makes its parts
 announcement.py       Routes and expressions of new subscriptions
 push_queues.py        The queues it holds, and how each is given up
 pull_control.py       The user's pause, and how much may wait in one queue

@@ -225,7 +225,7 @@ def batch_ack_body(
                 revive_queue_id=together[0].revive_queue_id,
                 pop_time=pop_time,
                 invisible_time=together[0].invisible_time_ms,
-                bit_set=bit_set_of(one.offset - start_offset for one in together),
+                bit_set=bit_set_of(receipt.offset - start_offset for receipt in together),
             )
             for (retry, queue_id, start_offset, pop_time), together in spans.items()
         ],

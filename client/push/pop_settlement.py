@@ -1,4 +1,4 @@
-"""What becomes of popped messages after their listener: acknowledged, or asked for again after a while.
+"""Popped messages after their listener: acknowledges them, or has them delivered again later.
 
 A failed message stays invisible for longer each time; the broker then delivers it once more, from the group's pop retry
 topic, with its tries counted. After the last try it is acknowledged once it is four hours old: the broker moves no

@@ -1,10 +1,10 @@
-"""A consumer that is given its messages: member of a group, with a listener, or iterated over.
+"""A consumer whose listener is called with messages, or that is iterated over; a member of its group.
 
     async with PushConsumer("group", on_message, subscription={"Orders": "created || paid"}):
         ...
 
     async with PushConsumer("group", subscription={"Orders": "*"}) as consumer:
-        async for message in consumer:      # a message is done when the next one is asked for
+        async for message in consumer:      # a message is acknowledged when the next one is asked for
             ...
 
 `push_queues.py` holds its queues, `delivery/` calls the listener, `offsets/` keeps the offsets. This file starts and
@@ -16,7 +16,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Final, Unpack
 
-import msgspec
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
     ConsumeType,
@@ -28,39 +27,26 @@ from pocketmq.protocol.message.topics import is_retry_topic, retry_topic
 
 from ..clock import steady_ms, wall_ms
 from ..delivery.concurrent_delivery import ConcurrentDelivery
-from ..delivery.delivery_parts import DeliveryParts
 from ..delivery.listeners import Listener, ListenerCall
-from ..delivery.ordered_delivery import OrderedDelivery
 from ..delivery.retry_message import topic_for_listener
-from ..delivery.send_back import SendBack
-from ..delivery.statistics import ConsumerStatistics
 from ..errors import InvalidArgument
 from ..hooks.callbacks import check_plain
-from ..hooks.consume_hooks import consume_hooks
 from ..hooks.hooks import Hook
 from ..instance.client import Client
-from ..instance.groups import INNER_PRODUCER_GROUP
 from ..instance.instance import ClientInstance
 from ..instance.instance_config import settings_of
-from ..offsets.broker_store import RemoteBrokerOffsetStore
-from ..offsets.file_store import LocalFileOffsetStore
 from ..offsets.offset_store import OffsetStore
 from ..producing.producer import trace_of
-from ..producing.sender import Sender
-from ..rebalancing.plan import needs_lock
-from ..rebalancing.queue_locks import QueueLocks
-from ..rebalancing.queue_table import QueueTable
 from ..rebalancing.subscriptions import Subscriptions
 from ..settings.consumer_settings import PushConsumerSettings
 from ..settings.keywords import PushConsumerOptions
-from ..settings.producer_settings import ProducerSettings
 from ..values.listener_returns import ConsumeOrderlyContext, direct_result
 from ..values.message import MessageExt
 from ..values.validators import check_consumer_group, check_topic
 from .announcement import check_expressions, find_routes
+from .consumer_parts import ConsumerParts, build_parts
 from .consumer_report import running_info
 from .message_stream import MessageStream
-from .pull_control import PullControl
 from .push_queues import PushQueues, QueuesChanged
 
 _log = logging.getLogger(__name__)
@@ -68,15 +54,6 @@ _log = logging.getLogger(__name__)
 MINUTE_SECONDS: Final = 60.0
 
 ErrorSeen = Callable[[Exception, Sequence[MessageExt]], None]
-
-
-class _Parts(msgspec.Struct, frozen=True):
-    """What a consumer works with from its start on."""
-
-    statistics: ConsumerStatistics
-    offsets: OffsetStore
-    queues: PushQueues
-    delivery: ConcurrentDelivery | OrderedDelivery
 
 
 class PushConsumer(Client):
@@ -124,16 +101,16 @@ class PushConsumer(Client):
         self._orderly = orderly
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._on_error, self._on_reconnect = on_error, on_reconnect
-        self._given_offsets = offset_store
+        self._own_offsets = offset_store
         self._subscriptions = Subscriptions()
         self._is_suspended = False
         self._ended = asyncio.Event()
         self._start_ms = 0
-        self._parts: _Parts | None = None
+        self._parts: ConsumerParts | None = None
         for topic, expression in self.settings.subscription.items():
             self.subscribe(topic, expression)
 
-    # -- what a user does
+    # -- for the user
 
     async def run(self) -> None:
         """Consume until the task is cancelled or the consumer is shut down.
@@ -226,55 +203,24 @@ class PushConsumer(Client):
         settings = self.settings
         if self.is_clustering and retry_topic(self._group) not in self._subscriptions:
             self.subscribe(retry_topic(self._group), "*")
-        offsets: OffsetStore = self._given_offsets or (
-            RemoteBrokerOffsetStore(instance, self._group)
-            if self.is_clustering
-            else LocalFileOffsetStore(instance.client_id, self._group)
-        )
-        statistics = ConsumerStatistics(instance.loop.time)
-        delivery_parts = self._delivery_parts(instance, offsets, statistics)
-        table = QueueTable()
-        locks = None
-        if needs_lock(orderly=self._orderly, message_model=settings.message_model):
-            locks = QueueLocks(instance, self._group, table)
-        delivery = (
-            OrderedDelivery(delivery_parts, locks) if self._orderly else ConcurrentDelivery(delivery_parts)
-        )
-        queues = PushQueues(
+        assert self._listener is not None
+        self._parts = build_parts(
             instance,
             self._group,
             settings,
             self._subscriptions,
-            offsets,
-            table,
-            statistics,
-            delivery,
-            locks,
-            PullControl(settings, is_paused=self._is_suspended),
+            ListenerCall(self._listener, takes_batch=self._takes_batch, threads=settings.consume_thread_max),
             self._hooks,
+            self.namespace,
+            orderly=self._orderly,
+            own_offsets=self._own_offsets,
+            is_paused=self._is_suspended,
+            restore_topics=self._restore_topics,
+            listener_failed=self._listener_failed,
             on_assigned=self._without_namespace(self._on_assigned),
             on_revoked=self._without_namespace(self._on_revoked),
         )
-        self._parts = _Parts(statistics, offsets, queues, delivery)
-        await offsets.load()
-
-    def _delivery_parts(
-        self, instance: ClientInstance, offsets: OffsetStore, statistics: ConsumerStatistics
-    ) -> DeliveryParts:
-        settings = self.settings
-        assert self._listener is not None
-        inner = Sender(instance, INNER_PRODUCER_GROUP, ProducerSettings())
-        return DeliveryParts(
-            self._group,
-            settings,
-            offsets,
-            statistics,
-            ListenerCall(self._listener, takes_batch=self._takes_batch, threads=settings.consume_thread_max),
-            SendBack(instance, inner, self._group, self.namespace, settings.max_reconsume_times),
-            consume_hooks(self._hooks, self._group, settings),
-            self._restore_topics,
-            self._listener_failed,
-        )
+        await self._parts.offsets.load()
 
     def _register(self, instance: ClientInstance) -> None:
         instance.groups.add_consumer(self)
@@ -312,14 +258,14 @@ class PushConsumer(Client):
             self._stream.close()
 
     @property
-    def _built(self) -> _Parts:
+    def _built(self) -> ConsumerParts:
         """The parts, also after shutdown. ClientClosed before the start."""
         if self._parts is None:
             raise self._not_started()
         return self._parts
 
     @property
-    def _ready(self) -> _Parts:
+    def _ready(self) -> ConsumerParts:
         """The parts. ClientClosed before the start, after shutdown, or in another loop or thread."""
         self._check_running()
         return self._built

@@ -77,7 +77,14 @@ class PushQueues(HeldQueues):
         ):
             assert isinstance(delivery, ConcurrentDelivery)
             name = settings.allocate_message_queue_strategy.name
-            assignments = BrokerAssignments(instance, group, name, settings.message_model)
+            assignments = BrokerAssignments(
+                instance.routes,
+                instance.connections,
+                instance.client_id,
+                group,
+                name,
+                settings.message_model,
+            )
             self.pops = PopQueues(
                 instance, group, settings, subscriptions, control, statistics, hooks, delivery
             )

@@ -16,8 +16,9 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import QueryAssignment
 
+from ..connections.pool import ConnectionPool
 from ..errors import ClientError
-from ..instance.instance import ClientInstance
+from ..instance.route_book import RouteBook
 from .plan import split_assignments
 
 _log = logging.getLogger(__name__)
@@ -29,9 +30,17 @@ class BrokerAssignments:
     """Asks for one group; `strategy_name` is one the broker knows (AVG, AVG_BY_CIRCLE)."""
 
     def __init__(
-        self, instance: ClientInstance, group: str, strategy_name: str, message_model: MessageModel
+        self,
+        routes: RouteBook,
+        connections: ConnectionPool,
+        client_id: str,
+        group: str,
+        strategy_name: str,
+        message_model: MessageModel,
     ) -> None:
-        self._instance = instance
+        self._routes = routes
+        self._connections = connections
+        self._client_id = client_id
         self._group = group
         self._strategy_name = strategy_name
         self._message_model = message_model
@@ -44,13 +53,13 @@ class BrokerAssignments:
         body = QueryAssignmentRequestBody(
             topic=topic,
             consumer_group=self._group,
-            client_id=self._instance.client_id,
+            client_id=self._client_id,
             strategy_name=self._strategy_name,
             message_model=self._message_model.value,
         )
         try:
-            address = await self._instance.routes.find_any_broker(topic)
-            reply = await self._instance.connections.call(
+            address = await self._routes.find_any_broker(topic)
+            reply = await self._connections.call(
                 address, QueryAssignment(), body, timeout_seconds=TIMEOUT_SECONDS
             )
             assigned = reply.message_queue_assignments

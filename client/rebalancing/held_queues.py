@@ -55,7 +55,7 @@ class HeldQueues(ABC):
         self.group = group
         self.offsets = offsets
         self.table = table
-        self.questions = OffsetQuestions(instance)
+        self.questions = OffsetQuestions(instance.routes, instance.connections)
         self._instance = instance
         self._subscriptions = subscriptions
         self._where = settings.consume_from_where

@@ -18,8 +18,9 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import LockBatchMq, UnlockBatchMq
 
+from ..connections.pool import ConnectionPool
 from ..errors import ClientError
-from ..instance.instance import ClientInstance
+from ..instance.route_book import RouteBook
 from .queue_table import QueueTable
 
 _log = logging.getLogger(__name__)
@@ -36,8 +37,17 @@ class QueueLocks:
     `_requested` holds every queue that a broker may have locked for us, from before the request until the unlock.
     """
 
-    def __init__(self, instance: ClientInstance, group: str, table: QueueTable) -> None:
-        self._instance = instance
+    def __init__(
+        self,
+        routes: RouteBook,
+        connections: ConnectionPool,
+        client_id: str,
+        group: str,
+        table: QueueTable,
+    ) -> None:
+        self._routes = routes
+        self._connections = connections
+        self._client_id = client_id
         self._group = group
         self._table = table
         self._requested: set[MessageQueue] = set()
@@ -47,7 +57,7 @@ class QueueLocks:
     async def lock(self, queue: MessageQueue) -> bool:
         """Ask the master for the lock of one queue; False if another member has it, the master does not answer, or this
         consumer leaves its group."""
-        address = self._instance.routes.master(queue.broker_name)
+        address = self._routes.master(queue.broker_name)
         if address is None or self._leaving:
             return False
         try:
@@ -64,7 +74,7 @@ class QueueLocks:
     async def lock_all(self) -> None:
         """Renew the locks of every queue held, one request a broker. Without an answer they stay as they are."""
         for broker_name, queues in by_broker(self._table.live()).items():
-            address = self._instance.routes.master(broker_name)
+            address = self._routes.master(broker_name)
             if address is None or self._leaving:
                 continue
             try:
@@ -86,12 +96,12 @@ class QueueLocks:
 
     async def unlock(self, queue: MessageQueue) -> None:
         """Unlock one queue, without waiting for an answer."""
-        address = self._instance.routes.master(queue.broker_name, main_port=True)
+        address = self._routes.master(queue.broker_name, main_port=True)
         if address is None:
             return
         try:
             body = self._unlock_body([queue])
-            await self._instance.connections.notify(address, UnlockBatchMq(), body)
+            await self._connections.notify(address, UnlockBatchMq(), body)
             self._requested.discard(queue)
         except ClientError as error:
             _log.warning("unlock of %s for %s: %s", queue, self._group, error)
@@ -103,11 +113,11 @@ class QueueLocks:
         if self._under_way:  # a broker may carry out what follows a request before it
             await asyncio.wait(self._under_way, timeout=TIMEOUT_SECONDS)
         for broker_name, queues in by_broker(self._requested).items():
-            address = self._instance.routes.master(broker_name)
+            address = self._routes.master(broker_name)
             if address is None:
                 continue
             try:
-                await self._instance.connections.call(
+                await self._connections.call(
                     address,
                     UnlockBatchMq(),
                     self._unlock_body(queues),
@@ -126,21 +136,19 @@ class QueueLocks:
         while it left. Without this the next owner would wait for the locks to expire."""
         self._leaving = True
         for broker_name, queues in by_broker(self._requested).items():
-            address = self._instance.routes.master(broker_name, main_port=True)
-            connection = None if address is None else self._instance.connections.live(address)
+            address = self._routes.master(broker_name, main_port=True)
+            connection = None if address is None else self._connections.live(address)
             if connection is not None:
                 connection.notify(UnlockBatchMq(), self._unlock_body(queues))
         self._requested.clear()
 
     async def _lock(self, address: str, queues: list[MessageQueue]) -> set[MessageQueue]:
-        body = LockBatchRequestBody(
-            consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
-        )
+        body = LockBatchRequestBody(consumer_group=self._group, client_id=self._client_id, mq_set=queues)
         self._requested.update(queues)
         answered = asyncio.get_running_loop().create_future()
         self._under_way.add(answered)
         try:
-            reply = await self._instance.connections.call(
+            reply = await self._connections.call(
                 address, LockBatchMq(), body, timeout_seconds=TIMEOUT_SECONDS
             )
         finally:
@@ -152,7 +160,7 @@ class QueueLocks:
 
     def _unlock_body(self, queues: list[MessageQueue]) -> bytes:
         return UnlockBatchRequestBody(
-            consumer_group=self._group, client_id=self._instance.client_id, mq_set=queues
+            consumer_group=self._group, client_id=self._client_id, mq_set=queues
         ).encode()
 
 

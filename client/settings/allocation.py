@@ -93,7 +93,7 @@ class AllocateMessageQueueByConfig:
 
 
 class AllocateMessageQueueByMachineRoom:
-    """MACHINE_ROOM: of the brokers named `room@name`, those in `rooms`; what is left over goes one by one."""
+    """MACHINE_ROOM: of the brokers named `room@name`, those in `rooms`; the remaining ones are dealt one by one."""
 
     name = "MACHINE_ROOM"
 
@@ -108,10 +108,10 @@ class AllocateMessageQueueByMachineRoom:
             return []
         inside = [queue for queue in queues if self._is_inside(queue.broker_name)]
         share, left_over = divmod(len(inside), len(client_ids))
-        mine = inside[share * index : share * (index + 1)]
+        assigned = inside[share * index : share * (index + 1)]
         if index < left_over:
-            mine.append(inside[share * len(client_ids) + index])
-        return mine
+            assigned.append(inside[share * len(client_ids) + index])
+        return assigned
 
     def _is_inside(self, broker_name: str) -> bool:
         # Java's split forgets empty parts at the end: `r@b@` has two parts, `r@` one.
@@ -149,12 +149,12 @@ class AllocateMessageQueueConsistentHash:
         points = sorted(ring)
         if not points:
             return []
-        mine = []
+        assigned = []
         for queue in queues:
             place = bisect_left(points, self._hash(java_text(queue)))
             if ring[points[place % len(points)]] == client_id:
-                mine.append(queue)
-        return mine
+                assigned.append(queue)
+        return assigned
 
     def _ring(self, client_ids: Sequence[str]) -> dict[int, str]:
         """Point to client. An id that is listed twice gets further points, with the next numbers."""
@@ -211,10 +211,10 @@ class AllocateMachineRoomNearby:
                 raise AllocationFailed(f"Machine room is null for consumer id {other}")
             clients_in.setdefault(room, []).append(other)
         own_room = self._resolver.consumer_deploy_in(client_id)
-        mine: list[MessageQueue] = []
+        assigned: list[MessageQueue] = []
         if own := queues_in.pop(own_room, None):
-            mine += self._strategy.allocate(group, client_id, own, clients_in[own_room])
+            assigned += self._strategy.allocate(group, client_id, own, clients_in[own_room])
         for room in sorted(queues_in, key=java_sort_key):
             if room not in clients_in:
-                mine += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
-        return mine
+                assigned += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
+        return assigned

@@ -1,6 +1,6 @@
 """Every setting of the official clients under its snake_case name, with its default; checked when made.
 
-Times are in the unit of the official setting: ms, but for `consume_timeout` (minutes). Sizes are bytes, but for the
+Times are in the unit of the official setting: ms, except `consume_timeout` (minutes). Sizes are bytes, except the
 `pull_threshold_size_*` (MiB). -1 means "not set". A value that the official setter corrects in silence (back pressure
 below its minimum) or ignores (an auto-commit interval below a second) raises InvalidSetting. The group is the first
 argument of each client; listeners, hooks and offset stores are arguments too, no settings. 4.9 clients have neither
@@ -130,7 +130,7 @@ class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def default(cls, name: str) -> object:
         """The default of a setting; None if each object gets a new one."""
-        return next((one.default for one in msgspec.structs.fields(cls) if one.name == name), None)
+        return next((field.default for field in msgspec.structs.fields(cls) if field.name == name), None)
 
     def __post_init__(self) -> None:
         check_types(self)
