@@ -188,7 +188,8 @@ def test_open_store_is_not_looked_at(open_store, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "what"), [("nothing", "does not exist"), ("file", "is not a directory"), ("folder", "is no store")]
+    ("place", "what"),
+    [("nothing", "does not exist"), ("file", "is not a directory"), ("folder", "is no store")],
 )
 def test_what_is_no_store_is_refused(tmp_path, place, what):
     (tmp_path / "file").write_text("")
