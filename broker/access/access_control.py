@@ -1,6 +1,6 @@
 """Who may send which request: the guard that every connection of a protected broker asks first.
 
-    authenticationEnabled     5.x: every request is signed by a user that is there and enabled
+    authenticationEnabled     5.x: every request is signed by an existing, enabled user
     authorizationEnabled      5.x: and that user may do it, or is a super user
     aclEnable                 the access keys of plain_acl.yml, checked as the 4.9 line does (`plain_acl.py`)
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.wire.command import Body as Content
-from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
@@ -108,7 +107,7 @@ def _codes(text: str) -> frozenset[int]:
 
 
 def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
-    """The super users broker.conf names, unless they are there already. `StartError` where it is no such JSON; what
+    """The super users broker.conf names, unless they exist. `StartError` where it is no such JSON; what
     was given is not repeated, for it holds a password."""
     if config.init_authentication_user:
         try:
@@ -127,7 +126,7 @@ def signer_of(config: "BrokerConfig") -> Signer | None:
         return None
     inner = _inner_credentials(config)
 
-    def sign(command: Command, body: Content | None) -> None:
+    def sign(command: Command, body: RawBody | None) -> None:
         fields = dict(command.fields or {})
         fields[ACCESS_KEY] = inner.access_key or ""
         command.fields, command.body = fields, body

@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.to_client import (
     GetConsumerStatusFromClient,
     ResetConsumerClientOffset,
 )
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
@@ -85,7 +85,7 @@ def _record_of(broker: Broker, message_id: str | None) -> bytes:
 
 
 async def _relay(
-    broker: Broker, group: str, client_id: str | None, request: Request[Any], body: Body | None
+    broker: Broker, group: str, client_id: str | None, request: Request[Any], body: RawBody | None
 ) -> Answer:
     """Send a request to one member of a group and answer with whatever it answers (callConsumer)."""
     client = broker.membership.consumers.find(group, client_id) if client_id is not None else None
@@ -119,7 +119,7 @@ def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> 
     )
 
 
-# -- where the members of a group stand
+# -- the offsets of the members of a group
 
 
 @handles(InvokeBrokerToGetConsumerStatus)
@@ -202,7 +202,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
 
 
 def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
-    """The offset for the one queue a request names. One past the end is taken, as official."""
+    """The offset for the one queue a request names. One past the end is accepted, as in the official broker."""
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if offset is None or offset == OFFSET_AT_END:
         return _offset_at(broker, topic, queue_id, request.timestamp)

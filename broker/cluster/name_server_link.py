@@ -1,7 +1,7 @@
 """One name server as a broker sees it: an address, a lasting connection, and what that name server knows of us.
 
-A link opens its connection when it has something to say and opens it again when it was lost; it says once that a
-name server is gone and once that it is back. What is said is decided in `registration.py`, the next to read.
+A link opens its connection when it has something to send and opens it again when it was lost; it logs once that a
+name server is lost and once that it is back. `registration.py` decides what is sent.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from ..errors import PeerError
@@ -27,15 +27,16 @@ Connect = Callable[[str], Awaitable[Connection]]
 
 
 class NameServerLink:
-    """`known` are the topics it was last told, None when it has to be told everything.
+    """`known` are the topics it was last sent, None when it needs all of them.
 
-    `turn` is held while topics are sent, one edition after the other; `change` is the task that sends changed ones.
+    `lock` is held while topics are sent, one data version after the other; `change` is the task that sends changed
+    ones.
     """
 
     def __init__(self, connect: Connect, address: str) -> None:
         self.address = address
         self.known: dict[str, TopicConfig] | None = None
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self.change: asyncio.Task[None] | None = None
         self._connect = connect
         self._connection: Connection | None = None
@@ -54,7 +55,7 @@ class NameServerLink:
         return not self.is_open and asyncio.get_running_loop().time() >= self._retry_at
 
     async def call(
-        self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[ReplyT], body: RawBody | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
         """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
         try:
@@ -67,7 +68,7 @@ class NameServerLink:
         self._reached()
         return answer
 
-    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+    def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         """Say it one-way, where there is a connection."""
         if self._connection is not None:
             self._connection.notify(request, body)
