@@ -1,4 +1,4 @@
-"""What holds for every test: its time (`time_limit.py`), how hypothesis searches, and that bytecode is kept between runs.
+"""What holds for every test: its time (`time_limit.py`), how hypothesis searches, and kept bytecode.
 
 hypothesis counts neither time nor slowness of an example: a busy machine is not a finding. Where CI is set it tries the
 same examples each time, elsewhere and at night (POCKETMQ_NIGHTLY) new ones; what fails prints how to repeat it.
