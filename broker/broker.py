@@ -139,7 +139,7 @@ class Broker:
         yield from self.pulling.periodic()
         yield from self.popping.periodic()
 
-    # -- what the parts tell one another
+    # -- between the parts
 
     def connection_closed(self, connection: Peer) -> None:
         self.membership.connection_closed(connection)

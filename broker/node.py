@@ -1,7 +1,7 @@
-"""One process: a name server and a broker, built, started and stopped in order.
+"""One process: a name server and a broker, built, started and stopped.
 
-`Node.start` binds every port, opens the store, serves, and returns once the broker stands in every reachable route
-table; `stop` mirrors it. The broker itself is `broker.py`; signals of a terminal are `process.py`.
+`Node.start` binds every port, opens the store, serves, and returns once every reachable name server has the
+broker in its route table; `stop` mirrors it. The broker itself is `broker.py`; signals of a terminal are `process.py`.
 """
 
 import logging

@@ -56,7 +56,7 @@ async def _serve(node: Node, config: BrokerConfig) -> None:
     starting = asyncio.create_task(node.start())
     stopping = asyncio.create_task(asked_to_stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():  # a signal during the start: what was begun is taken back
+    if not starting.done():  # a signal during the start: the start is undone
         starting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await starting

@@ -77,8 +77,8 @@ def serve(
 ) -> None:
     """Serve RocketMQ: a broker and its name server in one process.
 
-    When clients may come, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM
-    and SIGINT stop the server in order.
+    Once clients can connect, NAMESRV_ADDR=host:port is written to standard output; logs go to standard error. SIGTERM
+    and SIGINT stop the server cleanly.
     """
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -133,14 +133,16 @@ def _broker_config(
     if no_namesrv and not config.namesrv_addr:
         config.namesrv_addr = os.environ.get("NAMESRV_ADDR", "")
         if not config.namesrv_addr:
-            raise StartError("--no-namesrv leaves nobody to register at: give --namesrv or NAMESRV_ADDR")
+            raise StartError(
+                "--no-namesrv leaves no name server to register at: give --namesrv or NAMESRV_ADDR"
+            )
     return config
 
 
 def _name_server_config(
     broker: "BrokerConfig", conf_file: str | None, sets: Sequence[str], port: int | None
 ) -> "NameServerConfig":
-    """Its files stand beside the store unless told otherwise, so that one directory holds everything."""
+    """Its files are beside the store unless the settings say otherwise, so that one directory holds everything."""
     from .config.loading import load_name_server
 
     config = load_name_server(conf_file, sets, broker_conf_file=broker.conf_file)

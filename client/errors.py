@@ -1,4 +1,4 @@
-"""The exceptions of this package. The class tells what to do: repeat the call, correct it, or look at the server.
+"""The exceptions of this package. The class says what to do: repeat the call, correct it, or look at the server.
 
     ClientError
       InvalidArgument (ValueError)      correct the call

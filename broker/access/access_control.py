@@ -1,6 +1,6 @@
 """Who may send which request: the guard that every connection of a protected broker asks first.
 
-    authenticationEnabled     5.x: every request is signed by a user that is there and enabled
+    authenticationEnabled     5.x: every request is signed by an existing, enabled user
     authorizationEnabled      5.x: and that user may do it, or is a super user
     aclEnable                 the access keys of plain_acl.yml, checked as the 4.9 line does (`plain_acl.py`)
 
@@ -108,7 +108,7 @@ def _codes(text: str) -> frozenset[int]:
 
 
 def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
-    """The super users broker.conf names, unless they are there already. `StartError` where it is no such JSON; what
+    """The super users broker.conf names, unless they exist. `StartError` where it is no such JSON; what
     was given is not repeated, for it holds a password."""
     if config.init_authentication_user:
         try:

@@ -2,8 +2,8 @@
 
 Most requests are rows of `access_rules.tsv`, taken from the annotations of the official request headers: fields that
 name topics and groups, else the cluster, and any one of the actions. What sends, reads and keeps clients alive has
-rules of its own, here. Requests in neither, such as 25 and 26, need nothing but a signature, as officially. Mirrors
-`DefaultAuthorizationContextBuilder`.
+rules of its own, here. Requests in neither, such as 25 and 26, need nothing but a signature, as in the official
+broker. Mirrors `DefaultAuthorizationContextBuilder`.
 """
 
 import functools

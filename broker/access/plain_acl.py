@@ -75,7 +75,7 @@ class PlainAcl:
     # -- files
 
     def load(self) -> None:
-        """Read all files; a missing plain_acl.yml is made, empty, as officially. Raises `StartError`."""
+        """Read all files; a missing plain_acl.yml is created, empty, as in the official broker. Raises `StartError`."""
         try:
             if not self.default_file.exists():
                 self.default_file.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class PlainAcl:
             _log.error("changed access keys cannot be read, the former ones stay: %s", error)
 
     def files(self) -> list[Path]:
-        """Where access keys stand, the default file last."""
+        """The files with access keys, the default file last."""
         found = sorted(path for path in self._folder.rglob("*") if path.suffix in (".yml", ".yaml"))
         return [*(path for path in found if path.is_file()), self.default_file]
 
@@ -119,7 +119,7 @@ class PlainAcl:
             for entry in _list(content, "accounts"):
                 account = account_of(entry)
                 if account.access_key in accounts:
-                    _log.warning("the access key %s stands in several places", account.access_key)
+                    _log.warning("the access key %s is in several files", account.access_key)
                     continue
                 accounts[account.access_key] = account
                 file_of[account.access_key] = path

@@ -1,7 +1,7 @@
 """Access keys over the wire, 4.9 line: 50 makes or changes one, 51 removes it, 52 tells versions, 53 white addresses.
 
-The files are written anew, and their comments are lost, as officially; the former state stays as .bak. Only admins may
-(see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
+The files are written anew, and their comments are lost, as in the official broker; the former state stays as .bak.
+Only admins may (see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ _FORMAT = (
     "Parse Resource format error for {}.\nThe expected resource format is 'Res=Perm'. For example: topicA=SUB"
 )
 _TOO_SHORT = "The accessKey={} and secretKey={} cannot be null and length should longer than 6"
-"""Goes to whoever sent that secret, and nowhere else."""
+"""Sent only to the client that sent that secret."""
 _PERMISSION = (
     "Parse resource permission error for {}.\n"
     "The expected permissions are 'SUB' or 'PUB' or 'SUB|PUB' or 'PUB|SUB'."
@@ -46,7 +46,7 @@ _PERMISSION = (
 
 @handles(UpdateAndCreateAclConfig)
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
-    """Make an access key, in plain_acl.yml, or change what the request names of one, where it stands."""
+    """Make an access key, in plain_acl.yml, or change what the request names of one, in its file."""
     acl = _acl(access)
     try:
         if not is_long_enough(request.access_key, request.secret_key):
@@ -82,7 +82,7 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
 
 @handles(DeleteAclConfig)
 def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
-    """Remove an access key from the file it stands in."""
+    """Remove an access key from its file."""
     acl = _acl(access)
     path = acl.file_of(request.access_key)
     if path is None:

@@ -2,7 +2,7 @@
 
 What is kept and what is refused is in `user_table.py`; whether a caller may do this at all was decided by
 `access_control.py`. Mirrors the auth part of `AdminBrokerProcessor`. Users answered to 3004 and 3005 carry their
-passwords, as official ones do: mqadmin copies users with it.
+passwords, as in the official broker ones do: mqadmin copies users with it.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,8 @@ def _user_of(access: Access, username: str | None, call: CallWithBody[UserInfo],
 
 
 def _is_super_login(access: Access, call: Call) -> bool:
-    """Who comes without an access key counts, as officially: the guard lets nobody do so where there is one."""
+    """A request without an access key counts as a super user's, as in the official broker; with access control on, none
+    gets this far."""
     name = (call.command.fields or {}).get(ACCESS_KEY)
     if not name:
         return True

@@ -3,7 +3,7 @@
     users.json   {"dataVersion":{...}, "users":{"alice":{"password":"...","userType":"Normal",...}}}
     acls.json    {"acls":{"User:alice":{"policies":[...],...}}, "dataVersion":{...}}
 
-The official broker keeps them in RocksDB below its own auth path; nobody's files are read by the other. Passwords are
+The official broker keeps them in RocksDB below its own auth path; neither broker reads the other's files. Passwords are
 kept as they are, for they check signatures, so the files are readable by their owner alone. Mirrors the metadata
 managers of the official auth module and their words. Who asks: `user_handlers.py`; who decides: `authorization.py`.
 """
@@ -41,7 +41,7 @@ class _Acls(Body, frozen=True):
 
 
 class _SecretFile(JsonFile):
-    """Like any other table's file, but nobody else's to read from its first byte on."""
+    """Like any other table's file, but readable by its owner only from the first byte on."""
 
     def save(self, content: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ class UserTable(JsonTable):
         self._users: dict[str, UserInfo] = {}
 
     def find(self, username: str) -> UserInfo | None:
-        """A user with its password; whoever tells of users leaves that out."""
+        """A user with its password; answers about users leave the password out."""
         return self._users.get(username)
 
     def get(self, username: str | None) -> UserInfo | None:
@@ -165,7 +165,7 @@ class AclTable(JsonTable):
         return found
 
     def put(self, acl: AclInfo) -> None:
-        """Give or change rights: entries for resources that are there are replaced, others added (3006, 3007)."""
+        """Give or change rights: entries for existing resources are replaced, others added (3006, 3007)."""
         subject = acl.subject or ""
         if self._users.find(_username_of(subject)) is None:
             raise AccessRefusedError(f"The subject of {subject} is not exist.")

@@ -119,7 +119,7 @@ def _no_answer(broker: Broker, group: str, client: Client, error: PeerError) -> 
     )
 
 
-# -- where the members of a group stand
+# -- the offsets of the members of a group
 
 
 @handles(InvokeBrokerToGetConsumerStatus)
@@ -202,7 +202,7 @@ def _reset_here(broker: Broker, request: InvokeBrokerToResetOffset) -> Answer:
 
 
 def _target_of_queue(broker: Broker, request: InvokeBrokerToResetOffset) -> int:
-    """The offset for the one queue a request names. One past the end is taken, as official."""
+    """The offset for the one queue a request names. One past the end is accepted, as in the official broker."""
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if offset is None or offset == OFFSET_AT_END:
         return _offset_at(broker, topic, queue_id, request.timestamp)

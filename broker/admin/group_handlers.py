@@ -137,7 +137,8 @@ def page_size(asked_count: int | None) -> int:
 
 @handles(GetSubscriptionGroupConfig)
 def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupConfig) -> Answer:
-    """One group's settings; asking makes the group where groups make themselves, as official."""
+    """One group's settings; asking creates the group where groups are created automatically, as in the official
+    broker."""
     group_config = broker.groups.find_or_create(request.group)
     if group_config is None:
         raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")

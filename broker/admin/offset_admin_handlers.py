@@ -22,9 +22,9 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 @handles(CloneGroupOffset)
 def clone_group_offset(broker: Broker, request: CloneGroupOffset) -> None:
-    """Let one group go on where another stands, in one topic or in all it has offsets in.
+    """Copy the offsets of one group to another, in one topic or in all it has offsets in.
 
-    Unknown topics are passed over in silence; so are topics the source group does not subscribe to at the moment,
+    Unknown topics are skipped without a word; so are topics the source group does not subscribe to at the moment,
     unless it is declared `offline`. Without a topic the official broker clones nothing by mistake.
     """
     source = request.src_group

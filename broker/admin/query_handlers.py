@@ -58,7 +58,7 @@ def query_message(broker: Broker, request: QueryMessage) -> Answer:
 
 @handles(ViewMessageById)
 def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
-    """The record at a log position; nobody checks that it belongs to `topic`."""
+    """The record at a log position; its topic is not compared with `topic`."""
     record = broker.store.read_record(request.offset) if request.offset >= 0 else None
     if record is None or measure_record(record, 0, len(record), check_crc=False) != len(record):
         remark = f"can not find message by the offset, {request.offset}"
@@ -98,7 +98,7 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
-    """Only T names another part of the index; unique ids stand among the keys. 4.x knows no types."""
+    """Only T names another part of the index; unique ids are among the keys. 4.x knows no types."""
     if not broker.config.is_5 or request.unique_key_query:
         return "K"
     return "T" if request.index_type == "T" else "K"

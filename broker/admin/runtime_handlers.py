@@ -94,7 +94,7 @@ def _put_times(broker: Broker) -> dict[str, str]:
         "getMessageEntireTimeMax": "0",  # reading only makes views of mapped memory
         "dispatchMaxBuffer": "0",  # written by no official version either
         "dispatchBehindBytes": str(broker.store.dispatch_behind_bytes),
-        "pageCacheLockTimeMills": "0",  # one thread appends: nobody waits for a lock
+        "pageCacheLockTimeMills": "0",  # one thread appends, so nothing waits for a lock
         "remainTransientStoreBufferNumbs": str(_NO_LIMIT),
         "remainHowManyDataToFlush": readable_bytes(broker.store.log_end - broker.store.flushed_position),
     }
@@ -165,7 +165,7 @@ def _day_totals(broker: Broker) -> dict[str, str]:
 
 
 def _pools(broker: Broker) -> dict[str, str]:
-    """Requests wait in no queue here: they are handled in the turn of the loop that read them. What is stored may wait
+    """Requests wait in no queue here: they are handled in the loop iteration that read them. What is stored may wait
     for the disk or for slaves with its answer."""
     capacities = dict(_POOL_CAPACITIES)
     if broker.config.is_5:
@@ -182,19 +182,19 @@ def _pools(broker: Broker) -> dict[str, str]:
 
 
 def _timer(broker: Broker) -> dict[str, str]:
-    """Timed messages: seconds their delivery is late, how many are not noted yet, how many wait, and rates."""
+    """Timed messages: seconds their delivery is late, how many are not enqueued yet, how many wait, and rates."""
     timed = broker.delayed.timer
     return {
         "timerReadBehind": str(timed.behind_ms // 1000),
         "timerOffsetBehind": str(timed.messages_behind),
         "timerCongestNum": str(timed.waiting),
-        "timerEnqueueTps": java_double(timed.noted_tps),
-        "timerDequeueTps": java_double(timed.delivered_tps),
+        "timerEnqueueTps": java_double(timed.enqueue_tps),
+        "timerDequeueTps": java_double(timed.dequeue_tps),
     }
 
 
 def _tps(mean: Callable[[int], float | None]) -> str:
-    """Three rates with a blank between; a span that is not over yet stays empty, as officially."""
+    """Three rates with a blank between; a span that is not over yet stays empty, as in the official broker."""
     rates = (mean(span) for span in TPS_SPANS_SECONDS)
     return " ".join("" if rate is None else java_double(rate) for rate in rates)
 

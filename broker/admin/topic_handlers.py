@@ -69,7 +69,8 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
 async def update_and_create_topic_list(
     broker: Broker, request: UpdateAndCreateTopicList, call: CallWithBody[CreateTopicListRequestBody]
 ) -> Answer:
-    """Several topics. None is touched where one is bad, nor, as official, where one is there already as asked."""
+    """Several topics. None is touched where one is bad, nor, as in the official broker, where one is there already as
+    asked."""
     topic_configs = call.read_body().topic_config_list or []
     for topic_config in topic_configs:
         _check_topic_name(broker, topic_config.name)

@@ -1,15 +1,15 @@
-"""What a slave takes over from its master beside the log: topics, groups, offsets, modes, the timer's state.
+"""What a slave copies from its master beside the log: topics, groups, offsets, modes, the timer's state.
 
     21    topics, by pages     replaced when their data version is another
     43    consumer offsets     merged over our own, for a master knows better
-    45    delay offsets        taken as they are
+    45    delay offsets        copied as they are
     60    timer checkpoint     how far the master's timed messages have come (5.x)
     61    timer counts         replaced when their data version is another (5.x)
     201   groups, by pages     replaced when their data version is another
     402   request modes        who pops and who pulls, replaced (5.x)
 
 The first time 3 s after the start, then every 10 s, as in the 4.9 line. (An official 5.5.0 slave does it once a minute
-and lets the first one pass, in which it does not know the topics it has messages of.) Each part is taken for itself:
+and skips the first round, so for a minute it has messages of topics it does not know.) Each part is copied by itself:
 what fails is logged, and the next round tries again. Mirrors SlaveSynchronize. The log itself:
 `replication_slave.py`.
 """
@@ -76,12 +76,12 @@ class MetadataSync:
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._connected_to = ""
-        self.told_address: str | None = None
-        """The master's own port by 906; the name servers' word is asked for otherwise."""
+        self.given_address: str | None = None
+        """The master's own port by 906; otherwise the one the name servers answer."""
 
     @property
     def master_address(self) -> str | None:
-        return self.told_address or self._registration.master_address
+        return self.given_address or self._registration.master_address
 
     def start(self) -> None:
         if self._state.config.is_slave:
@@ -103,7 +103,7 @@ class MetadataSync:
             await asyncio.sleep(PERIOD_SECONDS if done else FIRST_SECONDS)
 
     async def sync(self) -> bool:
-        """One round; True if everything was taken over."""
+        """One round; True if everything was copied."""
         address = self.master_address
         if address is None or address == self._state.identity.address:
             return False
@@ -121,7 +121,7 @@ class MetadataSync:
             try:
                 await part(address)
             except (PeerError, Refusal, ProtocolError) as error:
-                _log.warning("%s not taken over from %s: %s", part.__name__.strip("_"), address, error)
+                _log.warning("%s not copied from %s: %s", part.__name__.strip("_"), address, error)
                 done = False
         return done
 
@@ -140,7 +140,7 @@ class MetadataSync:
             table.replace_all(topics, version)
             self._state.tables.save_soon(table)
             self._registration.topics_changed()
-            _log.info("%d topics taken over from %s", len(topics), address)
+            _log.info("%d topics copied from %s", len(topics), address)
 
     async def _groups(self, address: str) -> None:
         async def page(start: int, version: str | None) -> _Page[SubscriptionGroupConfig]:
@@ -156,7 +156,7 @@ class MetadataSync:
         if version != table.data_version:
             table.replace_all(groups, version)
             self._state.tables.save_soon(table)
-            _log.info("%d groups taken over from %s", len(groups), address)
+            _log.info("%d groups copied from %s", len(groups), address)
 
     async def _consumer_offsets(self, address: str) -> None:
         _, taken = await self._call(address, GetAllConsumerOffset())

@@ -1,7 +1,7 @@
 """One name server as a broker sees it: an address, a lasting connection, and what that name server knows of us.
 
-A link opens its connection when it has something to say and opens it again when it was lost; it says once that a
-name server is gone and once that it is back. What is said is decided in `registration.py`, the next to read.
+A link opens its connection when it has something to send and opens it again when it was lost; it logs once that a
+name server is lost and once that it is back. `registration.py` decides what is sent.
 """
 
 import asyncio
@@ -27,15 +27,16 @@ Connect = Callable[[str], Awaitable[Connection]]
 
 
 class NameServerLink:
-    """`known` are the topics it was last told, None when it has to be told everything.
+    """`known` are the topics it was last sent, None when it needs all of them.
 
-    `turn` is held while topics are sent, one edition after the other; `change` is the task that sends changed ones.
+    `lock` is held while topics are sent, one data version after the other; `change` is the task that sends changed
+    ones.
     """
 
     def __init__(self, connect: Connect, address: str) -> None:
         self.address = address
         self.known: dict[str, TopicConfig] | None = None
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         self.change: asyncio.Task[None] | None = None
         self._connect = connect
         self._connection: Connection | None = None

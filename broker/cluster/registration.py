@@ -1,12 +1,12 @@
-"""The broker at its name servers: who it is, which topics it has, that it lives.
+"""Registers the broker at its name servers: addresses, topics, heartbeats.
 
     at start, every 10..60 s      103 with all topics, to every name server (322 first unless forceRegister)
-    a topic comes or changes      103 with the changed topics only, at once
+    a topic is created or changes 103 with the changed topics only, at once
     a name server was lost        103 with all topics when it is back: tried every 1..10 s
-    enableSlaveActingMaster       a sign of life every second: 322 one-way, or 904 where all name servers are 5.x
+    enableSlaveActingMaster       a heartbeat every second: 322 one-way, or 904 where all name servers are 5.x
     at stop                       104
 
-A name server is told what it does not know: `NameServerLink.known` holds the very objects it was sent, and a topic
+A name server is sent what it does not know: `NameServerLink.known` holds the very objects it was sent, and a topic
 config that changed is another object. Mirrors `BrokerController.registerBrokerAll` and `BrokerOuterAPI`. All of it
 belongs to the event loop's thread.
 """
@@ -59,9 +59,9 @@ Topics = dict[str, TopicConfig]
 
 
 class Registration:
-    """`start` and `stop` mirror each other; before `start` nothing is said to anybody.
+    """`start` and `stop` mirror each other; before `start` nothing is sent.
 
-    `master_address` and `master_ha_address` are what a name server last told us of our master, if we are a slave.
+    `master_address` and `master_ha_address` are what a name server last answered about our master, if we are a slave.
     """
 
     def __init__(self, state: BrokerState, connect: Connect) -> None:
@@ -85,7 +85,7 @@ class Registration:
             self._after("heartbeat", FIRST_HEARTBEAT_SECONDS, self._beat)
 
     async def stop(self) -> None:
-        """Leave the route tables of all name servers that are there, and close the connections to them."""
+        """Unregister at all name servers that answer, and close the connections to them."""
         self._is_running = False
         for timer in self._timers.values():
             timer.cancel()
@@ -100,7 +100,7 @@ class Registration:
     # -- everything, everywhere
 
     async def register_all(self, *, force: bool = True) -> None:
-        """Tell every name server all topics; unless forced, only where one of them has not seen this edition."""
+        """Send all topics to every name server; unless forced, only if one of them lacks this data version."""
         self._follow_settings()
         links = list(self._links.values())
         if not force and not self._state.config.enable_split_registration:
@@ -112,7 +112,7 @@ class Registration:
     async def ask(self, request: Request[ReplyT]) -> ReplyT:
         """The reply of the first name server that answers. Raises `Refusal` if it refuses or `ProtocolError` if its
         reply cannot be read, and `PeerError` if none answers."""
-        failure = PeerError("there is no name server")
+        failure = PeerError("no name server is configured")
         for link in self._links.values():
             try:
                 _, reply = await link.call(request, timeout_seconds=self._timeout_seconds)
@@ -123,7 +123,7 @@ class Registration:
         raise failure
 
     async def permission_changed(self) -> None:
-        """brokerPermission has another value: a new edition of all topics is registered."""
+        """brokerPermission has another value: all topics are registered with a new data version."""
         topics = self._state.topics
         topics.data_version = topics.data_version.next_version(self._state.clock.now_ms())
         topics.dirty = True
@@ -131,11 +131,11 @@ class Registration:
 
     async def _register_at(self, link: NameServerLink) -> None:
         """All topics to one name server; a failure is logged and mended later."""
-        async with link.turn:
-            await self._register_in_turn(link)
-        self._tell_soon(link)  # what changed while it was sent
+        async with link.lock:
+            await self._register_locked(link)
+        self._send_soon(link)  # what changed while it was sent
 
-    async def _register_in_turn(self, link: NameServerLink) -> None:
+    async def _register_locked(self, link: NameServerLink) -> None:
         topics = dict(self._state.topics.topics)
         try:
             for part in self._parts(topics):
@@ -150,7 +150,7 @@ class Registration:
     def _parts(self, topics: Topics) -> Iterator[Topics]:
         """With enableSplitRegistration several registrations, each with a part of the topics."""
         config = self._state.config
-        size = max(config.split_registration_size, 2)  # one topic alone would be taken for a change report
+        size = max(config.split_registration_size, 2)  # one topic alone would be read as a change report
         if not config.enable_split_registration or len(topics) <= size:
             yield topics
             return
@@ -160,7 +160,8 @@ class Registration:
             yield {name: topics[name] for name in names[start:end]}
 
     async def _is_behind(self, link: NameServerLink) -> bool:
-        """Has a name server not seen this edition of the topics? One that does not say is told."""
+        """Whether a name server lacks this data version of the topics; one that does not answer counts as lacking
+        it."""
         version = self._state.topics.data_version
         try:
             command, reply = await link.call(
@@ -178,29 +179,29 @@ class Registration:
     # -- changes
 
     def topics_changed(self) -> None:
-        """Topics came or changed: tell the name servers with the next turn of the loop, several changes together.
+        """Topics were created or changed: send them in the next loop iteration, several changes together.
 
-        One that is lost is told everything when it is back.
+        A name server that is lost gets everything when it is back.
         """
         for link in self._links.values():
-            self._tell_soon(link)
+            self._send_soon(link)
 
     async def settled(self) -> None:
-        """Wait until the changes so far stand at the name servers that answer."""
+        """Wait until the name servers that answer have the changes so far."""
         changes = [link.change for link in self._links.values() if link.change is not None and link.is_open]
         if changes:
             await asyncio.wait(changes)
 
-    def _tell_soon(self, link: NameServerLink) -> None:
+    def _send_soon(self, link: NameServerLink) -> None:
         if self._is_running and link.is_open and (link.change is None or link.change.done()):
-            link.change = self._begin(self._tell_changes(link), f"changed topics to {link.address}")
+            link.change = self._begin(self._send_changed(link), f"changed topics to {link.address}")
 
-    async def _tell_changes(self, link: NameServerLink) -> None:
-        await asyncio.sleep(0)  # what else changes in this turn of the loop comes along
+    async def _send_changed(self, link: NameServerLink) -> None:
+        await asyncio.sleep(0)  # changes later in this iteration are sent along
         while True:
-            async with link.turn:
+            async with link.lock:
                 if not link.is_open or link.known is None:
-                    return  # everything is told when it is back
+                    return  # everything is sent when it is back
                 topics = dict(self._state.topics.topics)
                 changed = {name: one for name, one in topics.items() if link.known.get(name) is not one}
                 if not changed:
@@ -212,7 +213,7 @@ class Registration:
                     return
                 except (Refusal, ProtocolError):
                     # 5.x refuses the change of a broker it has dropped meanwhile.
-                    await self._register_in_turn(link)
+                    await self._register_locked(link)
 
     async def _send_changes(self, link: NameServerLink, changed: Topics) -> None:
         if self._state.config.enable_single_topic_register and self._state.config.is_5:
@@ -221,7 +222,7 @@ class Registration:
             return
         self._registered(await self._send(link, changed))
 
-    # -- what is said
+    # -- what is sent
 
     async def _send(self, link: NameServerLink, topics: Topics) -> tuple[RegisterBrokerReply, KVTable | None]:
         request, body = self._registration(topics)
@@ -260,7 +261,7 @@ class Registration:
         return request, body
 
     async def _send_topic(self, link: NameServerLink, config: TopicConfig) -> None:
-        """One topic without a new edition of the table (217, enableSingleTopicRegister)."""
+        """One topic without a new data version of the table (217, enableSingleTopicRegister)."""
         shown = self._shown(config)
         queue = QueueData(
             broker_name=self._state.config.broker_name,
@@ -323,12 +324,12 @@ class Registration:
 
     def _watch(self) -> None:
         for link in self._links.values():
-            if link.is_due and not link.turn.locked():
+            if link.is_due and not link.lock.locked():
                 self._begin(self._register_at(link), f"registration at {link.address}")
         self._after("watch", WATCH_SECONDS, self._watch)
 
     def _beat(self) -> None:
-        """A sign of life. 4.x name servers know no 904, hence 322 unless told otherwise."""
+        """A heartbeat. 4.x name servers do not know 904, hence 322 unless the settings say otherwise."""
         config = self._state.config
         self._after("heartbeat", max(config.broker_heartbeat_interval, 100) / 1000, self._beat)
         for link in self._links.values():
@@ -369,7 +370,7 @@ class Registration:
 
 
 async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
-    """The end of a task: what nobody expected is written down, and the next timer tries again."""
+    """The end of a task: an unexpected error is logged, and the next timer tries again."""
     try:
         await work
     except Exception:

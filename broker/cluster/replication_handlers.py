@@ -32,12 +32,12 @@ def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARunt
 
 @handles(ExchangeBrokerHaInfo)
 def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
-    """A slave is told where its master is; a master that is asked says where it is itself."""
+    """A slave is given its master's addresses; a master answers its own."""
     is_slave = cluster.config.is_slave
     if request.master_ha_address is not None:
         if is_slave:
-            cluster.replication_slave.told_address = request.master_ha_address
-            cluster.metadata_sync.told_address = request.master_address
+            cluster.replication_slave.given_address = request.master_ha_address
+            cluster.metadata_sync.given_address = request.master_address
         return ExchangeBrokerHaInfoReply()
     if is_slave:
         return ExchangeBrokerHaInfoReply()

@@ -2,7 +2,7 @@
 
     a slave's first number    where copying starts; each later one: its log has everything before this
     log to send               in parts of haTransferBatchSize, as long as the slave's socket takes them
-    nothing to send           a sign of life every haSendHeartbeatInterval
+    nothing to send           a heartbeat every haSendHeartbeatInterval
     a slave says nothing      for haHousekeepingInterval: its connection is closed
 
 While no slave is connected a send does not notice any of this. With SYNC_MASTER the answer to a send waits for
@@ -30,8 +30,8 @@ from ..state.broker_state import BrokerState
 _log = logging.getLogger("pocketmq.cluster")
 
 MAX_SLAVES: Final = 32
-BYTES_IN_A_TURN: Final = 1 << 20
-"""Copied to one slave before others get their turn of the loop."""
+BYTES_IN_AN_ITERATION: Final = 1 << 20
+"""Copied to one slave before the loop goes on."""
 UNREAD_BYTES: Final = 4 << 20
 """A slave that leaves more than this unread is not sent more until it catches up."""
 WATCH_SECONDS: Final = 0.5
@@ -40,7 +40,7 @@ OnReplicated = Callable[[bool], None]
 
 
 async def bind_ha_port(config: BrokerConfig, host: str, listen_port: int) -> list[socket]:
-    """Take haListenPort, the port behind the listening one unless it is set; `StartError` where a set one is taken.
+    """Take haListenPort, one above the listening port unless it is set; `StartError` where a set one is taken.
     Any other port would do as well: slaves ask the name servers for it."""
     loop, wanted = asyncio.get_running_loop(), config.store.ha_listen_port
     if wanted != DEFAULT_HA_PORT:
@@ -105,7 +105,7 @@ class ReplicationMaster:
             self._state.store.on_append = None
 
     def _appended(self) -> None:
-        """Send it on with the next turn of the loop, together with what else this turn brings."""
+        """Send it in the next loop iteration, together with everything else appended in this one."""
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._send_all)
@@ -246,7 +246,7 @@ class SlaveConnection(asyncio.Protocol):
         transport, position = self._transport, self._position
         if transport is None or position is None or self._is_scheduled:
             return
-        start, stop = position, position + BYTES_IN_A_TURN
+        start, stop = position, position + BYTES_IN_AN_ITERATION
         while not self._is_paused and position < stop:
             part = self._master.read(position)
             if part is None:
@@ -267,7 +267,7 @@ class SlaveConnection(asyncio.Protocol):
         self.send_more()
 
     def watch(self, now: float, heartbeat_ms: int, housekeeping_ms: int) -> None:
-        """What is due with time: a sign of life, or the end of a slave that gives none."""
+        """A heartbeat if one is due; ends the connection of a slave without heartbeat."""
         if self._transport is None:
             return
         if now - self._rate_since >= 1:

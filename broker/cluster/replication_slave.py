@@ -1,10 +1,10 @@
 """A slave's side of replication: it follows its master's log.
 
 It connects to haMasterAddress, or to where the name servers say its master's HA port is; says where its log ends;
-appends what comes and says so; makes it visible in slices, so that readers keep their turn. A broken connection is
-opened again after 5 s, and so is one whose master sends another log than ours: nothing is cut off by itself. Mirrors
-DefaultHAClient. Bytes: `protocol/wire/ha_stream.py`. Topics, groups and offsets come by `metadata_sync.py`, the
-next to read.
+appends what it receives and reports it; makes it visible in slices, so that readers are not held up. A broken
+connection is opened again after 5 s, and so is one whose master sends another log than ours: nothing is cut off by
+itself. Mirrors DefaultHAClient. Bytes: `protocol/wire/ha_stream.py`. Topics, groups and offsets are copied by
+`metadata_sync.py`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _log = logging.getLogger("pocketmq.cluster")
 
 RETRY_SECONDS: Final = 5.0
 LEAST_HA_ADDRESS: Final = 6
-"""Shorter texts in haMasterAddress count as none, as officially."""
+"""A shorter haMasterAddress counts as none, as in the official broker."""
 
 
 class ReplicationSlave:
@@ -36,8 +36,8 @@ class ReplicationSlave:
         self._registration = registration
         self._task: asyncio.Task[None] | None = None
         self._connection: MasterConnection | None = None
-        self.told_address: str | None = None
-        """By 906 or a tool; the name servers' word is asked for otherwise."""
+        self.given_address: str | None = None
+        """By 906 or a tool; otherwise the one the name servers answer."""
         self.master_flushed_offset = 0
         """As a tool has set it (908); shown by 907."""
 
@@ -46,7 +46,7 @@ class ReplicationSlave:
         configured = self._state.config.store.ha_master_address
         if configured is not None and len(configured) >= LEAST_HA_ADDRESS:
             return configured
-        return self.told_address or self._registration.master_ha_address
+        return self.given_address or self._registration.master_ha_address
 
     def start(self) -> None:
         if self._state.config.is_slave:
@@ -168,7 +168,7 @@ class MasterConnection(asyncio.Protocol):
             self.abort()  # the next connection tries again
 
     def watch(self, heartbeat_ms: int, housekeeping_ms: int) -> None:
-        """What is due with time: a sign of life, or the end of a connection without any."""
+        """What is due with time: a heartbeat, or the end of a connection without any."""
         now = self._loop.time()
         if now - self._rate_since >= 1:
             self._rate = int((self._received - self._received_before) / (now - self._rate_since))

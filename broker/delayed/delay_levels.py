@@ -1,4 +1,4 @@
-"""Messages that wait: into the schedule topic when stored, out of it when their time has come.
+"""Messages with a delay level: into the schedule topic when stored, out of it when they are due.
 
     send, property DELAY=3  ->  SCHEDULE_TOPIC_XXXX queue 2     REAL_TOPIC, REAL_QID remember where it belongs,
                                                                 the unit's tags code is the time it is due
@@ -6,8 +6,8 @@
 
 Each level (1 to 18 by default) is one queue, and all its messages wait equally long, so the first is always the next.
 delayOffset.json keeps how far each level has been delivered; after a crash what was delivered since its last save
-comes again. One timer stands at the earliest due time; nothing runs while nothing waits. The official broker looks
-every 100 ms instead, and so delivers up to 100 ms late.
+is delivered again. One timer is set to the earliest due time; nothing runs while nothing waits. The official broker
+looks every 100 ms instead, and so delivers up to 100 ms late.
 
 Mirrors `ScheduleMessageService` and `HookUtils.transformDelayLevelMessage`; owned by the event loop. Not here:
 messages timed to the second (TIMER_ properties).
@@ -40,7 +40,7 @@ FAILURE_PAUSE_MS: Final = 10_000
 LONGEST_SLEEP_MS: Final = 1000
 """The timer runs on a clock that is never corrected, due times do not: look again at least this often."""
 MAX_DELIVERIES: Final = 200
-"""Messages of one level moved in one turn of the loop, some milliseconds of work."""
+"""Messages of one level moved in one loop iteration, some milliseconds of work."""
 
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 """What time does not mend, a topic name no file system takes for example."""
@@ -120,7 +120,7 @@ class DelayLevels:
         level = queue_id + 1
         if self._is_running and level not in self._due_ms and level in self._state.delays.levels:
             self._due_ms[level] = due_ms
-            self._stands_at(level, self._state.delays.offset(level))
+            self._note_offset(level, self._state.delays.offset(level))
             if self._timer is None or due_ms < self._wake_ms:
                 self._set_timer()
 
@@ -176,17 +176,17 @@ class DelayLevels:
             position, size, due_ms = unit
             # A due time further ahead than the level's delay was made by a clock that has been set back since.
             if now_ms < due_ms <= delays.deliver_timestamp(level, now_ms):
-                self._stands_at(level, offset)
+                self._note_offset(level, offset)
                 return due_ms
             if not self._deliver(level, position, size):
-                self._stands_at(level, offset)
+                self._note_offset(level, offset)
                 return now_ms + RETRY_MS
             offset += 1
             delays.update(level, offset)
         return now_ms if offset < queue.max_offset else None
 
-    def _stands_at(self, level: int, offset: int) -> None:
-        """Note where a level waits. 5.x does so as soon as something waits there, 4.9 with its first delivery."""
+    def _note_offset(self, level: int, offset: int) -> None:
+        """Note the offset of a level: 5.x as soon as a message waits there, 4.9 with its first delivery."""
         if self._state.config.is_5:
             self._state.delays.update(level, offset)
 
@@ -206,7 +206,9 @@ class DelayLevels:
             _log.error("delayed message at log position %d is lost: %r", position, error)
             return True
         if message.topic == HALF_TOPIC:
-            _log.error("delayed message at log position %d wants to be a half message", position)
+            _log.error(
+                "delayed message at log position %d has the half topic as its real topic: dropped", position
+            )
             return True
         result = state.store.append(message)
         if result.status in _NEVER:
@@ -223,7 +225,8 @@ class DelayLevels:
 def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
     """A waiting record as the message it becomes.
 
-    The stored text keeps DELAY, REAL_TOPIC and REAL_QID, as officially; only what the store looks at lacks DELAY.
+    The stored text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker; only what the store looks at lacks
+    DELAY.
     """
     record = decode_record(data)
     properties = decode_properties(record.properties)

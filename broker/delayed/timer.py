@@ -1,10 +1,10 @@
-"""Timed messages that wait: noted as they reach the timer topic, delivered when their moment is over.
+"""The timer (5.x): messages are enqueued as they reach the timer topic and delivered when their slot is over.
 
     rmq_sys_wheel_timer queue 0  ->  wheel and timer log (`store/timer/timer_store.py`)  ->  real topic
     (`timer_delivery.py`)
 
-While something waits one timer stands at the end of the next moment; a moment with many messages is delivered in
-turns of the loop. Each second, while something moves, the files are forced to disk by the thread that writes tables.
+While something waits, one timer is set to the end of the next slot; a slot with many messages takes several loop
+iterations. Each second, while something moves, the files are forced to disk by the thread that writes tables.
 Mirrors the threads of `TimerMessageStore`; owned by the event loop.
 """
 
@@ -30,22 +30,22 @@ from .timer_delivery import RETRY_MS, TimerDelivery
 
 _log = logging.getLogger("pocketmq.delayed")
 
-NOTES_IN_A_TURN: Final = 200
-"""Messages noted after the event in one turn of the loop, some milliseconds of work."""
-MOMENTS_IN_A_TURN: Final = 5000
-"""Empty moments passed in one turn."""
+LATE_IN_AN_ITERATION: Final = 200
+"""Late messages enqueued in one loop iteration, some milliseconds of work."""
+SLOTS_IN_AN_ITERATION: Final = 5000
+"""Empty slots skipped in one loop iteration."""
 LONGEST_SLEEP_MS: Final = 1000
 FINISH_MS: Final = 3000
-"""How long a stop may take to deliver the rest of a moment."""
+"""How long a stop may take to deliver the rest of a slot."""
 FILES_INTERVAL_MS: Final = 30_000
 """How often old files of the timer log are looked for."""
-NEVER_NOTED: Final = (1 << 63) - 1
-"""TIMER_ENQUEUE_MS of a message whose time was over before it could be noted."""
+NEVER_ENQUEUED: Final = (1 << 63) - 1
+"""TIMER_ENQUEUE_MS of a message that was due before it could be enqueued."""
 _NO_LIMIT: Final = 2_147_483_647
 
 
 class MessageTimer:
-    """Noting and delivery. `start` and `stop` mirror each other; a slave does neither.
+    """Enqueueing and delivery. `start` and `stop` mirror each other; a slave does neither.
 
     The files are opened when there is something to do with them.
     """
@@ -54,16 +54,16 @@ class MessageTimer:
         self._state = state
         self._timers: TimerStore | None = None
         self._work: Generator[int] | None = None
-        """Delivery of the moment that is over, under way; yields ms until it wants to go on."""
+        """Delivery of the slot that is over; yields the milliseconds until it goes on."""
         self._timer: Timer | None = None
         self._is_running = False
         self._flushed_ms = self._cleaned_ms = 0
         self._saved_end = 0
         """End of the timer log when it was last given to the thread that saves."""
-        self.noted = 0
-        """Messages noted since the start."""
+        self.enqueued = 0
+        """Messages enqueued since the start."""
         self._sampled = (state.clock.now_ms(), 0, 0)
-        self.noted_tps = self.delivered_tps = 0.0
+        self.enqueue_tps = self.dequeue_tps = 0.0
         """Over the last second."""
         self.metrics = MetricTable(state.config.store.root / layout.CONFIG, state.clock.now_ms, "timingCount")
         self.delivery = TimerDelivery(state, self.metrics)
@@ -77,7 +77,7 @@ class MessageTimer:
         return config.is_5 and config.store.timer_wheel_enable and not config.is_slave
 
     def start(self) -> None:
-        """Go on where the last broker of this store has stopped; what is late comes at once. Raises StoreError."""
+        """Go on where the last broker of this store stopped; late messages are delivered at once. Raises StoreError."""
         if self._is_running or not self.is_served:
             return
         self._is_running = True
@@ -92,9 +92,9 @@ class MessageTimer:
             self._set_timer(0)
 
     def follow(self, master: TimerCheckpoint) -> None:
-        """A slave keeps how far its master has come: should it become one, it delivers what is left, and only that.
+        """A slave keeps how far its master is: if it becomes one, it delivers what is left, and only that.
 
-        It notes nothing itself, so the file names no message of the timer topic as noted here.
+        It enqueues nothing itself, so the file names no message of the timer topic as enqueued here.
         """
         checkpoint = TimerCheckpoint(
             last_read_time_ms=master.last_read_time_ms,
@@ -118,7 +118,7 @@ class MessageTimer:
         timers, self._timers = self._timers, None
         try:
             if timers is not None:
-                self._finish_moment(timers)
+                self._finish_slot(timers)
                 timers.flush(timers.checkpoint(self._state.clock.now_ms()))
             self.metrics.persist()  # also a slave's, who only follows
         except (OSError, StoreError) as error:
@@ -126,7 +126,7 @@ class MessageTimer:
         if timers is not None:
             timers.close()
 
-    def _finish_moment(self, timers: TimerStore) -> None:
+    def _finish_slot(self, timers: TimerStore) -> None:
         """What was left of it would be delivered again from its beginning by the next start."""
         work, self._work = self._work, None
         if work is None:
@@ -134,7 +134,7 @@ class MessageTimer:
         deadline_ms = self._state.clock.monotonic_ms() + FINISH_MS
         for wait_ms in work:
             if wait_ms or self._state.clock.monotonic_ms() > deadline_ms:
-                _log.warning("messages of the moment %d will be delivered again", timers.read_ms)
+                _log.warning("messages of the slot %d will be delivered again", timers.read_ms)
                 return
         timers.move_on()
 
@@ -150,12 +150,12 @@ class MessageTimer:
                 _log.error("timed messages wait for a restart: %s", error)
                 self._is_running = False
                 return
-        # The ordinary case: everything is in hand. What cannot be noted now is caught up with later.
+        # The ordinary case. What cannot be enqueued now is enqueued later, by `_catch_up`.
         is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
         if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
             now_ms = self._state.clock.now_ms()
             position, size = self._state.store.newest_dispatched
-            if not self._is_over(timers, due_ms, now_ms) and self._note(
+            if not self._is_over(timers, due_ms, now_ms) and self._enqueue(
                 timers, position, size, due_ms, properties, now_ms
             ):
                 timers.queue_offset = queue_offset + 1
@@ -164,7 +164,7 @@ class MessageTimer:
         self._set_timer(0 if timers.queue_offset <= queue_offset else None)
 
     def is_crowded(self, out_ms: int) -> bool:
-        """Whether a message for that moment is to be refused: by chance when many wait, always when twice as many."""
+        """Whether a message for that slot is refused: at random when many wait, always when twice as many do."""
         most = self._state.config.store.timer_congest_num_each_slot
         timers = self._timers
         if timers is None or most == _NO_LIMIT:
@@ -178,11 +178,11 @@ class MessageTimer:
 
     def sample(self, now_ms: int) -> None:
         """Take the rates; call it every second."""
-        then_ms, noted, delivered = self._sampled
+        then_ms, enqueued, delivered = self._sampled
         if now_ms > then_ms:
-            self.noted_tps = (self.noted - noted) * 1000 / (now_ms - then_ms)
-            self.delivered_tps = (self.delivery.count - delivered) * 1000 / (now_ms - then_ms)
-        self._sampled = (now_ms, self.noted, self.delivery.count)
+            self.enqueue_tps = (self.enqueued - enqueued) * 1000 / (now_ms - then_ms)
+            self.dequeue_tps = (self.delivery.count - delivered) * 1000 / (now_ms - then_ms)
+        self._sampled = (now_ms, self.enqueued, self.delivery.count)
 
     @property
     def waiting(self) -> int:
@@ -198,7 +198,7 @@ class MessageTimer:
 
     @property
     def messages_behind(self) -> int:
-        """Messages of the timer topic that are not noted yet."""
+        """Messages of the timer topic that are not enqueued yet."""
         timers = self._timers
         if timers is None:
             return 0
@@ -216,7 +216,7 @@ class MessageTimer:
         return self._timers
 
     def _set_timer(self, ms: int | None = None) -> None:
-        """Wake after so long; without a time when there is something to do, which may be never."""
+        """Schedule the next tick in `ms`; without `ms`, when work is next due, if ever."""
         timers = self._timers
         if timers is None or not self._is_running:
             return
@@ -243,7 +243,7 @@ class MessageTimer:
         if timers is None:
             return
         try:
-            wait_ms = self._turn(timers)
+            wait_ms = self._work_some(timers)
         except (StoreError, OSError) as error:
             _log.error("timed messages wait: %s", error)
             self._work, wait_ms = None, RETRY_MS
@@ -252,13 +252,13 @@ class MessageTimer:
             self._work, wait_ms = None, RETRY_MS
         self._set_timer(wait_ms)
 
-    def _turn(self, timers: TimerStore) -> int | None:
+    def _work_some(self, timers: TimerStore) -> int | None:
         """Some milliseconds of whatever is to be done; ms until the next turn, None for the end of the next moment."""
         now_ms = self._state.clock.now_ms()
         self._save(timers, now_ms)
         wait_ms = self._catch_up(timers)
         if self._work is None and not self._state.config.store.timer_stop_dequeue:
-            wait_ms = self._pass_moments(timers, now_ms, wait_ms)
+            wait_ms = self._skip_empty_slots(timers, now_ms, wait_ms)
         if self._work is None:
             return wait_ms
         try:
@@ -268,23 +268,23 @@ class MessageTimer:
             timers.move_on()
             return 0
 
-    def _pass_moments(self, timers: TimerStore, now_ms: int, wait_ms: int | None) -> int | None:
-        """Pass empty moments that are over, and begin to deliver the first that is not empty."""
+    def _skip_empty_slots(self, timers: TimerStore, now_ms: int, wait_ms: int | None) -> int | None:
+        """Skip empty slots that are over, and begin to deliver the first that is not empty."""
         timers.skip_idle(now_ms)
-        for _ in range(MOMENTS_IN_A_TURN):
+        for _ in range(SLOTS_IN_AN_ITERATION):
             if timers.read_ms >= timers.floor(now_ms):
                 return wait_ms
             position = timers.chain_end()
             if position is not None:
-                self._work = self.delivery.moment(timers, position)
+                self._work = self.delivery.slot(timers, position)
                 return 0
             timers.move_on()
         return 0
 
-    # -- noting
+    # -- enqueueing
 
     def _catch_up(self, timers: TimerStore) -> int | None:
-        """Note messages that were not noted as they arrived: after a restart, or while the disk was full."""
+        """Enqueue messages that were not enqueued as they arrived: after a restart, or while the disk was full."""
         state = self._state
         if state.config.store.timer_stop_enqueue:
             return None
@@ -292,30 +292,32 @@ class MessageTimer:
         if queue is None:
             return None
         timers.queue_offset = max(timers.queue_offset, queue.min_offset)
-        last = min(queue.max_offset, timers.queue_offset + NOTES_IN_A_TURN)
+        last = min(queue.max_offset, timers.queue_offset + LATE_IN_AN_ITERATION)
         while timers.queue_offset < last:
             unit = queue.unit(timers.queue_offset)
             record = None if unit is None else record_of_unit(state.store, unit[0], unit[1])
             if unit is not None and record is not None:
                 properties = decode_properties(record.properties)
-                if not self._note_late(timers, record, properties, unit[1]):
+                if not self._enqueue_late(timers, record, properties, unit[1]):
                     return RETRY_MS
             timers.queue_offset += 1
         return 0 if timers.queue_offset < queue.max_offset else None
 
-    def _note_late(self, timers: TimerStore, record: Record, properties: dict[str, str], size: int) -> bool:
+    def _enqueue_late(
+        self, timers: TimerStore, record: Record, properties: dict[str, str], size: int
+    ) -> bool:
         due_ms = _out_ms(properties)
         if due_ms is None or timers.was_delivered(record.queue_offset, due_ms):
             return True
         now_ms = self._state.clock.now_ms()
         if self._is_over(timers, due_ms, now_ms):
-            return self.delivery.deliver(record, properties, NEVER_NOTED, rolls=False)
-        return self._note(timers, record.position, size, due_ms, properties, now_ms)
+            return self.delivery.deliver(record, properties, NEVER_ENQUEUED, rolls=False)
+        return self._enqueue(timers, record.position, size, due_ms, properties, now_ms)
 
     def _is_over(self, timers: TimerStore, due_ms: int, now_ms: int) -> bool:
         return due_ms < timers.read_ms or due_ms < now_ms - now_ms % timers.precision_ms
 
-    def _note(
+    def _enqueue(
         self,
         timers: TimerStore,
         position: int,
@@ -332,7 +334,7 @@ class MessageTimer:
         except StoreError as error:
             _log.error("timed messages wait: %s", error)
             return False
-        self.noted += 1
+        self.enqueued += 1
         if topic is not None:
             self.metrics.add(topic, -1 if deletes else 1)
         return True

@@ -1,10 +1,10 @@
-"""Timed messages on their way out of the timer topic, once their moment is over.
+"""Delivers the messages of one timer slot, once it is over.
 
-A moment is delivered in the order in which its messages were noted, first those that take others back. The text that is
-stored keeps what led here, as officially: TIMER_OUT_MS, REAL_TOPIC and REAL_QID, the time asked for, and besides
-TIMER_ENQUEUE_MS (when it was noted) and TIMER_DEQUEUE_MS (now). A message due further ahead than the wheel is good
-for is stored in the timer topic once more (TIMER_ROLL_TIMES) and noted again. After a kill in the middle of a moment
-all of it comes again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
+A slot is delivered in the order in which its messages were enqueued; recalls are looked at first. The text that is
+stored keeps what led here, as in the official broker: TIMER_OUT_MS, REAL_TOPIC and REAL_QID, the time asked for, and
+besides TIMER_ENQUEUE_MS (when it was enqueued) and TIMER_DEQUEUE_MS (now). A message due further ahead than the wheel
+is good for is stored in the timer topic once more (TIMER_ROLL_TIMES) and noted again. After a kill in the middle of a
+slot all of it is delivered again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
 """
 
 import logging
@@ -30,9 +30,9 @@ from .timer_sends import deletion_key
 
 _log = logging.getLogger("pocketmq.delayed")
 
-DELIVERIES_IN_A_TURN: Final = 200
-"""Messages delivered in one turn of the loop, some milliseconds of work."""
-UNITS_IN_A_TURN: Final = 5000
+DELIVERIES_IN_AN_ITERATION: Final = 200
+"""Messages delivered in one loop iteration, some milliseconds of work."""
+UNITS_IN_AN_ITERATION: Final = 5000
 RETRY_MS: Final = 500
 """After an append that the disk refused."""
 
@@ -47,34 +47,35 @@ class TimerDelivery:
         self._metrics = metrics
         self.count = 0
 
-    def moment(self, timers: TimerStore, position: int) -> Generator[int]:
-        """Everything noted for the moment `read_ms`, in the order it was noted; yields ms until it wants to go on."""
+    def slot(self, timers: TimerStore, position: int) -> Generator[int]:
+        """All messages of the slot `read_ms`, in the order they were enqueued; yields the milliseconds until it goes
+        on."""
         positions = array("q")
         while position != NO_POSITION:
-            position = timers.collect(position, positions, UNITS_IN_A_TURN)
+            position = timers.collect(position, positions, UNITS_IN_AN_ITERATION)
             if position != NO_POSITION:
                 yield 0
-        taken_back: set[str] = set()
+        recalled: set[str] = set()
         for is_for_deletion in (True, False):
             done = 0
             for index in range(len(positions) - 1, -1, -1):
                 unit = timers.log.read(positions[index])
                 if unit is None or _only_deletes(unit) is not is_for_deletion:
                     continue
-                while not self._attempt(unit, taken_back):
+                while not self._attempt(unit, recalled):
                     yield RETRY_MS
                 done += 1
-                if done % DELIVERIES_IN_A_TURN == 0:
+                if done % DELIVERIES_IN_AN_ITERATION == 0:
                     yield 0
 
-    def _attempt(self, unit: TimerUnit, taken_back: set[str]) -> bool:
+    def _attempt(self, unit: TimerUnit, recalled: set[str]) -> bool:
         """False where the store does not take the message now.
 
         A message that fails in any other way is skipped: to start the slot again would deliver the messages before it a
         second time.
         """
         try:
-            return self._deliver_unit(unit, taken_back)
+            return self._deliver_unit(unit, recalled)
         except (StoreError, OSError) as error:
             _log.error("timed message at log position %d waits: %s", unit.position, error)
             return False
@@ -82,7 +83,7 @@ class TimerDelivery:
             _log.exception("timed message at log position %d is skipped", unit.position)
             return True
 
-    def _deliver_unit(self, unit: TimerUnit, taken_back: set[str]) -> bool:
+    def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> bool:
         """False where the store does not take the message now."""
         record = record_of_unit(self._state.store, unit.position, unit.size)
         if record is None:
@@ -90,10 +91,10 @@ class TimerDelivery:
         properties = decode_properties(record.properties)
         if _only_deletes(unit):
             if (key := properties.get(names.TIMER_DEL_UNIQKEY)) is not None:
-                taken_back.add(key)
+                recalled.add(key)
                 self._count(properties, 1)
             return True
-        if taken_back and self._key(properties) in taken_back:
+        if recalled and self._key(properties) in recalled:
             self._count(properties, -1)
             return True
         if not self.deliver(record, properties, unit.noted_at, rolls=bool(unit.magic & MAGIC_ROLL)):
@@ -103,7 +104,7 @@ class TimerDelivery:
 
     def deliver(self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool) -> bool:
         """Store a message where it belongs, or once more in the timer topic. False where the store does not take it
-        now; one that can never be stored is passed over."""
+        now; one that can never be stored is skipped."""
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
             return True
         state = self._state

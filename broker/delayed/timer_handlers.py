@@ -1,4 +1,4 @@
-"""What is asked about timed messages: 370 takes one back, 60 and 61 tell slaves and tools how the timer stands.
+"""Requests about the timer: 370 recalls a message, 60 and 61 report how far the timer is to slaves and tools.
 
 A recall is stored as a message of its own, for the same moment and with TIMER_DEL_UNIQKEY; whether there is something
 to take back shows then. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
@@ -29,7 +29,7 @@ _BUCKETS = 16
 
 @handles(RecallMessage)
 def recall_message(delayed: Delayed, request: RecallMessage, call: Call) -> Answer:
-    """Take back a timed message before its time."""
+    """Recall a message before it is due."""
     try:
         handle = _checked_handle(delayed, request)
         _store_recall(delayed, request, call, handle)
@@ -107,7 +107,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
 
 @handles(GetTimerCheckPoint)
 def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answer:
-    """How far the timer has come, as its file has it."""
+    """How far the timer is, in the form of its file."""
     if not delayed.timer.is_served:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
     try:

@@ -5,9 +5,9 @@
                                                              the message belongs
 
 The moment is the time asked for less a millisecond, rounded down to timerPrecisionMs (a second). It is over a
-precision step later: a message comes at the first full second not before its time. A message with TIMER_DEL_UNIQKEY,
-which a recall stores, takes back the one with that unique key and that moment. The 4.9 line ignores all these
-properties. Mirrors `HookUtils.transformTimerMessage`.
+precision step later: a message is delivered at the first full second that is not before its time. A message with
+TIMER_DEL_UNIQKEY, which a recall stores, recalls the message with that unique key and slot. The 4.9 line ignores all
+these properties. Mirrors `HookUtils.transformTimerMessage`.
 """
 
 from collections.abc import Callable
@@ -85,7 +85,7 @@ def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> 
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
-    """What TIMER_DEL_UNIQKEY says to take this message back."""
+    """The TIMER_DEL_UNIQKEY that recalls this message."""
     is_long = config.store.append_topic_for_timer_delete_key
     return f"{topic}+{unique_id}" if is_long else unique_id
 

@@ -74,13 +74,13 @@ def search_offset_by_timestamp(
 
 @handles(GetMaxOffset)
 def get_max_offset(first_position: FirstPosition, request: GetMaxOffset) -> OffsetReply:
-    """One past the last message; 0 for a queue nobody knows."""
+    """The offset after the last message; 0 for an unknown queue."""
     return OffsetReply(offset=first_position.store.max_offset(request.topic, request.queue_id))
 
 
 @handles(GetMinOffset)
 def get_min_offset(first_position: FirstPosition, request: GetMinOffset) -> OffsetReply:
-    """The first message still there; 0 for a queue nobody knows."""
+    """The oldest message; 0 for an unknown queue."""
     return OffsetReply(offset=first_position.store.min_offset(request.topic, request.queue_id))
 
 
@@ -88,7 +88,7 @@ def get_min_offset(first_position: FirstPosition, request: GetMinOffset) -> Offs
 def get_earliest_msg_storetime(
     first_position: FirstPosition, request: GetEarliestMsgStoreTime
 ) -> GetEarliestMsgStoreTimeReply:
-    """Store time of the first message still there, in ms; -1 where there is none."""
+    """Store time of the oldest message, in ms; -1 if the queue is empty."""
     return GetEarliestMsgStoreTimeReply(
         timestamp=first_position.store.earliest_store_time(request.topic, request.queue_id)
     )

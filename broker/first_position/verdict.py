@@ -71,7 +71,7 @@ def _verdict(
     starts = {}
     for where in (FROM_LAST, FROM_FIRST, FROM_TIMESTAMP):
         start = client_start(decision, where, is_retry_topic=is_retry, max_offset=max_offset)
-        # The first pull of an offset that is gone already is sent on to the first one there is.
+        # The first pull of a deleted offset is corrected to the min offset.
         starts[where] = None if start is None else max(start, min_offset)
     verdict = Verdict(
         group=group,

@@ -1,7 +1,7 @@
-"""Client: who speaks on one connection, as its heartbeats tell.
+"""One client on one connection, as its heartbeats describe it.
 
 A value with one moving part, the time of the last heartbeat. Which groups it belongs to is known to
-`consumer_groups.py` and `producer_groups.py`, which come next.
+`consumer_groups.py` and `producer_groups.py`.
 """
 
 from ..network.dispatch import Peer

@@ -1,4 +1,4 @@
-"""Clients come, stay and go: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
+"""Clients register, stay and leave: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
 
 Who is online is kept by `consumer_groups.py` and `producer_groups.py`, locks by `queue_locks.py`; here requests
 become their calls. Mirrors `ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part

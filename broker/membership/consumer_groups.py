@@ -5,13 +5,13 @@ store's tables and outlast it. The heartbeat of any member speaks for the whole 
 consume type and model, a topic it does not name is dropped, a newer version of a subscription replaces the
 older one.
 
-Members are told (request 40, so that they rebalance):
+Members are notified (request 40, so that they rebalance):
 
     when                                            group's switch off    group is BROADCASTING
     a connection joins, topics come or go           not told              not told (4.9: told)
     a client unregisters                            not told              not told (4.9: told)
     a connection closes                             told                  not told (4.9: told)
-    a silent client expires                         nobody is told: others find out when they rebalance
+    a silent client expires                         not notified: members find out when they rebalance
 
 Mirrors `ConsumerManager` and `ConsumerGroupInfo`; touched by the event loop's thread only. How notices
 travel: `consumer_notices.py`.
@@ -128,7 +128,7 @@ class ConsumerGroups:
         expiry_ms: int = CHANNEL_EXPIRED_MS,
         on_gone: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_gone` is told of a group whose last client left."""
+        """`on_gone` is called with a group whose last client left."""
         self._notify = notify
         self._on_gone = on_gone
         self._tells_broadcasting = not is_5

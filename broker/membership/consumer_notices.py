@@ -1,8 +1,8 @@
-"""Tell the members of a consumer group that it changed (40), so that they share out the queues anew.
+"""Notifies the members of a consumer group that it changed (40), so that they share out the queues anew.
 
 Sent at once, or, with realTimeNotifyConsumerChange off, collected and sent every 15 s, one notice for each
 member and group however often the group changed. A notice that gets lost does no harm: clients rebalance
-every 20 s anyway. Mirrors `DefaultConsumerIdsChangeListener`. When to tell is known to `consumer_groups.py`.
+every 20 s anyway. Mirrors `DefaultConsumerIdsChangeListener`. `consumer_groups.py` decides when.
 """
 
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged

@@ -27,7 +27,8 @@ class QueueLock:
 
 
 class QueueLocks:
-    """All locks of a broker, by group and queue. Owned by the event loop; lost at a restart, as official."""
+    """All locks of a broker, by group and queue. Owned by the event loop; lost at a restart, as in the official
+    broker."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[MessageQueue, QueueLock]] = {}
@@ -63,7 +64,7 @@ class QueueLocks:
         return None if lock is None or lock.is_expired(now_ms) else lock.client_id
 
     def are_all_expired(self, group: str, now_ms: int) -> bool:
-        """True where nobody of the group consumes in order; decides where a send to %RETRY% ends (5.x)."""
+        """True if no client of the group consumes in order; decides where a send to %RETRY% ends (5.x)."""
         return all(lock.is_expired(now_ms) for lock in self._groups.get(group, {}).values())
 
     def expire(self, now_ms: int) -> None:

@@ -1,8 +1,8 @@
-"""Popped messages are done, or want more time: 200051 ACK_MESSAGE, 200151 BATCH_ACK_MESSAGE, 200053.
+"""Acknowledges popped messages, or gives them more time: 200051 ACK_MESSAGE, 200151 BATCH_ACK_MESSAGE, 200053.
 
 An ack is stored beside the checkpoint its receipt names and looked at when the checkpoint's time is over (`revive.py`);
-so it is accepted whether such a checkpoint exists or not, as officially. In order pop it moves the group at once. More
-time means a new checkpoint of one message, and an ack of the old one. Mirrors `AckMessageProcessor` and
+so it is accepted whether such a checkpoint exists or not, as in the official broker. In order pop it moves the group
+at once. More time means a new checkpoint of one message, and an ack of the old one. Mirrors `AckMessageProcessor` and
 `ChangeInvisibleTimeProcessor`.
 """
 
@@ -136,8 +136,8 @@ def _store_ack(popping: Popping, request: AckMessage | ChangeMessageInvisibleTim
 
 
 def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-    """Store an ack where a checkpoint may stand. Any other was made up: it is accepted, as officially, and has no
-    effect."""
+    """Store an ack where a checkpoint may exist. Any other was made up: it is accepted, as in the official broker,
+    without effect."""
     popping.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
     furthest_ms = popping.clock.now_ms() + popping.config.store.timer_max_delay_sec * 1000
     if 0 <= revive_queue_id < popping.config.revive_queue_num and due_ms <= furthest_ms:

@@ -1,4 +1,4 @@
-"""Messages popped in order: which are out, and how far each queue may go on. Kept in config/consumerOrderInfo.json.
+"""Messages popped in order: which are out, and when each queue is free. Kept in config/consumerOrderInfo.json.
 
     {"table": {"topic@group": {queue: {
         "popTime", "i" invisible ms, "o" [first offset, then differences from it], "cm" bits of those acknowledged,

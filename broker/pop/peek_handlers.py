@@ -1,6 +1,6 @@
 """Looking without taking: 200052 PEEK_MESSAGE, 200054 NOTIFICATION, 200055 POLLING_INFO.
 
-A peek reads from where the group stands and changes nothing. A notification waits until there is something to pop.
+A peek reads from the offset of the group and changes nothing. A notification waits until a message can be popped.
 Mirrors `PeekMessageProcessor`, `NotificationProcessor` and `PollingInfoProcessor`.
 """
 
@@ -42,19 +42,19 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     peek = _Peek(popping, request)
-    turn = random.randrange(100)
+    lot = random.randrange(100)
     retry = popping.topics.find(
         pop_retry_topic(request.topic, request.consumer_group, v2=popping.config.enable_retry_topic_v2)
     )
-    is_retry_first = turn % 5 == 0
+    is_retry_first = lot % 5 == 0
     if is_retry_first:
-        peek.read_topic(retry, turn)
+        peek.read_topic(retry, lot)
     if request.queue_id < 0:
-        peek.read_topic(topic_config, turn)
+        peek.read_topic(topic_config, lot)
     else:
         peek.read_queue(request.topic, request.queue_id)
     if not is_retry_first and peek.count < request.max_msg_nums:
-        peek.read_topic(retry, turn)
+        peek.read_topic(retry, lot)
     reply = PopMessageReply(pop_time=0, invisible_time=0, revive_qid=0, rest_num=peek.rest)
     if not peek.count:
         return Answer(code=ResponseCode.PULL_NOT_FOUND, reply=reply, remark="NO_MESSAGE_IN_QUEUE")
@@ -71,14 +71,14 @@ class _Peek:
         self.count = 0
         self.body: list[Body] = []
 
-    def read_topic(self, config: TopicConfig | None, turn: int) -> None:
+    def read_topic(self, config: TopicConfig | None, lot: int) -> None:
         if config is not None:
-            for place in range(config.read_queue_nums):
-                self.read_queue(config.name, (turn + place) % config.read_queue_nums)
+            for number in range(config.read_queue_nums):
+                self.read_queue(config.name, (lot + number) % config.read_queue_nums)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
         popping, request = self._popping, self._request
-        offset = _place_of(popping, topic, request.consumer_group, queue_id)
+        offset = _offset_of(popping, topic, request.consumer_group, queue_id)
         self.rest += popping.store.max_offset(topic, queue_id) - offset
         wanted = request.max_msg_nums - self.count
         if wanted <= 0:
@@ -117,8 +117,8 @@ def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
-    place = (request.topic, request.consumer_group, request.queue_id)
-    polling = popping.notification_waiters.hold(place, waiter, request.poll_time)
+    key = (request.topic, request.consumer_group, request.queue_id)
+    polling = popping.notification_waiters.hold(key, waiter, request.poll_time)
     if polling is Polling.WAITS:
         return HELD
     return _noticed(False, is_full=polling is Polling.FULL)
@@ -164,7 +164,7 @@ def _has_in_queue(
         request.attempt_id, request.topic, group, queue_id, 0
     ):
         return False
-    offset = _place_of(popping, topic, group, queue_id)
+    offset = _offset_of(popping, topic, group, queue_id)
     rest = popping.store.max_offset(topic, queue_id) - offset
     if matches is None or rest <= 0 or rest >= popping.config.max_message_filter_num_for_notification:
         return rest > 0
@@ -177,7 +177,7 @@ def _has_in_queue(
 
 @handles(PollingInfo, main_port=True)
 def polling_info(popping: Popping, request: PollingInfo, call: Call) -> Answer:
-    """How many pops wait in that place."""
+    """How many pops wait for that queue."""
     _check_readable(popping)
     checked_topic_and_group(popping, request, call)
     count = popping.waiters.count(request.topic, request.consumer_group, request.queue_id)
@@ -191,7 +191,7 @@ def _check_readable(popping: Popping) -> None:
         raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
-def _place_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:
-    """Where the group stands, or would begin with the oldest message; nothing is noted."""
+def _offset_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:
+    """The group's offset, or the oldest message where it has none; nothing is stored."""
     offset = popping.offsets.query(topic, group, queue_id)
     return offset if offset >= 0 else popping.store.min_offset(topic, queue_id)

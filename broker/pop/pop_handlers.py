@@ -1,8 +1,8 @@
 """Handing messages out one by one: 200050 POP_MESSAGE, with long polling.
 
 Checks in the order of `PopMessageProcessor`, then the retry topic of the group (first in one of five requests, else
-last) and the topic itself, one queue or all. Who finds nothing may wait (`pop_waiters.py`) and is handled again from
-the start. What is read and noted is in `pop_reading.py`; acks are in `ack_handlers.py`, the next to read.
+last) and the topic itself, one queue or all. A request that finds nothing may wait (`pop_waiters.py`) and is handled
+again from the start. What is read and stored is in `pop_reading.py`; acks are in `ack_handlers.py`.
 """
 
 import random
@@ -29,7 +29,7 @@ from .popping import Popping
 
 MAX_MESSAGES: Final = 32
 LATE_MS: Final = 500
-"""A request that comes so long after its waiting time is over is not looked at: nobody reads the answer."""
+"""A request that arrives so long after its waiting time is refused: its client no longer waits."""
 PRIORITY: Final = "PRIORITY"
 
 
@@ -125,8 +125,8 @@ def _wait(
             call.answer(result)
 
     waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
-    place = (request.topic, request.consumer_group, request.queue_id)
-    return popping.waiters.hold(place, waiter, request.poll_time)
+    key = (request.topic, request.consumer_group, request.queue_id)
+    return popping.waiters.hold(key, waiter, request.poll_time)
 
 
 def _checked(
@@ -180,7 +180,8 @@ def checked_topic_and_group(
 def filter_of(
     popping: Popping, topic: str, expression: str | None, expression_type: str | None
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
-    """The filter a pop or notification carries. SQL needs no switch here, as officially. Raises `Refusal`."""
+    """The filter a pop or notification carries. SQL needs no switch here, as in the official broker. Raises
+    `Refusal`."""
     if not expression:
         return None, None
     try:

@@ -1,7 +1,7 @@
 """One pop at work: it walks queues until it has enough messages, notes each queue's checkpoint, and words the answer.
 
-For each queue: where does the group stand, read from there, note what is handed out (a checkpoint, or in order pop the
-order table), move the group's offset behind it. All of it happens in one turn of the loop, so no queue needs a lock.
+For each queue: read from the offset of the group, note what is handed out (a checkpoint, or in order pop the
+order table), move the group's offset behind it. All of it happens in one loop iteration, so no queue needs a lock.
 Messages of a retry topic are handed out under the name of their first topic, with a receipt in POP_CK. Mirrors
 `PopMessageProcessor.popMsgFromQueue`. Not here: checks and waiting (`pop_handlers.py`).
 """
@@ -132,7 +132,7 @@ class PopReading:
         )
 
     def _hand_out(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
-        """Note what goes out and take it; False where it cannot be noted, and so stays."""
+        """Note what is handed out and take it; False where it cannot be noted: then it stays."""
         popping, request = self._popping, self._request
         group = request.consumer_group
         offsets = self._offsets_of(topic, queue_id, offset, result)
@@ -237,9 +237,9 @@ def _positions(views: Sequence[memoryview]) -> set[int]:
 
 
 def pop_offset(popping: Popping, topic: str, group: str, queue_id: int, init_mode: int) -> int:
-    """Where a group stands in a queue; a group that is new there is given its first place, which is noted.
+    """A group's offset in a queue; a new group gets its first offset, which is stored.
 
-    An administrator's reset comes first and clears what is out in order.
+    An administrator's reset is applied first and clears what is out in order.
     """
     reset = popping.offsets.take_reset(topic, group, queue_id)
     if reset is not None:

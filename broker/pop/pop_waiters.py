@@ -1,40 +1,39 @@
 """Suspended pops and notifications: requests that found nothing and wait for a message of any queue, or of one.
 
-A waiter stands under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
+A waiter is kept under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
 the one whose time is over first (pops), or last (notifications), first among those for any queue, then among those
-for its queue. A woken request is handled again from the start at the next turn of the loop, and may wait again.
+for its queue. A woken request is handled again from the start at the next loop iteration, and may wait again.
 Copies in a retry topic wake the group they name (ORIGIN_GROUP). Mirrors `PopLongPollingService`; bounded by
-`popPollingSize` for each place and `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`.
+`popPollingSize` for each wait key and `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`.
 """
 
 import asyncio
 import heapq
 import itertools
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
-from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
-from ..network.dispatch import Answer, Call
+from ..network.dispatch import Call
 from ..state.call_later import CallLater, Timer
+from ..state.turns import Turns
 
 _log = logging.getLogger("pocketmq.pop")
 
 ANY_QUEUE: Final = -1
 MAX_ANSWERS: Final = 256
-"""Requests handled again in one turn of the loop, some milliseconds of work."""
+"""Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
 """A waiter is answered so much before its time is over, so that the answer is not late."""
 
-Place = tuple[str, str, int]
-"""Topic, group, queue."""
+WaitKey = tuple[str, str, int]
+"""Topic, group, queue: what a request waits for."""
 
 
 class Polling(Enum):
@@ -79,41 +78,41 @@ class PopWaiters:
         self,
         now_ms: Callable[[], int],
         *,
-        place_limit: Callable[[], int],
+        key_limit: Callable[[], int],
         total_limit: Callable[[], int],
         force_interval: Callable[[], int],
         wakes_last: bool = False,
         call_later: CallLater | None = None,
     ) -> None:
-        """`wakes_last`: of several that wait in one place the one with most time left is woken."""
+        """`wakes_last`: of several requests with one wait key, the one with most time left is woken."""
         self._now_ms = now_ms
-        self._place_limit = place_limit
+        self._key_limit = key_limit
         self._total_limit = total_limit
         self._force_interval = force_interval
         self._wakes_last = wakes_last
         self._call_later = call_later
-        self._places: dict[Place, list[tuple[int, int, PopWaiter]]] = {}
-        """In each place by time; a waiter that is gone may still stand here."""
+        self._waiting: dict[WaitKey, list[tuple[int, int, PopWaiter]]] = {}
+        """By time; may still hold a waiter that waits no longer."""
         self._groups: dict[str, set[str]] = {}
         """Groups that wait for a topic."""
-        self._counts: dict[Place, int] = {}
-        self._times: list[tuple[int, int, Place, PopWaiter]] = []
-        self._due: deque[PopWaiter] = deque()
+        self._counts: dict[WaitKey, int] = {}
+        self._times: list[tuple[int, int, WaitKey, PopWaiter]] = []
+        self._turns: Turns[PopWaiter] = Turns(lambda waiter: waiter.again(), MAX_ANSWERS)
         self._order = itertools.count()
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.total = 0
-        """How many wait, in all places."""
+        """How many wait in all."""
         self._is_stopped = False
 
     def __len__(self) -> int:
         return self.total
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """How many wait in one place."""
+        """How many wait with this key."""
         return self._counts.get((topic, group, queue_id), 0)
 
-    def hold(self, place: Place, waiter: PopWaiter, poll_time_ms: int) -> Polling:
+    def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> Polling:
         """Keep a request until a message, its time, or the end of its connection."""
         if poll_time_ms <= 0 or self._is_stopped:
             return Polling.NOT_WANTED
@@ -121,13 +120,13 @@ class PopWaiters:
             return Polling.FULL
         if self._now_ms() > waiter.until_ms - EARLY_MS:
             return Polling.TIMED_OUT
-        if self._counts.get(place, 0) > self._place_limit():
+        if self._counts.get(key, 0) > self._key_limit():
             return Polling.FULL
         number = next(self._order)
-        heapq.heappush(self._places.setdefault(place, []), (waiter.until_ms, number, waiter))
-        heapq.heappush(self._times, (waiter.until_ms, number, place, waiter))
-        self._groups.setdefault(place[0], set()).add(place[1])
-        self._counts[place] = self._counts.get(place, 0) + 1
+        heapq.heappush(self._waiting.setdefault(key, []), (waiter.until_ms, number, waiter))
+        heapq.heappush(self._times, (waiter.until_ms, number, key, waiter))
+        self._groups.setdefault(key[0], set()).add(key[1])
+        self._counts[key] = self._counts.get(key, 0) + 1
         self.total += 1
         self._set_timer()
         return Polling.WAITS
@@ -142,7 +141,7 @@ class PopWaiters:
         tags_code: int,
         property_map: Mapping[str, str] | None,
     ) -> None:
-        """A message can be read. Costs a look-up while nobody waits for the topic."""
+        """A message can be read. Costs a look-up while no request waits for the topic."""
         if not self.total:
             return
         if topic.startswith(RETRY_PREFIX):
@@ -168,54 +167,54 @@ class PopWaiters:
             self._wake((origin_topic, group, queue), True, tags_code, property_map)
 
     def wake(self, topic: str, group: str, queue_id: int) -> bool:
-        """There is something for one who waits in this place, whatever it filters by."""
+        """Wake one request with this key, whatever its filter."""
         return self._wake((topic, group, queue_id), True, 0, None)
 
     def stop(self) -> int:
-        """Handle everything once more, with the next turns of the loop, and let nobody wait again; how many turns that
+        """Handle everything once more, with the next loop iterations, and hold none again; how many iterations that
         takes."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for place in list(self._places):
-            while self._wake(place, True, 0, None):
+        for key in list(self._waiting):
+            while self._wake(key, True, 0, None):
                 pass
-        return -(-len(self._due) // MAX_ANSWERS)
+        return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
-        """Wake whose time is over, and forget whose connection is."""
+        """Wake the requests whose time is over, and forget those whose connection is closed."""
         while self._times:
-            until_ms, _, place, waiter = self._times[0]
+            until_ms, _, key, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
                 break
             heapq.heappop(self._times)
             if waiter.is_waiting:
-                self._leave(place, waiter)
-                self._make_due(waiter)
+                self._leave(key, waiter)
+                self._turns.add(waiter)
         self._set_timer()
 
     def _wake(
-        self, place: Place, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
+        self, key: WaitKey, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
     ) -> bool:
-        waiters = self._places.get(place)
+        waiters = self._waiting.get(key)
         while waiters:
             entry = max(waiters) if self._wakes_last else waiters[0]
             waiter = entry[2]
             if waiter.is_waiting and waiter.call.connection.closed:
-                self._leave(place, waiter)
+                self._leave(key, waiter)
             if waiter.is_waiting:
                 if not is_forced and not waiter.wants(tags_code, property_map):
                     return False
-                self._leave(place, waiter)
-                self._make_due(waiter)
-                self._remove(place, waiters, entry)
+                self._leave(key, waiter)
+                self._turns.add(waiter)
+                self._remove(key, waiters, entry)
                 return True
-            self._remove(place, waiters, entry)
+            self._remove(key, waiters, entry)
         return False
 
     def _remove(
-        self, place: Place, waiters: list[tuple[int, int, PopWaiter]], entry: tuple[int, int, PopWaiter]
+        self, key: WaitKey, waiters: list[tuple[int, int, PopWaiter]], entry: tuple[int, int, PopWaiter]
     ) -> None:
         if entry is waiters[0]:
             heapq.heappop(waiters)
@@ -223,36 +222,22 @@ class PopWaiters:
             waiters.remove(entry)
             heapq.heapify(waiters)
         if not waiters:
-            self._places.pop(place, None)
+            self._waiting.pop(key, None)
 
-    def _leave(self, place: Place, waiter: PopWaiter) -> None:
+    def _leave(self, key: WaitKey, waiter: PopWaiter) -> None:
         waiter.is_waiting = False
         self.total -= 1
-        left = self._counts[place] - 1
+        left = self._counts[key] - 1
         if left:
-            self._counts[place] = left
+            self._counts[key] = left
             return
-        del self._counts[place]
-        topic, group, _ = place
+        del self._counts[key]
+        topic, group, _ = key
         if not any(one[0] == topic and one[1] == group for one in self._counts):
             groups = self._groups[topic]
             groups.discard(group)
             if not groups:
                 del self._groups[topic]
-
-    def _make_due(self, waiter: PopWaiter) -> None:
-        if not self._due:
-            asyncio.get_running_loop().call_soon(self._handle_due)
-        self._due.append(waiter)
-
-    def _handle_due(self) -> None:
-        due = self._due
-        for _ in range(min(len(due), MAX_ANSWERS)):
-            waiter = due.popleft()
-            if not waiter.call.connection.closed:
-                _handle(waiter)
-        if due:
-            asyncio.get_running_loop().call_soon(self._handle_due)
 
     def _set_timer(self) -> None:
         if not self._times or self._is_stopped:
@@ -269,13 +254,3 @@ class PopWaiters:
     def _tick(self) -> None:
         self._timer = None
         self.scan(self._now_ms())
-
-
-def _handle(waiter: PopWaiter) -> None:
-    try:
-        waiter.again()
-    except Exception as error:
-        # Nobody else would: its first handling has returned long ago, and those behind this one still wait.
-        _log.exception("a waiting pop failed when woken")
-        remark = f"{type(error).__name__}: {error}"
-        waiter.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))

@@ -106,7 +106,7 @@ class Popping:
         config = self.config
         return PopWaiters(
             self.clock.now_ms,
-            place_limit=lambda: config.pop_polling_size,
+            key_limit=lambda: config.pop_polling_size,
             total_limit=lambda: config.max_pop_polling_size,
             force_interval=lambda: config.pop_long_polling_force_notify_interval,
             wakes_last=wakes_last,

@@ -1,10 +1,10 @@
-"""Messages that were popped and not acknowledged come again, in the retry topic of their group.
+"""Popped messages that were not acknowledged are copied to the retry topic of their group.
 
     revive queue:  ck A    ack A/1   ck B   ack B/2   ...         read once, from the last one done on
     in memory:     A: 1 of 2 done    B: 1 of 3 done               until their time is over by two seconds
-    then:          the rest of A, of B, ... is copied to %RETRY%group_topic, and the place of A, of B, ... is noted
+    then:          the rest of A, of B, ... is copied to %RETRY%group_topic, and the offset of A, of B, ... is stored
 
-Each revive queue is worked off in its own order; the offset of CID_RMQ_SYS_REVIVE_GROUP is the place of the last
+Each revive queue is worked off in its own order; the offset of CID_RMQ_SYS_REVIVE_GROUP is the offset of the last
 checkpoint that is done. After a restart of either broker reading goes on behind it; nothing in memory is lost, it is
 only read again. A message that cannot be stored puts its checkpoint back with a later time. Mirrors
 `PopReviveService`; owned by the event loop, asked once in `reviveInterval`.
@@ -47,7 +47,7 @@ GRACE_MS: Final = 2000
 """Acks are due with their checkpoint's end, and may be this late."""
 QUIET_MS: Final = 3000
 """After so long without a record the clock speaks for the queue."""
-RECORDS_IN_A_TURN: Final = 500
+RECORDS_IN_AN_ITERATION: Final = 500
 MAX_POINTS: Final = 100_000
 """Checkpoints of one queue kept in memory; the rest stays in the queue for now."""
 PUT_BACK_SECONDS: Final = (
@@ -75,25 +75,25 @@ PUT_BACK_SECONDS: Final = (
 class _Point:
     """A checkpoint whose time is not over yet. `done` are its offsets that were acknowledged."""
 
-    __slots__ = ("check_point", "done", "place")
+    __slots__ = ("check_point", "done", "offset")
 
-    def __init__(self, check_point: CheckPoint, place: int) -> None:
+    def __init__(self, check_point: CheckPoint, offset: int) -> None:
         self.check_point = check_point
-        self.place = place
+        self.offset = offset
         self.done: set[int] = set()
 
 
 class _ReviveQueue:
     """How far one revive queue has been read, and what was found that is not finished."""
 
-    __slots__ = ("latest_due_ms", "place", "points", "position")
+    __slots__ = ("done_offset", "latest_due_ms", "next_offset", "points")
 
-    def __init__(self, place: int) -> None:
-        self.place = place
+    def __init__(self, done_offset: int) -> None:
+        self.done_offset = done_offset
         """The last checkpoint that is done."""
-        self.position = place + 1
+        self.next_offset = done_offset + 1
         self.points: dict[MergeKey, _Point] = {}
-        """In the order of their places."""
+        """In the order of their offsets."""
         self.latest_due_ms = 0
 
 
@@ -114,7 +114,7 @@ class Revive:
         return config.is_5 and not config.is_slave and config.store.timer_wheel_enable
 
     def tick(self) -> None:
-        """One pass, and where that was not enough the next one with the next turn of the loop."""
+        """One pass, and if that was not enough, the next one in the next loop iteration."""
         if self.run(self._state.clock.now_ms()):
             asyncio.get_running_loop().call_soon(self.tick)
 
@@ -128,7 +128,7 @@ class Revive:
             if end == 0:
                 continue
             queue = self._queue(queue_id)
-            if queue.position < end and self._read(queue, queue_id, end):
+            if queue.next_offset < end and self._read(queue, queue_id, end):
                 has_more = True
             elif queue.points:
                 self._finish(queue, queue_id, now_ms)
@@ -137,7 +137,7 @@ class Revive:
     def _queue(self, queue_id: int) -> _ReviveQueue:
         committed = self._state.offsets.query(self._topic, REVIVE_GROUP, queue_id)
         queue = self._queues.get(queue_id)
-        if queue is None or committed > queue.place:  # moved on by hand
+        if queue is None or committed > queue.done_offset:  # moved on by hand
             queue = self._queues[queue_id] = _ReviveQueue(committed)
         return queue
 
@@ -149,20 +149,20 @@ class Revive:
         entries = store.consume_queue(self._topic, queue_id)
         if entries is None or len(queue.points) >= MAX_POINTS:
             return False
-        queue.position = max(queue.position, entries.min_offset)
-        last = min(end, queue.position + RECORDS_IN_A_TURN)
-        while queue.position < last:
-            unit = entries.unit(queue.position)
+        queue.next_offset = max(queue.next_offset, entries.min_offset)
+        last = min(end, queue.next_offset + RECORDS_IN_AN_ITERATION)
+        while queue.next_offset < last:
+            unit = entries.unit(queue.next_offset)
             record = None if unit is None else store.read_record(unit[0], unit[1])
             if record is not None:
                 try:
-                    self._take(queue, decode_record(record), queue.position)
+                    self._take(queue, decode_record(record), queue.next_offset)
                 except (RecordError, BodyError) as error:
-                    _log.warning("%s queue %d place %d: %s", self._topic, queue_id, queue.position, error)
-            queue.position += 1
-        return queue.position < end
+                    _log.warning("%s queue %d offset %d: %s", self._topic, queue_id, queue.next_offset, error)
+            queue.next_offset += 1
+        return queue.next_offset < end
 
-    def _take(self, queue: _ReviveQueue, record: Record, place: int) -> None:
+    def _take(self, queue: _ReviveQueue, record: Record, offset: int) -> None:
         properties = decode_properties(record.properties)
         tag = properties.get(names.TAGS)
         due_ms = number_property(properties, names.TIMER_DELIVER_MS, 0)
@@ -173,7 +173,7 @@ class Revive:
             if check_point.topic is not None and check_point.group is not None:
                 key = check_point.merge_key()
                 queue.points.pop(key, None)
-                queue.points[key] = _Point(check_point, place)
+                queue.points[key] = _Point(check_point, offset)
         elif tag in (ACK_TAG, BATCH_ACK_TAG):
             ack = Ack.decode(bytes(record.body))
             point = queue.points.get(ack.merge_key(self._state.config.broker_name))
@@ -191,14 +191,14 @@ class Revive:
             end_ms = now_ms
         finished: list[MergeKey] = []
         for key, point in queue.points.items():
-            if end_ms - point.check_point.due_ms <= GRACE_MS or len(finished) >= RECORDS_IN_A_TURN:
+            if end_ms - point.check_point.due_ms <= GRACE_MS or len(finished) >= RECORDS_IN_AN_ITERATION:
                 break
             self._revive(point, queue_id, now_ms)
             finished.append(key)
         for key in finished:
-            queue.place = max(queue.place, queue.points.pop(key).place)
+            queue.done_offset = max(queue.done_offset, queue.points.pop(key).offset)
         if finished:
-            state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.place)
+            state.offsets.commit(self._topic, REVIVE_GROUP, queue_id, queue.done_offset)
 
     def _revive(self, point: _Point, queue_id: int, now_ms: int) -> None:
         state, check_point = self._state, point.check_point
@@ -278,7 +278,7 @@ def _retried(
     if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(check_point.pop_time)
     properties[names.ORIGIN_GROUP] = check_point.group or ""
-    if names.TAGS in properties:  # first into the map, as officially
+    if names.TAGS in properties:  # the official broker puts it into the map first
         properties = {names.TAGS: properties[names.TAGS], **properties}
     message = copy_of(
         record, topic, queue_id, dict(properties), stored_properties(properties, is_5=state.config.is_5)

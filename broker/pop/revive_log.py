@@ -1,9 +1,9 @@
 """Records of pop, as they are stored: what is out (checkpoint) and what is done (ack), each due when it matters.
 
-    checkpoint   due a second before its messages come again        both go through the timer topic to the revive topic,
-    ack          due when its checkpoint's time is over             queue = the receipt's revive queue
+    checkpoint   due a second before its messages are given out again        both go through the timer topic to the
+    revive topic, ack          due when its checkpoint's time is over             queue = the receipt's revive queue
 
-So a checkpoint stands in its revive queue before the acks that belong to it, and `revive.py` finds both at the right
+So a checkpoint is in its revive queue before its acks, and `revive.py` finds both at the right
 time. Mirrors `PopMessageProcessor.buildCkMsg` and the storing half of `AckMessageProcessor`. The official buffer that
 merges acks in memory (`enablePopBufferMerge`, off by default) has no counterpart.
 """

@@ -15,7 +15,7 @@ from .pulling import Pulling
 
 
 def write_offset_moved(pulling: Pulling, request: PullMessage, new_offset: int) -> None:
-    """Store the event. Nobody waits for it, and a store that does not take it is no reason to refuse the pull."""
+    """Store the event. The pull is answered whether or not the store accepts it."""
     config, group = pulling.config, request.consumer_group
     properties = {names.TAGS: group, names.DELAY: "0", names.KEYS: group}
     event = OffsetMovedEvent(

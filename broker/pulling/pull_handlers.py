@@ -133,7 +133,7 @@ class _Pull:
         self._call.answer(self._answer(result, self._noted(result)))
 
     def _noted(self, result: GetResult) -> ResponseCode:
-        """The code of a result, after a broadcasting consumer's place was noted."""
+        """The code of a result, after the offset of a broadcasting consumer was noted."""
         code = self._code(result)
         if self._broadcaster is not None:
             self._pulling.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
@@ -324,8 +324,8 @@ def _parse_failed() -> Refusal:
 
 
 def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
-    """The filter a pull carries itself. One that cannot be compiled filters nothing, as officially: its client
-    asked 46 before."""
+    """The filter a pull carries itself. One that cannot be compiled filters nothing, as in the official broker: its
+    client asked 46 before."""
     if not request.subscription:
         raise _parse_failed()
     check_filter_enabled(pulling.config, request.expression_type)

@@ -6,22 +6,16 @@ its deadline, as from the official broker. Arrivals only mark waiters; they are 
 of the loop, so that a burst of messages goes out in one pull. Bounded by `max_waiters`, and a turn by `MAX_ANSWERS`.
 """
 
-import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pocketmq.protocol.wire.response_codes import ResponseCode
-
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
-from ..network.dispatch import Answer, Call
-
-_log = logging.getLogger("pocketmq.pulling")
+from ..network.dispatch import Call
+from ..state.turns import Turns
 
 MAX_ANSWERS: Final = 256
-"""Pulls answered in one turn of the loop, some milliseconds of work; a scan may wake thousands at once."""
+"""Pulls answered in one loop iteration, some milliseconds of work; a scan may wake thousands at once."""
 
 Answerer = Callable[["PullWaiter"], None]
 
@@ -61,11 +55,10 @@ class PullWaiter:
 class PullWaiters:
     """All suspended pulls of a broker, by topic and queue. Owned by the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, max_waiters: int) -> None:
-        self._loop = loop
+    def __init__(self, max_waiters: int) -> None:
         self._max_waiters = max_waiters
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
-        self._due: deque[PullWaiter] = deque()
+        self._turns: Turns[PullWaiter] = Turns(lambda waiter: waiter.answer(waiter), MAX_ANSWERS)
         self._count = 0
 
     def __len__(self) -> int:
@@ -107,8 +100,8 @@ class PullWaiters:
     def scan(self, now_ms: int, max_offset: Callable[[str, int], int]) -> None:
         """The regular look at every waiter: wake those past their deadline or behind the end of their queue.
 
-        Subscriptions are not asked here, as in the official scan: a filtered pull is told how far nothing matched.
-        Pulls of closed connections are dropped.
+        Subscriptions are not asked here, as in the official scan: a filtered pull is answered with the offset up to
+        which nothing matched. Pulls of closed connections are dropped.
         """
         for key, waiters in list(self._waiting.items()):
             end = max_offset(*key)
@@ -123,12 +116,12 @@ class PullWaiters:
             self._keep(key, staying)
 
     def wake_all(self) -> int:
-        """Answer everything with the next turns of the loop; how many that takes. The broker is stopping."""
+        """Answer everything with the next loop iterations; how many that takes. The broker is stopping."""
         for key, waiters in list(self._waiting.items()):
             for waiter in waiters:
                 self._make_due(waiter)
             self._keep(key, [])
-        return -(-len(self._due) // MAX_ANSWERS)
+        return self._turns.iterations
 
     def _keep(self, key: tuple[str, int], staying: list[PullWaiter]) -> None:
         if staying:
@@ -138,25 +131,4 @@ class PullWaiters:
 
     def _make_due(self, waiter: PullWaiter) -> None:
         self._count -= 1
-        if not self._due:
-            self._loop.call_soon(self._answer_due)
-        self._due.append(waiter)
-
-    def _answer_due(self) -> None:
-        due = self._due
-        for _ in range(min(len(due), MAX_ANSWERS)):
-            waiter = due.popleft()
-            if not waiter.call.connection.closed:
-                _answer(waiter)
-        if due:
-            self._loop.call_soon(self._answer_due)
-
-
-def _answer(waiter: PullWaiter) -> None:
-    try:
-        waiter.answer(waiter)
-    except Exception as error:
-        # Nobody else would: the handler has returned long ago, and those behind this one still wait.
-        _log.exception("pull of %s queue %d failed when woken", waiter.topic, waiter.queue_id)
-        remark = f"{type(error).__name__}: {error}"
-        waiter.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))
+        self._turns.add(waiter)

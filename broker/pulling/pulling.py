@@ -1,7 +1,5 @@
 """The part of a broker that answers pulls."""
 
-import asyncio
-
 from ..first_position.first_position import FirstPosition
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
@@ -29,7 +27,7 @@ class Pulling:
         self.consumers = membership.consumers
         self.filters = membership.filters
         self.broadcasts = first_position.broadcasts
-        self.waiters = PullWaiters(asyncio.get_running_loop(), state.config.pull_thread_pool_queue_capacity)
+        self.waiters = PullWaiters(state.config.pull_thread_pool_queue_capacity)
 
     def periodic(self) -> tuple[Periodic, ...]:
         config = self.config

@@ -1,4 +1,4 @@
-"""When a send is answered: once its message is as safe as broker.conf promises.
+"""When a send is answered: once its message is as durable as broker.conf asks.
 
     ASYNC_FLUSH, ASYNC_MASTER     at once: the log has it
     SYNC_FLUSH                    when the disk has it, or after syncFlushTimeout: FLUSH_DISK_TIMEOUT
@@ -7,8 +7,8 @@
 
 The codes of a wait that failed still mean that the message is stored; where both failed, the slaves' code is given.
 No more than sendThreadPoolQueueCapacity wait at a time; further sends are refused, SYSTEM_BUSY (`send_checks.py`).
-A topic made by this send, or just before, is on disk first: nobody finds the messages of a topic nobody knows.
-Mirrors CommitLog.handleDiskFlushAndHA.
+A topic made by this send, or just before, is on disk first: after a crash the messages of a lost topic could not be
+found. Mirrors CommitLog.handleDiskFlushAndHA.
 """
 
 from pocketmq.protocol.message import properties as names

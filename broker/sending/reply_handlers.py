@@ -1,8 +1,8 @@
-"""Replies to requests: 324 and 325 bring one, 326 pushes it to who asked.
+"""Replies to requests: 324 and 325 carry one, 326 pushes it to the asking client.
 
-    asker  --request-->  topic  -->  replier  --324/325-->  broker  --326-->  asker, over the connection he came on
+    asker  --request-->  topic  -->  replier  --324/325-->  broker  --326-->  asker, over its own connection
 
-REPLY_TO_CLIENT names the asker's client, which has to be a producer on this broker. With storeReplyMessageEnable the
+REPLY_TO_CLIENT names the asker's client, which must be a producer on this broker. With storeReplyMessageEnable the
 reply is also stored, in `<cluster>_REPLY_TOPIC`, pushed or not; what is answered is whether the push went well, and the
 place stored. Mirrors `ReplyMessageProcessor`.
 """
@@ -64,7 +64,7 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
 
 
 async def _push(sending: Sending, request: AnySend, call: Call, properties: dict[str, str]) -> str | None:
-    """326 to the asker; None where he took it, else the remark that says why not. `properties` get the time of it."""
+    """326 to the asker; None if it accepted the reply, else the remark. `properties` get the time of the push."""
     asker = properties.get(names.REPLY_TO_CLIENT)
     if asker is None:
         return "reply message properties[REPLY_TO_CLIENT] is null"
@@ -96,7 +96,7 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
         _log.warning("reply not pushed to %s: %s", asker, error)
         return f"push reply message to {asker}fail."
     if taken.code != ResponseCode.SUCCESS:
-        _log.warning("reply not taken by %s: %d %s", asker, taken.code, taken.remark)
+        _log.warning("reply refused by %s: %d %s", asker, taken.code, taken.remark)
         return f"push reply message to {asker}fail."
     return None
 
@@ -104,7 +104,7 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
 def _store(
     sending: Sending, request: AnySend, call: Call, queue_id: int, properties: dict[str, str], text: bytes
 ) -> AppendResult | None:
-    """Keep the reply; its sysFlag is lost, as officially. None where the store does not take it."""
+    """Keep the reply; its sysFlag is lost, as in the official broker. None where the store does not take it."""
     message = NewMessage(
         topic=request.topic,
         queue_id=queue_id,

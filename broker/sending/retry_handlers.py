@@ -1,4 +1,4 @@
-"""Messages a consumer could not handle: given back to come again (36), and after the last try to the dead letters.
+"""Messages a consumer could not handle: sent back for another try (36), after the last one to the dead letters.
 
     message of T  --36-->  %RETRY%group, after the delay of a level  --36 ...-->  %DLQ%group
                            level 3 + tries so far, 30 s and longer                 after retryMaxTimes tries (16)

@@ -4,6 +4,7 @@ broker_state.py  `BrokerState` and the `Identity` of a running broker
 store_owner.py   refuses the store of another broker
 table_saver.py   writes JSON tables that changed, in one thread
 periodic.py      actions that are repeated
+turns.py         held requests that are answered in the next loop iterations
 call_later.py    the timers: the event loop's, or those of a test
 statistics.py    messages and bytes by topic, by group and in all
 put_times.py     how long appends took

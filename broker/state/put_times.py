@@ -11,7 +11,7 @@ from typing import Final
 from pocketmq.store.put_statistics import PUT_TIME_LIMITS_MS
 
 _CLASS_ENDS_MS: Final = (1, *PUT_TIME_LIMITS_MS[1:], 60_000)
-"""Where each class ends for interpolation; the last has no end, a minute stands for it."""
+"""Where each class ends for interpolation; the last has no end, a minute counts for it."""
 _MINUTE_MS: Final = 60_000
 
 

@@ -146,7 +146,7 @@ class Statistics:
         self.throughput = Throughput()
         self.day_totals = DayTotals(now_ms)
 
-    # -- what the send and pull paths tell
+    # -- called by the send and pull paths
 
     def message_put(self, topic: str, count: int, size_bytes: int, queue_id: int = -1) -> None:
         """One send stored `count` messages of `size_bytes` in `topic` (a delayed one: the schedule topic)."""
@@ -209,7 +209,7 @@ class Statistics:
         key = (SCHEDULE_TOPIC, SCHEDULE_CONSUMER)
         read = self._gets.get(key)
         if read is None:
-            read = self._gets[key] = Traffic()  # no client got it: it stands in no total
+            read = self._gets[key] = Traffic()  # no client got it: it is in no total
         read.add(1, size_bytes)
         self.message_put(topic, 1, size_bytes)
 

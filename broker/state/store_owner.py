@@ -18,7 +18,7 @@ from ..errors import StartError
 
 
 def refuse_other_brokers_store(root: Path, broker_name: str) -> None:
-    """Raises StartError naming the owner. A table that cannot be read is refused, or mended, by whoever loads it."""
+    """Raises StartError naming the owner. A table that cannot be read is refused or repaired when it is loaded."""
     try:
         table = fastjson.loads((root / layout.CONFIG / layout.TOPICS).read_bytes(), max_bytes=MAX_FILE_BYTES)
     except (OSError, BodyError):

@@ -43,7 +43,7 @@ class TableSaver:
         self._saving.clear()
         self._writer.shutdown()
         for callbacks in self._waiting.values():
-            _run(callbacks)  # whoever stops us saves the tables itself
+            _run(callbacks)  # the tables are written once more at the end
         self._waiting.clear()
 
     # -- tables

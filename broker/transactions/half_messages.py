@@ -1,4 +1,4 @@
-"""Half messages: stored where nobody consumes them, until their producer says what became of its transaction.
+"""Half messages: stored in a topic without consumers until their producer ends the transaction.
 
     send, TRAN_MSG=true    ->  RMQ_SYS_TRANS_HALF_TOPIC queue 0       REAL_TOPIC, REAL_QID say where it belongs
     37 commit              ->  real topic and queue, sysFlag commit,  preparedTransactionOffset: the half record
@@ -113,7 +113,7 @@ class HalfMessages:
         return result
 
     def roll_back(self, half: Record, properties: dict[str, str]) -> None:
-        """Nobody will see the message."""
+        """Drop the message: no consumer gets it."""
         self.ended(half)
         self.count_down(properties.get(names.REAL_TOPIC))
 
@@ -123,7 +123,7 @@ class HalfMessages:
             self._open_count.add(real_topic, -1)
 
     def ended(self, half: Record) -> None:
-        """Nobody is to be asked about this half message any more."""
+        """The check leaves this half message out from now on."""
         offset = half.queue_offset
         config = self._state.config
         if not config.is_5 and not self._unwritten:
@@ -184,7 +184,7 @@ class HalfMessages:
         )
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
-            _log.error("ended transactions are not noted: %s", result.status.name)
+            _log.error("cannot write the op message for ended transactions: %s", result.status.name)
             return False
         if state.config.is_5:
             state.statistics.message_put(OP_HALF_TOPIC, 1, result.size)

@@ -1,6 +1,6 @@
-"""The question what became of a half message, asked again and again: every transactionCheckInterval.
+"""Checks open half messages with their producers, every transactionCheckInterval.
 
-The half queue and the op queue are read side by side from where the group CID_RMQ_SYS_TRANS stands in each. For the
+The half queue and the op queue are read side by side from the offsets of the group CID_RMQ_SYS_TRANS. For the
 half message at the front, in this order:
 
     an op message names it                       done, go on
@@ -12,9 +12,9 @@ half message at the front, in this order:
     else                                         put back with TRANSACTION_CHECK_TIMES raised, and 39 sent to one
                                                  connection of its producer group, each in turn; go on
 
-So the front moves on, and what is still open stands again behind. Op offsets move once all their half messages are
-passed. Mirrors `TransactionalMessageServiceImpl.check`. The official check forgets that a message was ended after a
-copy of it was put back; here the copy is dropped, so it is not committed twice.
+So the front moves on, and each half message that is still open is at the end of the queue again. Op offsets move once
+all their half messages are passed. Mirrors `TransactionalMessageServiceImpl.check`. The official check forgets that a
+message was ended after a copy of it was put back; here the copy is dropped, so it is not committed twice.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ _log = logging.getLogger("pocketmq.transactions")
 
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
 LONGEST_ROUND_MS: Final = 60_000
-STEPS_IN_A_TURN: Final = 200
+STEPS_IN_AN_ITERATION: Final = 200
 """Half messages looked at before the loop may do something else, some milliseconds of work."""
 MAX_ENDED_BEHIND: Final = 100_000
-"""Ended messages whose copy stands further back: so many are remembered."""
+"""So many ended messages with a copy further back are remembered."""
 HOUR_MS: Final = 3_600_000
 
 
@@ -119,7 +119,7 @@ class _Ops:
 
 
 class TransactionCheck:
-    """The rounds. `start` and `stop` mirror each other; a slave asks nobody."""
+    """The rounds. `start` and `stop` mirror each other; a slave checks nothing."""
 
     def __init__(self, state: BrokerState, half_messages: HalfMessages, producers: ProducerGroups) -> None:
         self._state = state
@@ -162,7 +162,7 @@ class TransactionCheck:
         offset, steps = half_begin, 0
         while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
             steps += 1
-            if steps % STEPS_IN_A_TURN == 0:
+            if steps % STEPS_IN_AN_ITERATION == 0:
                 await asyncio.sleep(0)
             if ops.take(offset) or self._half_messages.is_ended(queue_id, offset):
                 offset += 1
@@ -179,7 +179,7 @@ class TransactionCheck:
             state.offsets.commit(OP_HALF_TOPIC, CHECK_GROUP, queue_id, ops.passed)
 
     def _position(self, topic: str, queue_id: int, queue: ConsumeQueue | None) -> int:
-        """Where the group stands; at the first there is where it stands nowhere, or where nothing is any more."""
+        """The committed offset; the queue's minimum if there is none, or if it was deleted."""
         first = 0 if queue is None else queue.min_offset
         return max(self._state.offsets.query(topic, CHECK_GROUP, queue_id), first)
 
@@ -247,8 +247,8 @@ class TransactionCheck:
         return True
 
     def _put_back(self, record: Record, properties: dict[str, str]) -> Record | None:
-        """Store the message once more at the end; the user's flag and the tries are lost, as officially. None where the
-        store does not take it."""
+        """Store the message once more at the end; the user's flag and the tries are lost, as in the official broker.
+        None where the store does not take it."""
         state = self._state
         text = stored_properties(properties, is_5=state.config.is_5)
         message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
@@ -267,7 +267,7 @@ class TransactionCheck:
         group = properties.get(names.PGROUP, "")
         connection = self._producers.available_connection(group)
         if connection is None:
-            _log.warning("no producer of %s is there to be asked about a transaction", group)
+            _log.warning("no producer of %s is connected: its transaction is checked later", group)
             return
         unique_id = properties.get(names.UNIQ_KEY)
         is_5 = state.config.is_5

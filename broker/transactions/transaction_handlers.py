@@ -1,8 +1,8 @@
 """How transactions end: 37 from producers, 323 from administrators who want a given-up one asked about again.
 
 Both name a half message by its place in the log; 37 also by queue offset and producer group, which must fit, so that
-nobody ends what is not his. Mirrors `EndTransactionProcessor` and `AdminBrokerProcessor.resumeCheckHalfMessage`. Next:
-`half_messages.py`.
+only the producer group of a message can end it. Mirrors `EndTransactionProcessor` and
+`AdminBrokerProcessor.resumeCheckHalfMessage`. `half_messages.py`.
 """
 
 import logging
@@ -32,7 +32,8 @@ _log = logging.getLogger("pocketmq.transactions")
 
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
-    """Commit or roll back. "Not known yet" is never answered, as officially: the broker asks again later."""
+    """Commit or roll back. "Not known yet" is never answered, as in the official broker: the broker asks again
+    later."""
     if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback

@@ -1,10 +1,9 @@
-"""Single sends put together into batches behind the user's back (`auto_batch`, 5.x).
+"""Collects single sends into batches (`auto_batch`, 5.x).
 
 Messages of one topic, queue, tag and wait flag wait together until they are `batch_max_bytes`, or the first of them
 has waited `batch_max_delay_ms`; then they leave as one batch, and each send gets its own part of the result. Messages
-that must travel alone or have a timeout of their own, and those beyond `total_batch_max_bytes`, are sent as ever.
-Unlike in Java, sends that are awaited and sends as futures wait together. Mirrors `ProduceAccumulator`. Next:
-`producer.py`.
+that must travel alone or have a timeout of their own, and those beyond `total_batch_max_bytes`, are sent one by one.
+Unlike in Java, awaited sends and sends as futures wait together. Mirrors `ProduceAccumulator`.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ class _Key(NamedTuple):
 
 
 class _Waiting:
-    """What leaves together next, for one key."""
+    """The next batch of one key."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -44,7 +43,7 @@ class _Waiting:
 
 
 SendBatch = Callable[[Sequence[Message], MessageQueue | None, str, str], Awaitable[SendResult]]
-"""Sends messages to a queue, or to one in turn, with the tags and keys of the batch."""
+"""Sends messages to a queue, or round robin, with the tags and keys of the batch."""
 
 
 class ProduceAccumulator:
@@ -61,14 +60,14 @@ class ProduceAccumulator:
         self._sending: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
-    def takes(self, message: Message) -> bool:
-        """Whether a message may wait: none with a delay, none of a retry topic, none while too much waits."""
+    def accepts(self, message: Message) -> bool:
+        """Whether a message may wait: not with a delay, not of a retry topic, not while too many bytes wait."""
         if message.is_delayed or is_retry_topic(message.topic):
             return False
         return self._held_bytes < self._total_bytes
 
     def add(self, message: Message, queue: MessageQueue | None) -> asyncio.Future[SendResult]:
-        """Let a message wait; the future brings its result, or what the batch failed with."""
+        """Let a message wait; the future gets its result, or what the batch failed with."""
         key = _Key(message.topic, queue, message.wait_store_ok, message.tags)
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -85,7 +84,7 @@ class ProduceAccumulator:
         return result
 
     async def finish(self) -> None:
-        """Let everything leave now; return when nothing is under way any more."""
+        """Send everything now; return when nothing is under way any more."""
         for key in list(self._waiting):
             self._leave(key)
         while self._sending:
@@ -116,11 +115,11 @@ class ProduceAccumulator:
         finally:
             self._held_bytes -= waiting.body_bytes
             for result in waiting.results:
-                result.cancel()  # only where the sending was cancelled: all others are done
+                result.cancel()  # only if the sending was cancelled: otherwise all are done
 
 
 def split_result(sent: SendResult, count: int) -> list[SendResult]:
-    """The result of each message of a batch. A broker that stores the batch as one message has one for all."""
+    """The result of each message of a batch; one for all if the broker stored the batch as one message."""
     if "," not in sent.message_id:
         return [sent] * count
     ids, offset_ids = sent.message_id.split(","), sent.offset_message_id.split(",")

@@ -1,8 +1,8 @@
 """A list of messages as one batch: which lists are refused, and how a long one is cut.
 
 The official client refuses what is larger than max_message_size and leaves cutting to its user; here the list is cut
-into runs that fit, in order. Encoding a run is `pocketmq.protocol.message.batch`.
-side. Official classes: MessageBatch.generateFromList, DefaultMQProducer.batch.
+into runs that fit, in order. `pocketmq.protocol.message.batch` encodes a run. Official classes:
+MessageBatch.generateFromList, DefaultMQProducer.batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,22 +21,22 @@ _ELEMENT_HEAD_BYTES: Final = 22
 
 
 class ForBatch(Protocol):
-    """What of a message decides whether it may be in a batch."""
+    """The parts of a message that decide whether it may be in a batch."""
 
     @property
     def topic(self) -> str: ...
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """As they travel, WAIT and delays among them; not only the user's own."""
+        """As they are sent, with WAIT and delays; not only the user's own."""
         ...
 
 
 def check_batch(messages: Sequence[ForBatch]) -> None:
     """Raises ValidationFailed unless the messages may travel as one batch: one topic, all waiting for the store or
-    none, no delays, no retry topic. Each message is checked on its own besides (`validators.check_message`).
+    none, no delays, no retry topic. `validators.check_message` checks each message on its own.
 
-    4.9 clients refuse delay levels only, and let timer properties through.
+    4.9 clients refuse delay levels only, and accept timer properties.
     """
     if not messages:
         raise _refusal("no messages")
@@ -56,9 +56,9 @@ def check_batch(messages: Sequence[ForBatch]) -> None:
 def split_batch(elements: Iterable[BatchElement], max_message_size: int) -> Iterator[list[BatchElement]]:
     """Runs whose encoded batch has at most `max_message_size` bytes, each as long as it can be.
 
-    A message whose body fits but whose element does not comes alone, to be sent as an ordinary message. Raises
-    ValidationFailed for a body that does not fit, before any run that holds it. Elements carry their UNIQ_KEY already:
-    it counts.
+    A message whose body fits, but whose element does not, is a run of its own, to be sent as an ordinary message.
+    Raises ValidationFailed for a body that does not fit, before the run that would hold it. The UNIQ_KEY of an element
+    counts.
     """
     run: list[BatchElement] = []
     run_bytes = 0
@@ -78,7 +78,7 @@ def split_batch(elements: Iterable[BatchElement], max_message_size: int) -> Iter
 
 
 def element_bytes(element: BatchElement) -> int:
-    """Bytes an element takes in the encoded batch."""
+    """Bytes of an element in the encoded batch."""
     return _ELEMENT_HEAD_BYTES + len(element.body) + len(element.properties)
 
 

@@ -1,12 +1,12 @@
-"""Which brokers a producer leaves alone for a while, by how slowly they answered.
+"""Which brokers a producer avoids for a while, because they answered slowly or not at all.
 
     latency from   50  100  550   1800  3000  5000   15000 ms
-    leave alone     0    0  2000  5000  6000  10000  30000 ms
+    avoided for     0    0  2000  5000  6000  10000  30000 ms
 
 A failed send that isolates counts as 10 s. 4.9 clients: thresholds 50 100 550 1000 2000 3000 15000, times 0 0 30000
 60000 120000 180000 600000, a failed send counts as 30 s; nothing is "unreachable". An isolation is prolonged, never
-shortened. Choosing a queue with this knowledge is `queue_choice.py`, the next to read; probing brokers is the running
-producer's business. Official classes: MQFaultStrategy, LatencyFaultToleranceImpl.
+shortened. `queue_choice.py` chooses a queue with this knowledge; `detector.py` probes brokers. Official classes:
+MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 
 from bisect import bisect_right
@@ -32,7 +32,7 @@ class _FaultItem:
 
 
 class LatencyFaultTolerance:
-    """What a producer knows of its brokers. Owned by the event loop.
+    """How the brokers of one producer behaved lately. Owned by the event loop.
 
     `latency_max_ms` ascending, `not_available_duration_ms` one for each.
     """
@@ -63,7 +63,7 @@ class LatencyFaultTolerance:
             item.available_from_ms = max(item.available_from_ms, self._now_ms() + duration_ms)
 
     def not_available_ms(self, latency_ms: int) -> int:
-        """How long a broker with this latency is left alone."""
+        """How long a broker with this latency is avoided."""
         place = bisect_right(self._latency_max_ms, latency_ms)
         return self._duration_ms[place - 1] if place else 0
 
@@ -76,7 +76,7 @@ class LatencyFaultTolerance:
         return item is None or item.reachable
 
     def remove(self, broker_name: str) -> None:
-        """Forget a broker, as the detector does with one that has no address any more."""
+        """Forget a broker that has no address any more."""
         self._items.pop(broker_name, None)
 
     def due_for_detection(self) -> list[str]:

@@ -133,7 +133,7 @@ class Producer(Client):
         message, destination = read_arguments(topic, body, keywords)
         sender, accumulator = self._ready.sender, self._ready.accumulator
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
-        if accumulator is not None and timeout_ms is None and accumulator.takes(message):
+        if accumulator is not None and timeout_ms is None and accumulator.accepts(message):
             queue = None if destination is None else await sender.queue_for(destination, message)
             return await self._add(accumulator, message, queue)
         outgoing = self._prepare(message)
@@ -170,7 +170,7 @@ class Producer(Client):
             if queue is None:
                 later = self._send_once_known(parts, self._prepare(message), destination, limit_ms)
                 return parts.async_sends.in_background(later)
-        if parts.accumulator is not None and timeout_ms is None and parts.accumulator.takes(message):
+        if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
             return self._add(parts.accumulator, message, queue)
         return parts.async_sends.send(self._prepare(message), queue, limit_ms)
 

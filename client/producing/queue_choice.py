@@ -1,4 +1,4 @@
-"""Which queue a message goes to: in turn, avoiding the broker that failed last, or by a selector of the user.
+"""The queue of a message: round robin, avoiding the broker that failed last, or by a selector of the user.
 
 Without fault tolerance: the next queue in turn whose broker is not `last_broker_name`. With it: the next one whose
 broker is available (else: reachable) and not that broker. None of these: simply the next in turn. 4.9 clients with
@@ -31,7 +31,7 @@ class MessageQueueSelector(Protocol):
 
 
 class QueueTurn:
-    """Whose turn it is among the queues of one topic; begins anywhere, so that producers do not march in step."""
+    """Round robin over the queues of one topic; begins at random, so that producers do not all use the same queue."""
 
     __slots__ = ("_index", "_random")
 
@@ -40,12 +40,12 @@ class QueueTurn:
         self._index = self._random.randrange(2**31)
 
     def next(self) -> int:
-        """The next number, 0..2^31-1; taken modulo the number of queues by the caller."""
+        """The next number, 0..2^31-1; the caller reduces it modulo the number of queues."""
         self._index = (self._index + 1) & _MASK
         return self._index
 
     def restart(self) -> None:
-        """Go on from anywhere else."""
+        """Continue from a random number."""
         self._index = self._random.randrange(_MASK)
 
 
@@ -78,7 +78,7 @@ def select_one_message_queue(
 def _first(
     queues: Sequence[MessageQueue], turn: QueueTurn, accepts: Callable[[str], bool]
 ) -> MessageQueue | None:
-    """Once round: the first queue in turn whose broker is accepted."""
+    """One round: the first queue whose broker is accepted."""
     for _ in range(len(queues)):
         queue = queues[turn.next() % len(queues)]
         if accepts(queue.broker_name):
@@ -89,7 +89,7 @@ def _first(
 def invoke_selector(
     selector: MessageQueueSelector, queues: Sequence[MessageQueue], message: Any, arg: Any
 ) -> MessageQueue:
-    """The queue a selector chooses. Raises SelectionFailed, where there are any in the official words."""
+    """The queue a selector chooses. Raises SelectionFailed, in the official words if they exist."""
     try:
         chosen = selector(queues, message, arg)
     except Exception as error:
@@ -99,7 +99,7 @@ def invoke_selector(
     if not isinstance(chosen, MessageQueue):
         if inspect.iscoroutine(chosen):
             chosen.close()
-        raise SelectionFailed(f"a selector returns one of the queues, not {type(chosen).__name__}")
+        raise SelectionFailed(f"a selector must return one of the queues, not {type(chosen).__name__}")
     return chosen
 
 
@@ -121,8 +121,8 @@ class SelectByRandom:
 def java_hash_code(value: object) -> int:
     """Java's hashCode of a str, int, float or bool. Raises SelectionFailed for anything else.
 
-    An int counts as Integer where it fits and as Long beyond. Other objects of Python have a hash of this process
-    only, which would scatter what belongs together.
+    An int counts as Integer if it fits, else as Long. The hash of other Python objects differs between processes, so
+    equal arguments would not stay in one queue.
     """
     if isinstance(value, str):
         return java_hash(value)

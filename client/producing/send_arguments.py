@@ -1,4 +1,4 @@
-"""What the arguments of a send say: the message, and the queue it goes to.
+"""The arguments of a send: the message, and the queue to send it to.
 
     send("Orders", b"paid", keys="order-7")                  any queue, round robin
     send("Orders", b"paid", sharding_key="order-7")          equal keys, one queue
@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -23,7 +23,7 @@ from .send_retry import NOT_FOUND_TOPIC_EXCEPTION
 
 
 class MessageKeywords(TypedDict, total=False):
-    """The message, where it is not given as a `Message`."""
+    """The parts of a message that is not given as a `Message`."""
 
     tags: str
     """One tag: consumers subscribe to tags."""
@@ -64,7 +64,7 @@ class Destination(msgspec.Struct, frozen=True):
     def resolve(
         self, message: Message, route: Route | None, namespace: Namespace, turn: int
     ) -> MessageQueue | None:
-        """The queue as brokers know it; None if the route is needed to tell and not known.
+        """The queue as brokers know it; None if this needs the route of the topic and it is not known yet.
 
         `turn` chooses among the brokers that have a queue of the number. Raises `InvalidArgument` for a queue of
         another topic, `SendFailed` if no broker has the number, and `SelectionFailed`.
@@ -97,7 +97,7 @@ def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> Mes
 def read_arguments(
     topic: str | Message, body: bytes | None, keywords: SendKeywords
 ) -> tuple[Message, Destination | None]:
-    """The message, and where it goes; no destination means any queue."""
+    """The message, and its destination; None means any queue."""
     if keywords:
         return _read(topic, body, **keywords)
     return message_of(topic, body), None
@@ -107,21 +107,28 @@ def _read(
     topic: str | Message,
     body: bytes | None,
     *,
+    tags: str = "",
+    keys: str | Iterable[str] = "",
+    properties: dict[str, str] | None = None,
+    delay_level: int = 0,
+    delay_ms: int = 0,
+    deliver_at_ms: int = 0,
     queue: MessageQueue | None = None,
     queue_id: int | None = None,
     selector: MessageQueueSelector | None = None,
     arg: Any = None,
     sharding_key: str | int | None = None,
-    **message: Unpack[MessageKeywords],
 ) -> tuple[Message, Destination | None]:
+    """The keywords of `SendKeywords` once more, so that Python itself refuses a wrong one."""
+    message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
     given = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
+    if not given:
+        return message, None
     if given > 1:
         raise InvalidArgument("give only one of queue, queue_id, selector and sharding_key")
-    if not given:
-        return message_of(topic, body, **message), None
     if sharding_key is not None:
         selector, arg = select_by_hash, sharding_key
-    return message_of(topic, body, **message), Destination(queue, queue_id, selector, arg)
+    return message, Destination(queue, queue_id, selector, arg)
 
 
 def message_of(

@@ -1,10 +1,10 @@
-"""What hooks are told of each attempt to send. Only made where a producer has such hooks.
+"""Calls the send hooks around each attempt. Exists only if a producer has such hooks.
 
 `before` may raise: a `CheckForbiddenHook` forbids that way. Mirrors the hook calls of
 `DefaultMQProducerImpl.sendKernelImpl`.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -17,23 +17,21 @@ from ..hooks.hooks import (
     SendMessageContext,
     call_hooks,
 )
+from ..instance.instance import ClientInstance
+from ..settings.producer_settings import ProducerSettings
 from ..values.message import DELAY_PROPERTIES
-
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
-    from ..settings.producer_settings import ProducerSettings
-    from ..values.results import SendResult
-    from .outgoing import Outgoing
+from ..values.results import SendResult
+from .outgoing import Outgoing
 
 START_DELIVER_TIME: Final = "__STARTDELIVERTIME"
-"""The delay of the cloud service, which official hooks look at; brokers do not."""
+"""The delay of the cloud service: official hooks look at it, brokers do not."""
 
 
 class SendHooks:
     """Of one sender."""
 
     def __init__(
-        self, instance: "ClientInstance", hooks: Hooks, group: str, settings: "ProducerSettings"
+        self, instance: ClientInstance, hooks: Hooks, group: str, settings: ProducerSettings
     ) -> None:
         self._instance = instance
         self._hooks = hooks
@@ -41,12 +39,12 @@ class SendHooks:
         self._settings = settings
 
     def before(
-        self, outgoing: "Outgoing", queue: MessageQueue, address: str, mode: CommunicationMode
+        self, outgoing: Outgoing, queue: MessageQueue, address: str, mode: CommunicationMode
     ) -> SendMessageContext:
-        """Ask whether it may be sent, then tell that it is. Raises what a CheckForbiddenHook raises."""
+        """Ask the CheckForbiddenHooks, and raise what they raise; then call the first half of the send hooks."""
         hooks = self._hooks
         if hooks.check_forbidden:
-            asked = CheckForbiddenContext(
+            question = CheckForbiddenContext(
                 name_server_address=";".join(self._instance.routes.name_servers.servers),
                 group=self._group,
                 message=outgoing.message,
@@ -56,7 +54,7 @@ class SendHooks:
                 unit_mode=self._settings.unit_mode,
             )
             for hook in hooks.check_forbidden:
-                hook.check_forbidden(asked)
+                hook.check_forbidden(question)
         context = SendMessageContext(
             producer_group=self._group,
             message=outgoing.message,
@@ -76,16 +74,16 @@ class SendHooks:
         self,
         context: SendMessageContext,
         *,
-        result: "SendResult | None" = None,
+        result: SendResult | None = None,
         error: Exception | None = None,
     ) -> None:
-        """The attempt ended, or was only written."""
+        """Call the second half: the attempt ended, or was only written."""
         context.send_result, context.exception = result, error
         call_hooks([hook.send_message_after for hook in self._hooks.send], context)
 
 
 def message_type(properties: dict[str, str]) -> MessageType:
-    """What kind of message these properties make it."""
+    """The kind of a message with these properties."""
     if any(properties.get(name) for name in (*DELAY_PROPERTIES, START_DELIVER_TIME)):
         return MessageType.DELAY_MSG
     if properties.get(names.TRAN_MSG) == "true":

@@ -6,10 +6,8 @@ A producer sends with a `Sender`, and so does a consumer that sends a failed mes
 """
 
 import itertools
-import logging
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.batch import BatchElement, encode_batch
@@ -38,6 +36,7 @@ from ..errors import (
     UnreadableReply,
 )
 from ..hooks.hooks import CommunicationMode, Hooks
+from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
@@ -59,11 +58,6 @@ from .send_retry import (
     sync_verdict,
 )
 
-if TYPE_CHECKING:
-    from ..instance.instance import ClientInstance
-
-_log = logging.getLogger("pocketmq.client")
-
 
 class AttemptFailed(Exception):
     """One attempt did not store the message; `kind` decides what follows. It never leaves this room."""
@@ -84,7 +78,7 @@ class Sender:
 
     def __init__(
         self,
-        instance: "ClientInstance",
+        instance: ClientInstance,
         group: str,
         settings: ProducerSettings,
         hooks: Hooks | None = None,
@@ -114,7 +108,7 @@ class Sender:
     # -- what leaves
 
     def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
-        """A message with all its wire properties, as it travels. Adds the unique id where there is none."""
+        """A message with all its properties, ready to leave. Adds the unique id if it has none."""
         message_id = properties.get(names.UNIQ_KEY)
         if message_id is None:
             message_id = properties[names.UNIQ_KEY] = self._instance.ids.next()

@@ -33,7 +33,7 @@ from .outgoing import Outgoing
 from .producer import Producer
 from .send_arguments import MessageKeywords, message_of
 
-_log = logging.getLogger("pocketmq.client")
+_log = logging.getLogger(__name__)
 
 CHECKS_AT_ONCE: Final = 1
 """Official checkThreadPoolMinSize: the checker gets one message after the other."""

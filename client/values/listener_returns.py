@@ -1,8 +1,8 @@
 """What a listener says about its messages: statuses, the context it may change, and how its return is read.
 
 In natural Python a listener that returns nothing has succeeded, and one that raises has not. (Java's null counts as
-failed, but there a forgotten return does not compile.) Anything that is no status counts as failed. What follows
-from a status is `delivery/concurrent_results.py` and `delivery/ordered_results.py`, the next to read. Official package:
+failed, but there a forgotten return does not compile.) Anything else counts as failed. What a
+status leads to is in `delivery/concurrent_results.py` and `delivery/ordered_results.py`. Official package:
 org.apache.rocketmq.client.consumer.listener.
 """
 
@@ -59,11 +59,11 @@ class ConsumeOrderlyContext(msgspec.Struct):
     message_queue: MessageQueue
     auto_commit: bool = True
     suspend_current_queue_time_millis: int = -1
-    """Pause before the same messages come again; -1 takes the consumer's setting."""
+    """Pause before the same messages are delivered again; -1 means the consumer's setting."""
 
 
 def concurrent_status(returned: object) -> ConsumeConcurrentlyStatus:
-    """The status a concurrent listener's return stands for."""
+    """The status that the return value of a concurrent listener means."""
     if returned is None:
         return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
     if isinstance(returned, ConsumeConcurrentlyStatus):
@@ -72,7 +72,7 @@ def concurrent_status(returned: object) -> ConsumeConcurrentlyStatus:
 
 
 def orderly_status(returned: object) -> ConsumeOrderlyStatus:
-    """The status an ordered listener's return stands for."""
+    """The status that the return value of an ordered listener means."""
     if returned is None:
         return ConsumeOrderlyStatus.SUCCESS
     if isinstance(returned, ConsumeOrderlyStatus):
@@ -86,7 +86,7 @@ def is_nonsense(returned: object) -> bool:
 
 
 def return_type(returned: object, *, raised: bool, took_ms: int, timeout_ms: int) -> ConsumeReturnType:
-    """What hooks and traces are told of a call; `timeout_ms` after which it counts as TIME_OUT."""
+    """How a call ended, for hooks and traces. A call that took at least `timeout_ms` counts as TIME_OUT."""
     if raised:
         return ConsumeReturnType.EXCEPTION
     if is_nonsense(returned):

@@ -2,7 +2,7 @@
 
 The bytes of a stored message are `protocol/message/record.py`; here its properties get names, a compressed body is
 inflated,
-and the inner batches of 5.x brokers are taken apart.
+and inner batches of 5.x brokers become single messages.
 """
 
 from typing import Final
@@ -107,7 +107,7 @@ def _check_user_property(name: str, value: str) -> None:
 
 
 def _check_text(what: str, text: str) -> None:
-    """The official client lets separators pass: the message arrives with properties nobody gave it."""
+    """The official client accepts separators, and the message arrives with properties that its user did not set."""
     if not isinstance(text, str):
         raise InvalidArgument(f"{what} must be text, not {type(text).__name__}")
     if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
@@ -159,7 +159,7 @@ class MessageExt(msgspec.Struct, eq=False):
 
     @property
     def message_id(self) -> str:
-        """The producer's id (UNIQ_KEY), or the broker's where it gave none."""
+        """The producer's id (UNIQ_KEY), or the broker's if it has none."""
         return self.properties.get(names.UNIQ_KEY) or self.offset_message_id
 
     @property

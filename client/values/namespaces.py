@@ -1,11 +1,11 @@
-"""The namespace that goes before names (`namespace`, deprecated in favour of `namespace_v2`): wrap and unwrap.
+"""Adds the namespace to names and removes it (`namespace`, deprecated in favour of `namespace_v2`).
 
     Orders          N%Orders                  a topic or group
     %RETRY%g        %RETRY%N%g                dead letters alike
     RMQ_SYS_...     as it is                  what belongs to the brokers has no namespace
 
 Inside the client, topics and groups carry the namespace; listeners, selectors and results see them without it. Pure.
-Mirrors `NamespaceUtil`, and `NameServerAddressUtils` for namespaces that stand in an endpoint.
+Mirrors `NamespaceUtil`, and `NameServerAddressUtils` for a namespace in an endpoint.
 """
 
 import re
@@ -64,7 +64,7 @@ class Namespace:
 
 
 def without_namespace(resource: str) -> str:
-    """A name without whatever namespace stands before it, as traces give names."""
+    """A name without its namespace, whichever it is, as in traces."""
     if not resource or _is_system(resource):
         return resource
     prefix, plain = _split(resource)

@@ -1,8 +1,7 @@
-"""What a group, a topic and a message must be before anything is sent, refused in the official words.
+"""What a group, a topic and a message must be; everything else is refused in the official words, before it is sent.
 
-The broker checks names again, in words of its own (`pocketmq.protocol.message.topics`). 4.9 clients take groups up
-to 255
-characters and any INNER_MULTI_DISPATCH. Next: `settings/client_settings.py`. Official class: Validators.
+The broker checks names again, in words of its own (`pocketmq.protocol.message.topics`). 4.9 clients accept groups of up
+to 255 characters and any INNER_MULTI_DISPATCH. Official class: Validators.
 """
 
 import functools
@@ -21,7 +20,7 @@ from pocketmq.protocol.message.topics import (
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..errors import ClientError, ValidationFailed
+from ..errors import InvalidArgument, ValidationFailed
 
 DEFAULT_PRODUCER: Final = "DEFAULT_PRODUCER"
 DEFAULT_CONSUMER: Final = "DEFAULT_CONSUMER"
@@ -77,7 +76,7 @@ def check_not_system_topic(topic: str) -> None:
 
 
 def check_send_topic(topic: str) -> None:
-    """Raises ValidationFailed for topics nobody may send to (official isNotAllowedSendTopic)."""
+    """Raises ValidationFailed for topics that clients may not send to (official isNotAllowedSendTopic)."""
     if is_unsendable_topic(topic):
         raise ValidationFailed(f"Sending message to topic[{topic}] is forbidden.")
 
@@ -114,7 +113,7 @@ def check_message(
 
 @functools.lru_cache(maxsize=KNOWN_TOPICS)
 def _check_destination(topic: str) -> None:
-    """Both checks of a topic; what passed once is remembered, for a producer sends to the same topics all day."""
+    """Both checks of a topic. Topics that passed are remembered, because a producer sends to the same few."""
     check_topic(topic)
     check_send_topic(topic)
 
@@ -130,8 +129,8 @@ def _java_length(text: str) -> int:
 
 
 def broker_of_recall_handle(handle: str) -> str:
-    """The name of the broker that holds the message of a recall handle. Raises ClientError in the official words."""
+    """The name of the broker that holds the message of a recall handle. Raises InvalidArgument."""
     try:
         return decode_recall_handle(handle).broker_name
     except BodyError as error:
-        raise ClientError(str(error)) from None
+        raise InvalidArgument(str(error)) from None

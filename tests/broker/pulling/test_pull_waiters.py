@@ -28,7 +28,7 @@ async def turns(count: int) -> None:
 
 
 async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
-    waiters = PullWaiters(asyncio.get_running_loop(), 10_000)
+    waiters = PullWaiters(10_000)
     connection, answered = FakeConnection(), list[PullWaiter]()
     for _ in range(3 * MAX_ANSWERS + 1):
         waiters.hold(a_waiter(connection, answered.append))
@@ -42,7 +42,7 @@ async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
 
 
 async def test_wake_all_says_how_many_turns_it_takes() -> None:
-    waiters = PullWaiters(asyncio.get_running_loop(), 10_000)
+    waiters = PullWaiters(10_000)
     connection, answered = FakeConnection(), list[PullWaiter]()
     assert waiters.wake_all() == 0
     for _ in range(MAX_ANSWERS + 1):
@@ -52,7 +52,7 @@ async def test_wake_all_says_how_many_turns_it_takes() -> None:
 
 
 async def test_one_that_fails_when_woken_is_told_so_and_the_others_are_answered() -> None:
-    waiters = PullWaiters(asyncio.get_running_loop(), 10)
+    waiters = PullWaiters(10)
     connection, answered = FakeConnection(), list[PullWaiter]()
 
     def fail(waiter: PullWaiter) -> None:

@@ -90,11 +90,11 @@ async def test_a_batch_leaves_when_it_is_long_enough_and_no_more_wait_than_allow
     assert [(await future).queue_offset for future in futures] == [10, 11, 12]
     assert sent == [[b"12345", b"12345", b"1"]]
     for topic in ("A", "B", "C"):
-        assert waiting.takes(Message(topic, b"1234567890"))
+        assert waiting.accepts(Message(topic, b"1234567890"))
         waiting.add(Message(topic, b"1234567890"), None)
-    assert not waiting.takes(Message("D", b"x")), "30 bytes wait, 25 may"
+    assert not waiting.accepts(Message("D", b"x")), "30 bytes wait, 25 may"
     await waiting.finish()
-    assert waiting.takes(Message("D", b"x"))
+    assert waiting.accepts(Message("D", b"x"))
 
 
 async def test_an_error_reaches_every_send_of_the_batch() -> None:
@@ -115,7 +115,7 @@ async def test_an_error_reaches_every_send_of_the_batch() -> None:
     ],
 )
 async def test_delayed_and_retry_messages_travel_alone(message: Message) -> None:
-    assert not accumulator()[0].takes(message)
+    assert not accumulator()[0].accepts(message)
 
 
 def test_results_of_a_batch_stored_as_one_message_are_all_the_same() -> None:

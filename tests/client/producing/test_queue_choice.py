@@ -112,12 +112,12 @@ def test_a_selector_that_fails_is_told_in_the_official_words():
     assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(SelectionFailed, match=r"^select message queue return null\.$"):
         invoke_selector(lambda queues, message, arg: None, QUEUES, None, 7)  # type: ignore[arg-type]
-    with pytest.raises(SelectionFailed, match="a selector returns one of the queues, not int"):
+    with pytest.raises(SelectionFailed, match="a selector must return one of the queues, not int"):
         invoke_selector(lambda queues, message, arg: 3, QUEUES, None, 7)  # type: ignore[arg-type, return-value]
 
     async def waits(queues: object, message: object, arg: object) -> MessageQueue:
         return QUEUES[0]
 
-    with pytest.raises(SelectionFailed, match="a selector returns one of the queues, not coroutine"):
+    with pytest.raises(SelectionFailed, match="a selector must return one of the queues, not coroutine"):
         invoke_selector(waits, QUEUES, None, 7)  # type: ignore[arg-type]
     assert invoke_selector(select_by_hash, QUEUES, None, 8) == QUEUES[1]

@@ -1,0 +1,67 @@
+"""Held requests that are answered in the next loop iterations, a limited number in each.
+
+    arrival or deadline -> Turns.add -> next loop iteration -> handle(request), at most `most` of them, the rest later
+
+A burst of messages only marks the requests that wait for it, so they find the whole burst when they are handled. Used
+by the waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..network.dispatch import Answer, Call
+
+_log = logging.getLogger("pocketmq.turns")
+
+
+class HeldRequest(Protocol):
+    """A request whose handler returned without an answer."""
+
+    @property
+    def call(self) -> Call: ...
+
+
+HeldT = TypeVar("HeldT", bound=HeldRequest)
+
+
+class Turns(Generic[HeldT]):
+    """Owned by the event loop."""
+
+    def __init__(self, handle: Callable[[HeldT], None], most: int) -> None:
+        self._handle = handle
+        self._most = most
+        self._due: deque[HeldT] = deque()
+
+    def add(self, request: HeldT) -> None:
+        """Handle it in one of the next loop iterations."""
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._run)
+        self._due.append(request)
+
+    @property
+    def iterations(self) -> int:
+        """Loop iterations until everything is handled."""
+        return -(-len(self._due) // self._most)
+
+    def _run(self) -> None:
+        due = self._due
+        for _ in range(min(len(due), self._most)):
+            request = due.popleft()
+            if not request.call.connection.closed:
+                self._attempt(request)
+        if due:
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _attempt(self, request: HeldT) -> None:
+        try:
+            self._handle(request)
+        except Exception as error:
+            # The handler returned long ago, so nothing else answers, and the requests behind this one still wait.
+            _log.exception("a held request failed when it was woken")
+            remark = f"{type(error).__name__}: {error}"
+            request.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))
