@@ -3,7 +3,7 @@
     closed, or a slave        nothing but the master's bytes
     no room on disk           a queue, the index or the log could not grow: looked at again once a second
     disk used up              fuller than the warning level of `retention.py`, which also says when that is over
-    the disk failed           it refused to force what was written: final, only opening the store again finds out
+    the disk failed           it refused to force what was written: final, only opening the store again shows
                               what is left
 
 What is in the log stays and stays readable in every case. Not here: what a full disk means for dispatch
@@ -19,7 +19,7 @@ from .errors import DiskFailedError
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 1000
-"""How often a store without room on disk looks whether there is some: each look may cost the disk a commit."""
+"""How often a store without room on disk tries again: each try may cost the disk a commit."""
 
 
 class Admission:
@@ -70,18 +70,18 @@ class Admission:
 
     @property
     def may_look_again(self) -> bool:
-        """Whether it is time to see if there is room by now."""
+        """Whether it is time to try again."""
         return self._retry_at_ms is not None and self._clock.monotonic_ms() >= self._retry_at_ms
 
     def pause(self, error: Exception) -> None:
-        """There is no room: take nothing until `resume`."""
+        """The disk has no room: accept nothing until `resume`."""
         if self._retry_at_ms is None:
             logger.error("store %s takes no messages for now: %s", self._config.root, error)
         self._retry_at_ms = self._clock.monotonic_ms() + RETRY_MS
         self._decide()
 
     def resume(self) -> bool:
-        """There is room again; returns whether messages are taken now."""
+        """The disk has room again; returns whether messages are accepted now."""
         logger.info("store %s has room on disk again", self._config.root)
         self._retry_at_ms = None
         self._decide()

@@ -1,6 +1,6 @@
 """Where the store and the broker get the time from.
 
-`WallClock` is the machine's time; `VirtualClock` stands still until a test moves it. A clock only tells the time:
+`WallClock` is the machine's time; `VirtualClock` does not move until a test moves it. A clock only says the time:
 it does not sleep and does not run timers. Units are milliseconds everywhere.
 """
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time in milliseconds, twice: the calendar's, written into records, and one that never goes back."""
+    """Time in milliseconds, twice: the calendar's, written into records, and one that never runs backwards."""
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, as stored in records."""
@@ -29,7 +29,7 @@ class WallClock:
 
 
 class VirtualClock:
-    """A clock that moves only when told; `monotonic_ms` starts at 0."""
+    """A clock that moves only when a test moves it; `monotonic_ms` starts at 0."""
 
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = start_ms

@@ -1,9 +1,9 @@
 """Settings of the store: the official MessageStoreConfig keys in snake_case, with the official defaults.
 
 `mappedFileSizeCommitLog` is `mapped_file_size_commit_log`, and so on; sizes are bytes and intervals milliseconds, as
-officially. Deviations: `access_message_in_memory_max_ratio` is 30 (official 40), `commit_log_recover_max_num` has no
-limit (official 10, which loses queue entries). Keys without an official counterpart stand last. Not here: reading
-configuration files, which is the broker's.
+in the official broker. Deviations: `access_message_in_memory_max_ratio` is 30 (official 40),
+`commit_log_recover_max_num` has no limit (official 10, which loses queue entries). Keys without an official
+counterpart are last. Not here: reading configuration files, which is the broker's.
 """
 
 from pathlib import Path
@@ -126,7 +126,7 @@ class StoreConfig(msgspec.Struct, kw_only=True):
 
     @property
     def queue_file_bytes(self) -> int:
-        """Size of a queue file: the setting rounded up to whole units, as officially."""
+        """Size of a queue file: the setting rounded up to whole units, as in the official broker."""
         return -(-self.mapped_file_size_consume_queue // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
 
     def check(self) -> None:

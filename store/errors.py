@@ -1,6 +1,6 @@
 """Errors of the store: what the person or program that opened it can do about each.
 
-Every message is one line that names the path, because it is shown to the user as it stands.
+Every message is one line that names the path, because it is shown to the user unchanged.
 """
 
 import errno
@@ -27,11 +27,11 @@ class FileSizeError(StoreDamagedError):
 
 
 class DiskFullError(StoreError):
-    """The disk, or the user's share of it, has no room: free some, and the store goes on by itself."""
+    """The disk, or the user's share of it, has no room: free some, and the store continues by itself."""
 
 
 class DiskFailedError(StoreError):
-    """The disk did not take what was written, and nobody can say what it holds now: look after it, then start again."""
+    """The disk refused to keep what was written, and what it holds is unknown: check the disk, then start again."""
 
     @classmethod
     def of(cls, what: str, path: Path, error: OSError) -> "DiskFailedError":

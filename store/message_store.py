@@ -2,7 +2,7 @@
 
 One thread owns it, that of the event loop: every method here is called there. The flusher is the only other thread
 and touches the disk alone. Under ASYNC_FLUSH a message is in its queue when `append` returns. Under SYNC_FLUSH, as
-in 5.3 and later, it gets there once it is on disk, so nobody consumes what a power loss could take back.
+in 5.3 and later, it gets there once it is on disk, so no consumer sees what a power loss could take back.
 Not here: topics, groups and consumer offsets (the tables of this package), response codes, waiting.
 Official class: DefaultMessageStore.
 """
@@ -44,10 +44,10 @@ DISPATCH_AT_ONCE = 256
 class MessageStore:
     """Created closed; `open` recovers, `close` stops cleanly.
 
-    `on_arrival` is told of each message that became visible in its queue; of those of a batch only if `is_awaited`
-    says so, once for all. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe):
-    SYNC_FLUSH needs it, because there the flusher decides when messages become visible; without it the owner calls
-    `dispatch_flushed` itself.
+    `on_arrival` is called for each message that became visible in its queue. For the messages of a batch,
+    `is_awaited` is asked once whether to call it at all. `call_soon` runs a function in the owning thread (an event
+    loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when messages become visible;
+    without it the owner calls `dispatch_flushed` itself.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class MessageStore:
         self.admission.open()
 
     def close(self) -> None:
-        """Force everything to disk and leave in order. If that fails, `abort` stays and the next open recovers."""
+        """Force everything to disk and stop cleanly. If that fails, `abort` stays and the next open recovers."""
         if self._flusher is None:
             return
         self.admission.close()
@@ -167,7 +167,7 @@ class MessageStore:
             self._flusher.flush_queues()
             self._abort.remove()
         except (OSError, StoreError):
-            logger.exception("store %s did not stop in order; the next start recovers it", self.config.root)
+            logger.exception("store %s did not stop cleanly; the next start recovers it", self.config.root)
         finally:
             self._flusher = None
             self._decide_after_append()
@@ -190,7 +190,7 @@ class MessageStore:
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back, from the flusher's thread, once the log is on disk up to `position`: True, or False when
-        the disk refused. All that wait share one pass. At once, from here, if it is there already."""
+        the disk refused. All that wait share one pass. Called at once, from here, if the disk has it."""
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
         self._flusher.when_flushed(position, callback)
@@ -204,7 +204,7 @@ class MessageStore:
     # Reading: by queue and by key in `get_message` and `query`, which are the reader's own
 
     def read_record(self, position: int, size: int | None = None) -> memoryview | None:
-        """The whole record at a log position; None if there is none. `size` saves reading it from the head."""
+        """The whole record at a log position; None without one. `size` saves reading it from the head."""
         if size is None:
             return self.log.read_record(position)
         return self.log.read(position, size)
@@ -213,7 +213,7 @@ class MessageStore:
         return self._queues.get(topic, queue_id)
 
     def topics_with_queues(self) -> list[str]:
-        """Topics, known to the topic table or not, for which there are queues."""
+        """Topics that have queues, known to the topic table or not."""
         return list(self._topics)
 
     def queues_of(self, topic: str) -> list[ConsumeQueue]:
@@ -235,7 +235,7 @@ class MessageStore:
     def dispatch_copied(self) -> bool:
         """Make the next complete records visible; True if it has to be called again for more.
 
-        Raises StoreError where a queue or the index cannot be written; calling again goes on there.
+        Raises StoreError where a queue or the index cannot be written; the next call continues there.
         """
         more = self._log_dispatch.run(self.log.end, DISPATCH_AT_ONCE)
         if self._dispatcher.newest_timestamp:
@@ -276,6 +276,11 @@ class MessageStore:
         """Delete queues all of whose messages have left the log, unless their topic is kept; how many went."""
         return self._queues.delete_expired(self.log.start, is_kept)
 
+    def oldest_log_file_written_ms(self) -> int | None:
+        """When the oldest log file was last written; None if only the file being written to is left."""
+        files = self.log.files
+        return files[0].path.stat().st_mtime_ns // 1_000_000 if len(files) > 1 else None
+
     def delete_oldest_log_file(self) -> bool:
         """Delete the oldest log file, and what only it gave a meaning: queue files, index files, min offsets.
 
@@ -287,7 +292,7 @@ class MessageStore:
             return False  # what no queue knows yet must not go
         memory = self.log.files.delete_first_keeping_map()
         if memory is not None and self._flusher is not None:
-            self._flusher.let_go_later(memory)
+            self._flusher.release_later(memory)
         self._queues.delete_files_before(self.log.start)
         self._index.delete_files_before(self.log.start)
         return True
@@ -296,7 +301,7 @@ class MessageStore:
 
     @property
     def accepting(self) -> bool:
-        """Whether appends are taken at all: open, a master, and with room on disk."""
+        """Whether appends are accepted: open, a master, and with room on disk."""
         return self.admission.accepting
 
     @property
@@ -313,7 +318,7 @@ class MessageStore:
 
     @property
     def newest_dispatched(self) -> tuple[int, int]:
-        """Position and size of the record dispatched last: inside `on_arrival`, the one it is told of."""
+        """Position and size of the record dispatched last: inside `on_arrival`, the one announced."""
         position = self._dispatcher.newest_position
         return position, self._dispatcher.position - position
 

@@ -115,8 +115,7 @@ class Retention:
         return deleted
 
     def _is_oldest_expired(self) -> bool:
-        files = self._store.log.files
-        if len(files) <= 1:
+        written_ms = self._store.oldest_log_file_written_ms()
+        if written_ms is None:
             return False
-        written_ms = files[0].path.stat().st_mtime_ns // 1_000_000
         return written_ms + self._config.file_reserved_time * HOUR_MS <= self._clock.now_ms()

@@ -6,7 +6,7 @@
     checkpoint   no mark ahead of the log
     config       tables are JSON (or their backups); no stored offset is ahead of its queue
 
-`check_store` returns a `Report`; a finding is damage (a start mends or refuses it, or readers would miss something)
+`check_store` returns a `Report`; a finding is damage (a start repairs or refuses it, or readers would miss something)
 or a remark. Not here: the words and the exit code, which are the command's (`pocketmq store check`).
 """
 

@@ -25,7 +25,7 @@ class IndexCheck:
                 self._index_file(path, map_file(path))
 
     def _index_file(self, path: Path, view: memoryview) -> None:
-        rebuilt = "it would keep the file after a stop in order, and make it again after any other"
+        rebuilt = "it would keep the file after a clean stop, and make it again after any other"
         self._report.index_files += 1
         if len(view) < HEADER.size:
             self._findings.damage(path, f"is {len(view)} bytes long", "it would refuse")
@@ -55,9 +55,7 @@ class IndexCheck:
     def checkpoint(self) -> None:
         path = self._root / layout.CHECKPOINT
         if not path.exists():
-            self._findings.remark(
-                path, "is missing", "it would read the whole log after a stop that was not in order"
-            )
+            self._findings.remark(path, "is missing", "it would read the whole log after an unclean stop")
             return
         data = path.read_bytes()
         if len(data) != FIELDS_FILE_BYTES:

@@ -15,7 +15,7 @@ from pocketmq.protocol.message.record import (
     topic_of,
 )
 
-from ..lookup.queue_table import has_place
+from ..lookup.queue_table import is_possible_place
 from .findings import Findings, Place
 from .segments import Segment, Segments
 
@@ -53,7 +53,7 @@ class LogCheck:
             if any(file.view[end - file.base : end - file.base + 8]):
                 self._findings.damage(
                     file.path,
-                    f"no valid record at position {end}, though bytes stand there",
+                    f"no valid record at position {end}, though the file holds bytes there",
                     "it would cut the log there, if its scan begins before it",
                 )
 
@@ -77,17 +77,17 @@ class LogCheck:
         own_position = position_of(record)
         if own_position != position:
             self._findings.damage(
-                self._log.directory, f"the record at {position} says it stands at {own_position}", "none"
+                self._log.directory, f"the record at {position} says its position is {own_position}", "none"
             )
         if is_in_queue(sys_flag_of(record)):
             number = queue_offset_of(record)
             place = topic, queue_id = topic_of(record), queue_id_of(record)
-            if has_place(topic, queue_id, number):
+            if is_possible_place(topic, queue_id, number):
                 self.numbers.setdefault(place, {})[number] = position, len(record)
             else:
                 self._findings.damage(
                     self._log.directory,
-                    f"the record at {position} wants to be number {number} of {topic!r}, queue {queue_id}: "
-                    "there is no such place",
+                    f"the record at {position} asks for offset {number} of {topic!r}, queue {queue_id}: "
+                    "no queue has that",
                     "it would put the record into no queue",
                 )

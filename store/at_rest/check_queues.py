@@ -51,7 +51,7 @@ class QueueCheck:
             if count * QUEUE_UNIT_BYTES < len(file.view) and file is not queue.files[-1]:
                 self._findings.damage(
                     file.path,
-                    f"ends after unit {end - 1}, yet there are later files",
+                    f"ends after unit {end - 1}, yet later files exist",
                     "it would fill it again",
                 )
         self.ends[place] = max(end, max(missing, default=-1) + 1)
@@ -89,6 +89,6 @@ class QueueCheck:
                 missing.pop(number, None)
                 self._findings.damage(
                     file.path,
-                    f"unit {number} points to position {position}, where its message is not",
+                    f"unit {number} points to position {position}, where its message does not begin",
                     "it would keep the unit: readers would get another message or none",
                 )

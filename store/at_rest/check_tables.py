@@ -82,6 +82,6 @@ class TableCheck:
                 if end is not None and offset > end:
                     self._findings.damage(
                         path,
-                        f"group {group} stands at {offset} of {topic}-{queue_id}, which ends at {end}",
+                        f"group {group} has offset {offset} in {topic}-{queue_id}, which ends at {end}",
                         "it would keep the offset; consumers correct it when they pull",
                     )

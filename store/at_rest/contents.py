@@ -1,6 +1,6 @@
-"""What a store at rest holds, for somebody who wants to look: queues with their offsets, and messages.
+"""What a store at rest holds, for `store show`: queues with their offsets, and messages.
 
-Changes nothing on disk and takes no lock; damage is passed over here and found by `check.py`.
+Changes nothing on disk and takes no lock; damage is skipped here and found by `check.py`.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from .segments import Segments, count_units, queue_directories, refuse_open_stor
 
 
 class StoredQueue(msgspec.Struct, frozen=True):
-    """Offsets as a start would show them; the time is -1 where the newest message is gone."""
+    """Offsets as a start would show them; the time is -1 if the newest message has left the log."""
 
     topic: str
     queue_id: int
@@ -40,7 +40,7 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
 
 class StoreContents:
-    """Raises StoreError where there is no store, or somebody has it open."""
+    """Raises StoreError if there is no store, or another process has it open."""
 
     def __init__(self, root: Path, *, commit_log: Path | None = None) -> None:
         """`commit_log` is the place of the log if storePathCommitLog names another than the default."""

@@ -1,4 +1,4 @@
-"""A store that nobody has open, read without changing a byte: no lock file, no new file, nothing cut.
+"""A store that no process has open, read without changing a byte: no lock file, no new file, nothing cut.
 
 `Segments` is a directory of files named after their first position, as the log and every queue are; the file size is
 that of the first file, so no setting is needed. For programs that look (`check.py`); the server's own reading is in
@@ -108,11 +108,11 @@ def map_file(path: Path) -> memoryview:
 
 
 def refuse_open_store(root: Path) -> None:
-    """Raises StoreError where there is no store, StoreLockedError where somebody has it open: it changes underneath."""
+    """Raises StoreError if there is no store, StoreLockedError if another process has it open and may change it."""
     if not root.is_dir():
-        raise StoreError(f"{root} is not a directory" if root.exists() else f"there is no {root}")
+        raise StoreError(f"{root} is not a directory" if root.exists() else f"{root} does not exist")
     if not any((root / name).exists() for name in (layout.COMMIT_LOG, layout.CHECKPOINT, layout.CONFIG)):
-        raise StoreError(f"{root} is no store: it holds neither commitlog nor checkpoint nor config")
+        raise StoreError(f"{root} is no store: it has neither commitlog nor checkpoint nor config")
     if fcntl is None:
         return
     try:

@@ -32,7 +32,7 @@ class Checkpoint:
     logics_physical_offset: int
 
     def __init__(self, path: Path) -> None:
-        """Read the file, or make it. A short file counts as followed by zeros, as officially."""
+        """Read the file, or make it. A short file counts as followed by zeros, as in the official broker."""
         self._path = path
         make_fields_file(path)
         (
@@ -51,7 +51,7 @@ class Checkpoint:
         return max(min(self.physic_msg_timestamp, self.logics_msg_timestamp) - 3000, 0)
 
     def lower(self, position: int) -> None:
-        """Recovery has cut the log: no mark may stand behind its end."""
+        """Recovery has cut the log: no mark may be behind its end."""
         self.logics_physical_offset = min(self.logics_physical_offset, position)
         self.confirm_physical_offset = min(self.confirm_physical_offset, position)
 

@@ -1,4 +1,4 @@
-"""The one thread of the store: forces files to disk, and tells those who wait for it.
+"""The one thread of the store: forces files to disk, and calls back those who wait for it.
 
 The log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (all of them,
 and the index, every minute), the checkpoint every second; under SYNC_FLUSH the log at once, one pass for all that
@@ -6,8 +6,8 @@ wait. Nothing is written here but the checkpoint: the event-loop thread writes t
 fdatasync, which gives up the interpreter lock while it waits for the disk. The next log file is made here too, when
 the last is half full. Callbacks run in this thread.
 
-Once the disk has refused to force something, the system counts the lost pages as written and a second try would
-succeed: so there is none, those who wait are told, and the store takes no more messages (`on_disk_failure`).
+A failed fsync is never repeated: the system has marked the pages as clean, so a second call would succeed and the data
+be lost. Those who wait get False, and the store takes no more messages (`on_disk_failure`).
 Official classes: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService.
 """
 
@@ -71,7 +71,7 @@ class Flusher:
         self._stopping = False
         self._waiters: list[tuple[int, OnFlushed]] = []
         self._thread: threading.Thread | None = None
-        self._to_let_go: list[mmap.mmap] = []
+        self._to_release: list[mmap.mmap] = []
         now_ms = clock.monotonic_ms()
         self._next_log_ms = now_ms + config.flush_interval_commit_log
         self._next_log_thorough_ms = now_ms + config.flush_commit_log_thorough_interval
@@ -86,7 +86,7 @@ class Flusher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, force the log and answer whoever waited. Raises OSError or DiskFailedError when the disk
+        """End the thread, force the log and answer all that wait. Raises OSError or DiskFailedError when the disk
         refuses, or has refused before."""
         with self._condition:
             self._stopping = True
@@ -99,12 +99,12 @@ class Flusher:
                 self._flush_log(least_pages=0)
         finally:
             self._answer(self._take_waiters())
-            self._to_let_go.clear()
+            self._to_release.clear()
 
     def flush_queues(self) -> None:
         """After `stop`: force queues, index and checkpoint. Raises OSError or DiskFailedError."""
         with self._noting_failure():
-            self._flush_queues(thorough=True)
+            self._flush_queues(everything=True)
 
     def wake(self) -> None:
         """Flush the log soon, without anyone waiting for it."""
@@ -113,14 +113,14 @@ class Flusher:
                 self._wanted = True
                 self._condition.notify()
 
-    def let_go_later(self, memory: mmap.mmap) -> None:
+    def release_later(self, memory: mmap.mmap) -> None:
         """Drop the map of a large deleted file, which takes long, together with its blocks; one in a pass."""
-        self._to_let_go.append(memory)
+        self._to_release.append(memory)
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
         """Call back once the log is on disk up to `position` (True), or could not be forced (False).
 
-        Called at once, in the caller's thread, if it is there already; else from the flusher's thread. There is no
+        Called at once, in the caller's thread, if the disk has it; else from the flusher's thread. There is no
         time limit here: the caller puts syncFlushTimeout around its own wait.
         """
         if position <= self._log.files.flushed:
@@ -160,7 +160,7 @@ class Flusher:
 
     def run_pass(self) -> None:
         """Do what is due at this moment. Raises OSError, which the next pass may mend, and DiskFailedError, after
-        which every pass raises it again. Whoever waited has then been told."""
+        which every pass raises it again. All that waited have been answered then."""
         try:
             with self._noting_failure():
                 self._do_what_is_due()
@@ -186,21 +186,21 @@ class Flusher:
         config = self._config
         if self._waiters or self._sync or now_ms >= self._next_log_ms:
             self._next_log_ms = now_ms + config.flush_interval_commit_log
-            thorough = bool(self._waiters) or self._sync or now_ms >= self._next_log_thorough_ms
-            if thorough:
+            everything = bool(self._waiters) or self._sync or now_ms >= self._next_log_thorough_ms
+            if everything:
                 self._next_log_thorough_ms = now_ms + config.flush_commit_log_thorough_interval
-            self._serve_log(0 if thorough else config.flush_commit_log_least_pages)
+            self._flush_log_and_answer(0 if everything else config.flush_commit_log_least_pages)
         if now_ms >= self._next_queues_ms:
             self._next_queues_ms = now_ms + config.flush_interval_consume_queue
-            thorough = now_ms >= self._next_queues_thorough_ms
-            if thorough:
+            everything = now_ms >= self._next_queues_thorough_ms
+            if everything:
                 self._next_queues_thorough_ms = now_ms + config.flush_consume_queue_thorough_interval
-            self._flush_queues(thorough=thorough)
+            self._flush_queues(everything=everything)
         if now_ms >= self._next_checkpoint_ms:
             self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
             self._checkpoint.flush()
-        if self._to_let_go:
-            self._to_let_go.pop()
+        if self._to_release:
+            self._to_release.pop()
         self._prepare_next_file()
 
     def _prepare_next_file(self) -> None:
@@ -209,7 +209,7 @@ class Flusher:
         except StoreError as error:
             logger.debug("the next log file is not made ahead of time: %s", error)
 
-    def _serve_log(self, least_pages: int) -> None:
+    def _flush_log_and_answer(self, least_pages: int) -> None:
         waiters = self._take_waiters()
         try:
             self._flush_log(least_pages)
@@ -236,22 +236,22 @@ class Flusher:
             except Exception:
                 logger.exception("a callback waiting for log position %d failed", position)
 
-    def _flush_queues(self, *, thorough: bool) -> None:
-        """The marks are read before the files are forced: what comes in between is not vouched for. The log goes
+    def _flush_queues(self, *, everything: bool) -> None:
+        """The marks are read before the files are forced: records of the time between are not vouched for. The log goes
         first, because recovery believes it, too, before the place that the marks name."""
         timestamp, position = (
             self._dispatcher.newest_timestamp,
             self._dispatcher.newest_position,
         )
-        if thorough:
-            self._serve_log(least_pages=0)
+        if everything:
+            self._flush_log_and_answer(least_pages=0)
         for number, queue in enumerate(self._queues.walk(), 1):
-            queue.files.flush(0 if thorough else self._config.flush_consume_queue_least_pages)
+            queue.files.flush(0 if everything else self._config.flush_consume_queue_least_pages)
             if not number % _QUEUES_IN_A_TURN:
                 time.sleep(_TURN_SECONDS)
             if self._waiters:
-                self._serve_log(least_pages=0)
-        if not thorough:
+                self._flush_log_and_answer(least_pages=0)
+        if not everything:
             return
         if timestamp:
             self._checkpoint.logics_msg_timestamp = timestamp

@@ -1,4 +1,5 @@
-"""Parts of a store that cannot be read, made by newer official brokers or by accident: said before anything is touched.
+"""Parts of a store that cannot be read, made by newer official brokers or by accident: refused before anything is
+changed.
 
 Opening such a store all the same would show topics without their messages, or messages without their topics.
 Directories that merely exist (5.5.0 makes `rocksdbstore` and `compaction` at every start) are no reason to refuse.
@@ -27,13 +28,13 @@ _FILES: Final = (layout.CHECKPOINT, layout.ABORT, layout.LOCK)
 
 
 def refuse_foreign_parts(root: Path) -> None:
-    """Raises StoreDamagedError with what is there and cannot be read."""
+    """Raises StoreDamagedError for a part that cannot be read here, and names it."""
     for path in (root, *(root / name for name in _FOLDERS)):
         if path.exists() and not path.is_dir():
             raise StoreDamagedError(f"{path} is not a directory")
     for path in (root / name for name in _FILES):
         if path.is_dir():
-            raise StoreDamagedError(f"{path} is a directory: there should be a file")
+            raise StoreDamagedError(f"{path} is a directory: it must be a file")
     for place, mark, reason in _PARTS:
         if _holds(root / place, mark):
             raise StoreDamagedError(f"cannot open store {root}: {reason}, see {root / place}")

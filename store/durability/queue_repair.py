@@ -43,7 +43,7 @@ def find_ends(queues: QueueTable, log_start: int) -> int | None:
 def find_end(queue: ConsumeQueue, log_start: int) -> bool:
     """Find the end of the loaded files: the first unit that is none, looked for in the newest files.
 
-    False if units were lost with it, because a file is missing or bytes stand behind the end: reading the log again
+    False if units were lost with it, because a file is missing or because bytes follow the end: reading the log again
     from the end of the last record puts them back.
     """
     queue.log_start = log_start
@@ -60,7 +60,7 @@ def find_end(queue: ConsumeQueue, log_start: int) -> bool:
             whole = whole and file is files[-1] and not _is_written_behind(file, end)
             break
     if whole:
-        end_file.wrote = end  # nothing stands behind it
+        end_file.written = end  # only zeros follow
     else:
         files.truncate(end_file.base + end)
     queue.end_with(newest)
@@ -79,7 +79,7 @@ def drop_unforced(queue: ConsumeQueue, position: int, log: CommitLog) -> None:
     numbers = range(len(files) - 1, 0, -1)
     at = next((number for number in numbers if _was_forced(queue, files[number], 0, position, log)), 0)
     file, keep, previous_end = files[at], 0, 0
-    for unit in UNIT.iter_unpack(file.read(0, file.wrote)):
+    for unit in UNIT.iter_unpack(file.read(0, file.written)):
         if unit[0] >= position or (unit != BLANK_UNIT and not previous_end <= unit[0]):
             break
         keep += QUEUE_UNIT_BYTES
@@ -95,7 +95,7 @@ def _was_forced(queue: ConsumeQueue, file: MappedFile, at: int, position: int, l
     if not unit[0] < position or unit == BLANK_UNIT:
         return False
     if unit[0] < log.start or is_lmq(queue.topic):
-        return True  # the record is gone, or names its number in another queue
+        return True  # the record has left the log, or names its number in another queue
     record = log.read_record(unit[0])
     return (
         record is not None

@@ -4,7 +4,7 @@
     start       the newest log file from which reading on finds everything the queues or the index may lack
     scan        record by record with CRC, dispatching; the first position X that holds no record is the end
     cut         log, queues and index lose what lies at or behind X; bytes behind the ends are zeroed
-    counters    each queue goes on behind its last unit; min offsets move to the log's start
+    counters    each queue continues behind its last unit; min offsets move to the log's start
 
 After a clean stop the start is the newest file whose first record lies at or before M; after a crash also at or
 before the checkpoint's logicsPhysicalOffset (5.5), or, where an older broker left that 0, not newer than its
@@ -91,7 +91,7 @@ class Recovery:
     def run(self, *, clean: bool, intact: bool, marks_are_ours: bool) -> RecoveryReport:
         """Files are loaded, nothing else has happened. Raises StoreError when a queue file cannot be made.
 
-        `intact` says that every page written is there, though the stop may have been unclean; `marks_are_ours` that
+        `intact` says that every page written was kept, though the stop may have been unclean; `marks_are_ours` that
         the checkpoint was written by this program, which moves byte 40 only once log and queues are forced up to it.
         """
         rebuild_index_from = self._index.load(
@@ -212,7 +212,7 @@ class Recovery:
                 self._scanned += 1
                 at += size
                 if not self._scanned & _RECORDS_BETWEEN_LOOKS:
-                    self._tell_progress(begin, last_valid)
+                    self._log_progress(begin, last_valid)
             file.read_in_order(begins=False)
             self._log_dispatch.flush()
             if self._measure(file, at) != BLANK:
@@ -220,7 +220,7 @@ class Recovery:
         # The newest file is closed by its filler: the next record opens a new one.
         return file.base + file.size, last_valid
 
-    def _tell_progress(self, start: int, position: int) -> None:
+    def _log_progress(self, start: int, position: int) -> None:
         """One line now and then: a store after a crash may take longer than its owner's patience."""
         now = time.monotonic()
         if now < self._next_line_at:

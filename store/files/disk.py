@@ -37,7 +37,7 @@ def force_directory(path: Path) -> None:
     """Force the entries of a directory to disk: files made, renamed and removed.
 
     Raises DiskFailedError as `force_file` does, and OSError if the directory cannot be opened. Does nothing where the
-    system cannot force directories (Windows, some network file systems) and for a directory that is gone.
+    system cannot force directories (Windows, some network file systems) and for a directory that no longer exists.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)

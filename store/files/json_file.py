@@ -12,7 +12,7 @@ first and then writes X in place; its half-written files are read here as well.
     torn                    absent or empty  refused
     absent, empty or torn   torn             refused
 
-What stands in the file is the business of the tables.
+What is in the file is decided by the tables.
 """
 
 import logging
@@ -41,7 +41,7 @@ class JsonFile:
         self.backup_path = path.with_name(path.name + layout.BACKUP_ENDING)
 
     def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
-        """Content of X, or of X.bak where X does not serve; None when there is neither. `decode` raises
+        """Content of X, or of X.bak if X cannot be used; None if neither exists. `decode` raises
         BodyError on text it cannot read. Raises StoreDamagedError when what is needed makes no sense, StoreError when
         the system does not let us read it."""
         fault: BodyError | None = None

@@ -1,9 +1,9 @@
 """One file of fixed size, mapped into memory: a segment of the commit log, a queue or the index.
 
-A file is created at its full size, filled with zeros. It takes space on disk in steps, a little ahead of what is
-written: whoever writes sees to it that his bytes lie below `reserved`. A write through a map into a hole of the file
-would end the process (SIGBUS) once the disk is full; `reserve` says so as an error instead. Where the system cannot
-reserve (macOS, some network disks) the file counts as reserved, and a full disk is what it is.
+A file is created at its full size, filled with zeros. It takes room on disk in steps, a little ahead of what is
+written: a writer reserves room before it writes, so that its bytes lie below `reserved`. A write through a map into a
+hole of the file would end the process (SIGBUS) once the disk is full; `reserve` says so as an error instead. Where
+the system cannot reserve (macOS, some network disks) the file counts as reserved, and a full disk is what it is.
 
 A file is mapped when `map` or `view` is first asked for, and may be unmapped again (`open_maps.py`). Reads hand out
 memoryviews of the map. Nothing here closes a map: a view keeps its map alive, and the last view to go releases it,
@@ -27,7 +27,7 @@ _ZEROS = bytes(_CHUNK_BYTES)
 
 
 class MappedFile:
-    """`base` is the position of the file's first byte in the space its neighbours share; `wrote` counts from there."""
+    """`base` is the position of the file's first byte in the space of its neighbours; `written` counts from there."""
 
     __slots__ = (
         "_ahead_from",
@@ -42,7 +42,7 @@ class MappedFile:
         "memory",
         "reserved",
         "size",
-        "wrote",
+        "written",
     )
 
     memory: mmap.mmap
@@ -68,7 +68,7 @@ class MappedFile:
         self._name = name
         self.base = base
         self.size = size
-        self.wrote = 0
+        self.written = 0
         self.reserved = 0
         """Bytes from the start that have their place on disk; 0 for a file just opened."""
         self._step_bytes = step_bytes
@@ -120,7 +120,7 @@ class MappedFile:
         return hasattr(self, "memory")
 
     def unmap(self) -> None:
-        """Let go of the map; it is made again when bytes are wanted, and place on disk asked for anew."""
+        """Drop the map. It is made again when bytes are read, and room on disk is reserved again."""
         self.reserved = 0
         if self._maps is not None:
             self._maps.closed(self)
@@ -132,7 +132,7 @@ class MappedFile:
         disk.advise(self.map, "MADV_SEQUENTIAL" if begins else "MADV_RANDOM")
 
     def read_ahead(self, start: int) -> None:
-        """Have the system fetch what stands from `start` on, unless it was asked to already; does not wait."""
+        """Ask the system to fetch the bytes from `start` on, unless it was asked before; does not wait."""
         if self._ahead_from <= start <= self._ahead_to - _READ_AHEAD_BYTES // 2:
             return
         first = start // PAGE_BYTES * PAGE_BYTES
@@ -162,7 +162,7 @@ class MappedFile:
     @property
     def end(self) -> int:
         """Position behind the last written byte."""
-        return self.base + self.wrote
+        return self.base + self.written
 
     def reserve(self, end: int) -> None:
         """Take place on disk for all bytes before `end` (counted in the file) and some more, so that this is rare.
@@ -174,7 +174,7 @@ class MappedFile:
             return
         if not self.is_mapped:
             self._open_map()
-        start = max(self.reserved, self.wrote)
+        start = max(self.reserved, self.written)
         stop = min(-(-end // self._step_bytes) * self._step_bytes, self.size)
         if disk.reserve_blocks is None:
             stop = self.size
@@ -243,7 +243,7 @@ class MappedFile:
         self.unmap()
 
     def delete_keeping_map(self) -> mmap.mmap | None:
-        """As `delete`, but map and blocks stay until the map returned is let go of; None if the file was gone.
+        """As `delete`, but map and blocks stay until the map returned is dropped; None if the file was missing.
 
         Unmapping a GiB takes the processor tens of milliseconds, giving up its blocks the disk half a second and
         more: neither is for the owner's thread.

@@ -53,7 +53,7 @@ class MappedFiles(Sequence[MappedFile]):
         """The file that will follow the last one, made ahead of time."""
 
     def load(self, *, may_lack_files: bool = True) -> None:
-        """Know what the directory holds, each file taken as full; recovery then sets the end.
+        """Learn what the directory holds. Each file counts as full; recovery then sets the end.
 
         Raises FileSizeError or StoreDamagedError where an official broker refuses to start, and for a file missing
         between two others unless that may be.
@@ -93,7 +93,7 @@ class MappedFiles(Sequence[MappedFile]):
             )
 
     def _add_loaded(self, file: MappedFile, *, may_lack_files: bool) -> None:
-        file.wrote = self.file_bytes
+        file.written = self.file_bytes
         following = self._files[-1].base + self.file_bytes if self._files else file.base
         if file.base % self.file_bytes or following != file.base:
             missing = self.directory / layout.file_name(following)
@@ -159,7 +159,7 @@ class MappedFiles(Sequence[MappedFile]):
 
     def add_file(self, base: int, room_bytes: int) -> MappedFile:
         """Create the next file with room for its first `room_bytes`. Raises StoreError when the system refuses (disk
-        full, too many open files); there is no new file then."""
+        full, too many open files); then no file was made."""
         self._make_directory()
         with _making:
             file = self._take_prepared(base) or self._new_file(base)
@@ -187,18 +187,19 @@ class MappedFiles(Sequence[MappedFile]):
         return file if file is not None and file.base == base else None
 
     def prepare_next(self) -> None:
-        """Make the next file once the last one is half full, so that nobody waits for the disk when it is needed.
+        """Make the next file once the last one is half full, so that no append waits for the disk.
 
-        Called by the flusher. Raises StoreError when the system refuses; whoever needs the file then tries himself.
+        Called by the flusher. Raises StoreError when the system refuses; the append that needs the file then tries
+        itself.
         """
         with _making:
             last = self._files[-1] if self._files else None
-            if last is None or last.wrote * 2 < last.size:
+            if last is None or last.written * 2 < last.size:
                 return
             self._prepare(last.base + self.file_bytes)
 
     def prepare_first(self) -> None:
-        """Make the file that begins at 0 ahead of time, where there is none at all. Raises StoreError."""
+        """Make the file that begins at 0 ahead of time, if there is no file. Raises StoreError."""
         if not self._files:
             self._make_directory()
             with _making:
@@ -227,8 +228,8 @@ class MappedFiles(Sequence[MappedFile]):
             self._files.pop().delete()
         if self._files and self._files[-1].base + self.file_bytes >= position:
             last = self._files[-1]
-            last.wrote = position - last.base
-            last.clear_from(last.wrote)
+            last.written = position - last.base
+            last.clear_from(last.written)
         self.flushed = min(self.flushed, position)
 
     def delete_first(self) -> None:
@@ -236,7 +237,7 @@ class MappedFiles(Sequence[MappedFile]):
         self._files.pop(0).delete()
 
     def delete_first_keeping_map(self) -> mmap.mmap | None:
-        """As `delete_first`; the disk has the space when the map returned is let go of."""
+        """As `delete_first`; the disk has the space once the map returned is dropped."""
         return self._files.pop(0).delete_keeping_map()
 
     def delete_all(self) -> None:
@@ -255,7 +256,7 @@ class MappedFiles(Sequence[MappedFile]):
             end = file.end
             if end <= self.flushed:
                 continue
-            full = file.wrote == file.size
+            full = file.written == file.size
             if not full and end // PAGE_BYTES - self.flushed // PAGE_BYTES < least_pages:
                 break
             file.sync()

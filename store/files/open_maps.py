@@ -2,9 +2,9 @@
 a process may have.
 
 A file is mapped when its bytes are first wanted. Beyond the bound the file that was mapped longest ago is unmapped;
-it comes back when it is wanted again, which costs some microseconds. Nothing is lost by unmapping: what was written
-stays in the system's page cache, and views that are still held keep their map alive. Not here: which files there
-are (`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead.
+it is mapped again when its bytes are read, which costs some microseconds. Nothing is lost by unmapping: what was
+written stays in the system's page cache, and views that are still held keep their map alive. Not here: which files
+there are (`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead.
 """
 
 import threading

@@ -51,7 +51,7 @@ class CommitLog:
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
-        self._sizes_of, self._pack = packing.sizes, packing.pack
+        self._plan, self._pack = packing.plan, packing.pack
 
     @property
     def start(self) -> int:
@@ -62,7 +62,7 @@ class CommitLog:
     def end(self) -> int:
         """Position behind the newest record."""
         file = self._file
-        return file.base + file.wrote if file is not None else self.files.end
+        return file.base + file.written if file is not None else self.files.end
 
     def use_last_file(self) -> None:
         """Append to the last file from now on: files were loaded, recovered, copied or deleted."""
@@ -87,19 +87,20 @@ class CommitLog:
         Returns the position of the first and the sizes. `queue_offset` is the number of the first. Raises
         RefusedError, and then nothing was written.
         """
-        sizes = self._sizes_of(messages, self._config.max_message_size)
-        total = sum(sizes)
+        plan = self._plan(messages, self._config.max_message_size)
+        total = plan[1]
         file = self._file
-        if file is None or total + _FILLER_BYTES > file.reserved - file.wrote:
+        if file is None or total + _FILLER_BYTES > file.reserved - file.written:
             file = self._file_with_room(total)
-        position = file.base + file.wrote
-        self._pack(file, messages, sizes, total, queue_offset, store_timestamp)
+        position = file.base + file.written
+        self._pack(file, messages, plan, queue_offset, store_timestamp)
         self.newest_store_timestamp = store_timestamp
-        return position, sizes
+        return position, plan[0]
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
-        self._file_with_room(sum(self._sizes_of(messages, self._config.max_message_size)))
+        _, total, *_ = self._plan(messages, self._config.max_message_size)
+        self._file_with_room(total)
 
     def _file_with_room(self, size: int) -> MappedFile:
         """The current file if `size` bytes and a filler fit into it, else the next one; with room for them on disk."""
@@ -112,8 +113,8 @@ class CommitLog:
             file = self._file
             if file is None:
                 self._file = file = self.files.add_file(0, size + _FILLER_BYTES)
-            elif size + _FILLER_BYTES <= file.size - file.wrote:
-                file.reserve(file.wrote + size + _FILLER_BYTES)
+            elif size + _FILLER_BYTES <= file.size - file.written:
+                file.reserve(file.written + size + _FILLER_BYTES)
             else:
                 file = self._roll(file, size)
         except DiskFullError as error:
@@ -124,12 +125,12 @@ class CommitLog:
 
     def _roll(self, file: MappedFile, size: int) -> MappedFile:
         """Close a file with the filler and open the next. Raises StoreError and then nothing was written."""
-        if file.wrote < file.size:
-            file.reserve(file.wrote + _FILLER_BYTES)
+        if file.written < file.size:
+            file.reserve(file.written + _FILLER_BYTES)
         following = self.files.add_file(file.base + self.file_bytes, size + _FILLER_BYTES)
-        if file.wrote < file.size:
-            FILLER.pack_into(file.map, file.wrote, file.size - file.wrote, BLANK_MAGIC)
-            file.wrote = file.size
+        if file.written < file.size:
+            FILLER.pack_into(file.map, file.written, file.size - file.written, BLANK_MAGIC)
+            file.written = file.size
         self._file = following
         return following
 
@@ -142,23 +143,24 @@ class CommitLog:
             return None
         at = position - file.base
         end = at + size
-        return file.view[at:end] if end <= file.wrote else None
+        return file.view[at:end] if end <= file.written else None
 
     def read_record(self, position: int) -> memoryview | None:
-        """The record that starts at a position, its length taken from its head; None if none can stand there."""
+        """The record that starts at a position, with the length its head says; None if no record can begin there."""
         file = self.files.file_at(position)
         if file is None:
             return None
         at = position - file.base
-        if at + 8 > file.wrote:
+        if at + 8 > file.written:
             return None
         size, magic = FILLER.unpack_from(file.view, at)
-        if (magic != MAGIC_V1 and magic != MAGIC_V2) or size <= 0 or at + size > file.wrote:
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or size <= 0 or at + size > file.written:
             return None
         return file.view[at : at + size]
 
     def store_timestamp(self, position: int, size: int) -> int:
-        """storeTimestamp of the record that a queue unit points to, in ms; -1 if it is gone (pickupStoreTimestamp)."""
+        """storeTimestamp of the record that a queue unit points to, in ms; -1 if the log has it no more
+        (pickupStoreTimestamp)."""
         record = self.read(position, size)
         return store_timestamp_of(record) if record is not None and size >= MIN_RECORD_BYTES else -1
 

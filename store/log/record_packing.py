@@ -7,17 +7,16 @@ MessageExtEncoder.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.record import (
     CRC_PROPERTY_BYTES,
     HEADS,
-    IPV4_HOST_BYTES,
-    IPV6_HOST_BYTES,
     MAGIC_V1,
     MAGIC_V2,
     MAX_PROPERTIES_BYTES,
     MAX_TOPIC_BYTES_V1,
+    RecordError,
     crc_property,
     head_for,
     sys_flag_for_hosts,
@@ -33,6 +32,10 @@ _HOSTS_ARE_IPV6 = 0x30
 _MAX_CACHED_TOPICS = 100_000
 _MAX_TOPIC_BYTES = 255
 
+Plan = tuple[list[int], int, int, bytes, int, int, Callable[..., None]]
+"""(size of each record, their sum, magic, topic with its length, sysFlag, bytes of a head, what packs one); a plain
+tuple, because every message makes one."""
+
 
 class RecordPacking:
     """The two halves of packing. Remembers the topics it has packed. Owner: the event-loop thread."""
@@ -45,36 +48,38 @@ class RecordPacking:
         self.has_crc = has_crc
         self._topic_heads: dict[str, tuple[int, bytes]] = {}
 
-    def sizes(self, messages: Sequence[NewMessage], most_body_bytes: int) -> list[int]:
-        """Bytes of the record of each message. Raises RefusedError for a message that no record can hold.
+    def plan(self, messages: Sequence[NewMessage], most_body_bytes: int) -> Plan:
+        """How the records of a batch will be packed. Raises RefusedError for a message that no record can hold.
 
-        All messages of a batch are for one topic; they may differ in body, properties and flag only.
+        All messages are for one topic; they may differ in body, properties and flag only.
         """
         first = messages[0]
-        topic = first.topic
-        _, topic_head = self._topic_heads.get(topic) or self._topic_head(topic)
-        around = _HEAD_V4_BYTES + 2 + len(topic_head)
-        if len(first.born_host) != 8 or len(first.store_host) != 8:
-            for host in (first.born_host, first.store_host):
-                if len(host) not in (IPV4_HOST_BYTES, IPV6_HOST_BYTES):
-                    raise RefusedError(
-                        PutStatus.MESSAGE_ILLEGAL, f"a packed host has 8 or 20 bytes, not {len(host)}"
-                    )
-                around += len(host) - IPV4_HOST_BYTES
-        sizes, has_crc = [], self.has_crc
+        topic, sys_flag = first.topic, first.sys_flag
+        magic, topic_head = self._topic_heads.get(topic) or self._topic_head(topic)
+        head_bytes, pack_head = _HEAD_V4_BYTES, _HEAD_V4
+        if len(first.born_host) != 8 or len(first.store_host) != 8 or sys_flag & _HOSTS_ARE_IPV6:
+            try:
+                sys_flag = sys_flag_for_hosts(sys_flag, first.born_host, first.store_host)
+            except RecordError as error:
+                raise RefusedError(PutStatus.MESSAGE_ILLEGAL, str(error)) from error
+            head = head_for(sys_flag)
+            head_bytes, pack_head = head.size, head.pack_into
+        around = head_bytes + len(topic_head) + 2
+        sizes, total, has_crc = [], 0, self.has_crc
         for message in messages:
-            properties_bytes = len(message.properties)
+            body_bytes, properties_bytes = len(message.body), len(message.properties)
             if has_crc:
                 properties_bytes = len(_with_room_for_crc(message.properties))
-            body_bytes = len(message.body)
             if (
                 body_bytes > most_body_bytes
                 or properties_bytes > MAX_PROPERTIES_BYTES
                 or message.topic != topic
             ):
                 raise self._refusal(message, topic, body_bytes, most_body_bytes, properties_bytes)
-            sizes.append(around + body_bytes + properties_bytes)
-        return sizes
+            size = around + body_bytes + properties_bytes
+            sizes.append(size)
+            total += size
+        return sizes, total, magic, topic_head, sys_flag, head_bytes, pack_head
 
     @staticmethod
     def _refusal(
@@ -95,26 +100,18 @@ class RecordPacking:
         self,
         file: MappedFile,
         messages: Sequence[NewMessage],
-        sizes: list[int],
-        total: int,
+        plan: Plan,
         queue_offset: int,
         store_timestamp: int,
     ) -> None:
-        """Write the records behind what the file holds; `sizes` are those of `sizes()`, `total` their sum.
+        """Write the records behind what the file holds, which has room for them; moves the file's end.
 
-        `queue_offset` is the number of the first. Moves the file's end.
+        `queue_offset` is the number of the first.
         """
+        sizes, total, magic, topic_head, sys_flag, head_bytes, pack_head = plan
         first = messages[0]
-        magic, topic_head = self._topic_heads[first.topic]
-        born_host, store_host = first.born_host, first.store_host
-        sys_flag = first.sys_flag
-        head_bytes, pack_head = _HEAD_V4_BYTES, _HEAD_V4
-        if len(born_host) != 8 or len(store_host) != 8 or sys_flag & _HOSTS_ARE_IPV6:
-            sys_flag = sys_flag_for_hosts(sys_flag, born_host, store_host)
-            head = head_for(sys_flag)
-            head_bytes, pack_head = head.size, head.pack_into
         memory, base, has_crc = file.memory, file.base, self.has_crc
-        end = at = file.wrote + total
+        end = at = file.written + total
         number = len(sizes)
         while number:
             number -= 1
@@ -138,9 +135,9 @@ class RecordPacking:
                 base + at,
                 sys_flag,
                 first.born_timestamp,
-                born_host,
+                first.born_host,
                 store_timestamp,
-                store_host,
+                first.store_host,
                 first.reconsume_times,
                 first.prepared_transaction_offset,
                 len(body),
@@ -148,7 +145,7 @@ class RecordPacking:
             if has_crc:
                 covered = record_end - CRC_PROPERTY_BYTES
                 memory[covered:record_end] = crc_property(file.view[at:covered])
-        file.wrote = end
+        file.written = end
 
     def _topic_head(self, topic: str) -> tuple[int, bytes]:
         """Magic, and length plus bytes of a topic; remembered, because every message needs them."""

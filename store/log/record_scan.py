@@ -1,8 +1,8 @@
-"""Reading on through a log file after a crash: each record checked and taken apart in one go, until none follows.
+"""Walks the records of a log file: checks each, CRC included, and returns the fields that dispatch needs.
 
 What is a record is decided as `measure_record` decides it, CRC included; here its common form (version 1, IPv4 hosts)
-is looked at once instead of field by field, because a crash may leave millions to look at. Everything else goes the
-longer way.
+is unpacked at once instead of field by field, because a crash may leave millions of records to read. Everything else
+is decoded field by field.
 """
 
 import struct
@@ -25,9 +25,9 @@ _SHORTEST_TAIL = 3
 
 
 def scan_records(view: memoryview, at: int, end: int, *, check_crc: bool) -> Iterator[LoggedRecord]:
-    """The records that stand back to back from byte `at` on, none reaching beyond `end`; never raises for any bytes.
+    """The records that lie back to back from byte `at` on, none reaching beyond `end`; never raises for any bytes.
 
-    Ends in front of whatever is no record: filler, zeros, damage. `measure_record` tells which.
+    Ends in front of what is no record: filler, zeros, damage. `measure_record` says which.
     """
     unpack, crc32, head_bytes = _HEAD.unpack_from, zlib.crc32, _HEAD.size
     while at + head_bytes <= end:

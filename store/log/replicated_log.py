@@ -40,12 +40,12 @@ class ReplicatedLog:
         return end - end % self._log.file_bytes
 
     def read(self, position: int, most_bytes: int) -> memoryview | None:
-        """What stands in the log from `position` on, at most to the end of its file; None if nothing does."""
+        """The bytes of the log from `position` on, at most to the end of its file; None if there are none."""
         file = self._log.files.file_at(position)
         if file is None:
             return None
         at = position - file.base
-        end = min(at + most_bytes, file.wrote)
+        end = min(at + most_bytes, file.written)
         return file.view[at:end] if at < end else None
 
     # The slave's side
@@ -59,21 +59,21 @@ class ReplicatedLog:
         files = log.files
         if not files:
             start = position - position % log.file_bytes
-            log.files.add_file(start, position - start + len(data)).wrote = position - start
+            log.files.add_file(start, position - start + len(data)).written = position - start
             log.use_last_file()
         elif position != log.end:
             raise DivergedError(f"the master sends from {position}, our log ends at {log.end}")
         if not data:
             return
         file = files[-1]
-        if file.wrote == file.size:
+        if file.written == file.size:
             file = log.files.add_file(file.base + file.size, len(data))
             log.use_last_file()
-        if len(data) > file.size - file.wrote:
+        if len(data) > file.size - file.written:
             raise DivergedError(
                 f"{len(data)} bytes at {position} reach over the end of {file.path.name}: "
                 f"mappedFileSizeCommitLog={log.file_bytes} here is not the master's"
             )
-        file.reserve(file.wrote + len(data))
-        file.memory[file.wrote : file.wrote + len(data)] = data
-        file.wrote += len(data)
+        file.reserve(file.written + len(data))
+        file.memory[file.written : file.written + len(data)] = data
+        file.written += len(data)

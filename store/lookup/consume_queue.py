@@ -57,13 +57,13 @@ class ConsumeQueue:
         if end <= self.records_end:
             return False
         file = self._file
-        if file is None or file.wrote >= file.reserved or queue_offset != self.max_offset:
+        if file is None or file.written >= file.reserved or queue_offset != self.max_offset:
             file = self._file_for(queue_offset)
             if file is None:
                 return False
-        at = file.wrote
+        at = file.written
         _PACK_UNIT(file.memory, at, position, size, tags_code)
-        file.wrote = at + 20
+        file.written = at + 20
         self.max_offset += 1
         self.records_end = end
         return True
@@ -75,30 +75,30 @@ class ConsumeQueue:
         units that had room are added.
         """
         file, size = self._file, len(units)
-        if file is not None and file.wrote + size <= file.reserved:
-            at = file.wrote
+        if file is not None and file.written + size <= file.reserved:
+            at = file.written
             file.memory[at : at + size] = units
-            file.wrote = at + size
+            file.written = at + size
             self.max_offset += size // QUEUE_UNIT_BYTES
             self.records_end = records_end
             return
         done = 0
         while done < size:
             file = self._file
-            if file is None or file.wrote >= file.reserved:
+            if file is None or file.written >= file.reserved:
                 file = self._file_for(self.max_offset)
                 assert file is not None, "the unit behind the last is not there"
-            at = file.wrote
+            at = file.written
             part = units[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
             file.memory[at : at + len(part)] = part
-            file.wrote = at + len(part)
+            file.written = at + len(part)
             self.max_offset += len(part) // QUEUE_UNIT_BYTES
             done += len(part)
             position, record_bytes, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
             self.records_end = position + record_bytes
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
-        """The file to write to when it is not simply the current one; None for a unit that is there already."""
+        """The file to write to when it is not simply the current one; None for a unit that the queue has."""
         if self._file is None:
             return self._first_file(queue_offset)
         if queue_offset < self.max_offset:
@@ -121,9 +121,9 @@ class ConsumeQueue:
                 queue_offset,
                 self.max_offset,
             )
-        if self._file.wrote == self._file.size:
+        if self._file.written == self._file.size:
             self._file = self.files.add_file(self._file.base + self._file.size, QUEUE_UNIT_BYTES)
-        self._file.reserve(self._file.wrote + QUEUE_UNIT_BYTES)
+        self._file.reserve(self._file.written + QUEUE_UNIT_BYTES)
         return self._file
 
     def _first_file(self, queue_offset: int) -> MappedFile:
@@ -134,7 +134,7 @@ class ConsumeQueue:
         file = self.files.add_file(position - skipped, skipped + QUEUE_UNIT_BYTES)
         if skipped:
             file.map[0:skipped] = PRE_BLANK * (skipped // QUEUE_UNIT_BYTES)
-            file.wrote = skipped
+            file.written = skipped
         self.files.flushed = position
         self.min_offset = self.max_offset = queue_offset
         self._file = file
@@ -146,7 +146,7 @@ class ConsumeQueue:
         """Units from number `offset` to the end of the file that holds it; None if that file is missing."""
         position = offset * QUEUE_UNIT_BYTES
         file = self.files.file_at(position)
-        return file.view[position - file.base : file.wrote] if file is not None else None
+        return file.view[position - file.base : file.written] if file is not None else None
 
     def unit(self, offset: int) -> tuple[int, int, int] | None:
         """(position, size, tags code) of unit number `offset`, pre-blank ones included."""
@@ -159,10 +159,10 @@ class ConsumeQueue:
         """Start of the first record at or behind a log position, among those of the last file; -1 if that is not
         known from the last file alone."""
         last = self._file
-        if last is None or not last.wrote or position_at(last, 0) >= position:
+        if last is None or not last.written or position_at(last, 0) >= position:
             return -1
         at = first_unit_at_or_after(last, 0, position)
-        return position_at(last, at) if at < last.wrote else -1
+        return position_at(last, at) if at < last.written else -1
 
     def next_file_offset(self, offset: int) -> int:
         """Number of the first unit of the following file (rollNextFile)."""
@@ -177,7 +177,7 @@ class ConsumeQueue:
             return
         for number in range(len(self.files) - 1, -1, -1):
             file = self.files[number]
-            keep = file.wrote
+            keep = file.written
             while keep and position_at(file, keep - QUEUE_UNIT_BYTES) >= position:
                 keep -= QUEUE_UNIT_BYTES
             if keep or not number:
@@ -189,8 +189,8 @@ class ConsumeQueue:
         """End the queue at a byte of its files: a whole number of units."""
         self.files.truncate(byte)
         last = self.files[-1]
-        newest = last if last.wrote or len(self.files) == 1 else self.files[-2]
-        self.end_with(newest.read(max(newest.wrote - QUEUE_UNIT_BYTES, 0), newest.wrote))
+        newest = last if last.written or len(self.files) == 1 else self.files[-2]
+        self.end_with(newest.read(max(newest.written - QUEUE_UNIT_BYTES, 0), newest.written))
 
     def end_with(self, newest_unit: bytes) -> None:
         """Go on where the files end; `newest_unit` is empty if they hold none."""
@@ -213,14 +213,15 @@ class ConsumeQueue:
         return deleted
 
     def correct_min_offset(self, log_start: int, emulate: int) -> None:
-        """Move min_offset past units whose records are gone (correctMinOffset of the line that `emulate` names).
+        """Move min_offset past units whose records have left the log (correctMinOffset of the line that `emulate`
+        names).
 
-        4.x leaves a queue whose records are all gone as it is; 5.x makes min and max equal.
+        4.x changes nothing if all records of a queue have left the log; 5.x makes min and max equal.
         """
         if not self.files:
             return
         first, last = self.files[0], self.files[-1]
-        if not first.wrote:
+        if not first.written:
             # Recovery has cut the only units this queue had left; its numbers go on.
             self.min_offset = self.max_offset
             return
@@ -229,7 +230,11 @@ class ConsumeQueue:
             minimum = self.min_offset * QUEUE_UNIT_BYTES
             if minimum >= self.files.end:
                 return
-            if last.wrote and log_start > 0 and position_at(last, last.wrote - QUEUE_UNIT_BYTES) < log_start:
+            if (
+                last.written
+                and log_start > 0
+                and position_at(last, last.written - QUEUE_UNIT_BYTES) < log_start
+            ):
                 self.min_offset = self.max_offset
                 return
             start = max(minimum, first.base)
@@ -239,7 +244,7 @@ class ConsumeQueue:
             ):
                 return
         at = first_unit_at_or_after(first, start - first.base, log_start)
-        if at < first.wrote:
+        if at < first.written:
             self.min_offset = (first.base + at) // QUEUE_UNIT_BYTES
 
     def destroy(self) -> None:

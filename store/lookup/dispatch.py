@@ -19,7 +19,7 @@ from ..put_values import NewMessage
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
-from .queue_table import QueueTable, has_place
+from .queue_table import QueueTable, is_possible_place
 from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Dispatcher:
         self._queues = queues
         self._index = index
         self.on_arrival: OnArrival | None = None
-        """Set once recovery is over: nobody waits for what was there before."""
+        """Set once recovery is over: what was stored before is not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
         self._multi_dispatch = config.enable_lmq and config.enable_multi_dispatch
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
@@ -189,12 +189,12 @@ class Dispatcher:
     def dispatch_record(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record read back from a log position.
 
-        One that damage gave an impossible place goes to no queue, and keeps nobody from the records behind it.
+        A record that damage gave an impossible place is in no queue; the records behind it are dispatched all the same.
         """
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties = record
         topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
         in_queue = is_in_queue(sys_flag)
-        if in_queue and not has_place(topic, queue_id, queue_offset):
+        if in_queue and not is_possible_place(topic, queue_id, queue_offset):
             logger.error(
                 "the record at log position %d is damaged: no queue takes number %d of %r, queue %d; it is in none",
                 position,

@@ -62,7 +62,7 @@ class IndexFile:
         self._units_at = SLOTS_AT + 4 * slots
         self.capacity = units
         self.room = 0
-        """Units, counted from the first, that have their place on disk, with header and slots; 0 is not known."""
+        """Units, counted from the first, with room on disk; header and slots have it, too. 0: not known."""
         (
             self.begin_timestamp,
             self.end_timestamp,
@@ -79,7 +79,7 @@ class IndexFile:
         return self.count >= self.capacity
 
     def make_room(self, units: int) -> None:
-        """Take place on disk for header, slots and so many units, as far as the file goes. Raises StoreError."""
+        """Reserve room on disk for header, slots and so many units, at most for all of them. Raises StoreError."""
         wanted = min(units, self.capacity)
         if wanted > self.room:
             self.file.reserve(self._units_at + 20 * wanted)
@@ -99,9 +99,9 @@ class IndexFile:
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         first = count = self.count
-        taken = 0
+        passed = 0
         for key_hashes, position, store_timestamp in entries:
-            taken += 1
+            passed += 1
             if position <= self.end_position and (position < self.end_position or count > 1):
                 continue
             wanted = count + len(key_hashes)
@@ -113,6 +113,7 @@ class IndexFile:
             seconds = (store_timestamp - begin_timestamp) // 1000 if begin_timestamp > 0 else 0
             if not 0 <= seconds <= _MAX_INT:
                 seconds = 0 if seconds < 0 else _MAX_INT
+            is_first, seconds_of_rest = count == 1, 0 if count == 1 else seconds
             left: list[int] | None = None
             if wanted > capacity:
                 key_hashes, left = key_hashes[: capacity - count], key_hashes[capacity - count :]
@@ -125,18 +126,19 @@ class IndexFile:
                 # The unit before the slot, so that `drop_uncounted` can take both back.
                 _PACK_UNIT(memory, units_at + 20 * count, key_hash, position, seconds, previous)
                 _PACK_INT(memory, slot_at, count)
-                if count == 1:
-                    self.begin_position, self.begin_timestamp = position, store_timestamp
-                    seconds = 0
+                seconds = seconds_of_rest
                 count += 1
             if key_hashes:
+                if is_first:
+                    self.begin_position, self.begin_timestamp = position, store_timestamp
                 self.end_position, self.end_timestamp = position, store_timestamp
             if left:
                 if count > first:
                     self._write_count(count)
-                return [(left, position, store_timestamp), *entries[taken:]]
+                return [(left, position, store_timestamp), *entries[passed:]]
         if count > first:
-            self._write_count(count)
+            self.count = count
+            self.write_header()
         return ()
 
     def _write_count(self, count: int) -> None:

@@ -42,7 +42,7 @@ class KeyIndex:
         """Open the files. Returns the log position the index must be rebuilt from, or None if it is whole.
 
         `intact` says that no written page was lost. If one may be, a file with entries newer than the checkpoint's
-        indexMsgTimestamp is deleted, as officially; unlike there, its entries are then put back from its first
+        indexMsgTimestamp is deleted, as in the official broker; unlike there, its entries are put back from its first
         position on. A missing directory is rebuilt from the log's start.
         """
         missing = not self._directory.is_dir()
@@ -67,7 +67,7 @@ class KeyIndex:
             file.drop_uncounted()
             self.files.append(file)
         if not intact and rebuild_from is None:
-            rebuild_from = self.last_update()[1]  # a newer file may be gone without a trace
+            rebuild_from = self.last_update()[1]  # a newer file may be lost without a trace
         # What the process before us filled may be in the page cache only; the last file is forced anyway.
         self.unflushed = [file for file in self.files[:-1] if file.end_timestamp > flushed_timestamp]
         return rebuild_from if self.enabled else None

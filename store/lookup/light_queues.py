@@ -1,4 +1,4 @@
-"""Light message queues: one record that stands in several queues, named by its property INNER_MULTI_DISPATCH.
+"""Light message queues: one record that is in several queues, named by its property INNER_MULTI_DISPATCH.
 
 The property lists queue names separated by commas; those that start with `%LMQ%` get a unit each in queue 0 of the
 topic of that name. Which number each unit has is written into the record itself, as INNER_MULTI_QUEUE_OFFSET in the
@@ -17,7 +17,7 @@ from pocketmq.protocol.message.properties import (
 from pocketmq.protocol.message.topics import DLQ_PREFIX, LMQ_PREFIX, RETRY_PREFIX, SCHEDULE_TOPIC
 
 from ..put_values import NewMessage
-from .queue_table import QueueTable, can_name_queues, has_place
+from .queue_table import QueueTable, can_name_queues, is_possible_place
 
 _NOT_DISPATCHED = (RETRY_PREFIX, DLQ_PREFIX, "rmq_sys_")
 _LONGEST_NUMBER = 19
@@ -35,7 +35,7 @@ def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
 def number_light_queues(message: NewMessage, queues: QueueTable) -> list[str]:
     """Write the numbers of the units into the message's properties; returns the names of the light queues.
 
-    The counters are not moved: the record may still be refused. WAIT is dropped, as officially.
+    The counters are not moved: the record may still be refused. WAIT is dropped, as in the official broker.
     """
     properties = message.property_map
     names = properties[INNER_MULTI_DISPATCH].split(",")
@@ -59,7 +59,7 @@ def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple
             name.startswith(LMQ_PREFIX)
             and number.isdecimal()
             and len(number) <= _LONGEST_NUMBER
-            and has_place(name, 0, int(number))
+            and is_possible_place(name, 0, int(number))
         ):
             yield name, int(number)
 
@@ -70,6 +70,6 @@ def _is_light(name: str) -> bool:
 
 
 def have_room_for(light_queues: list[str], topics: Collection[str], most: int) -> bool:
-    """Whether these light queues fit among those that are there already, `most` in all (maxLmqConsumeQueueNum)."""
+    """Whether these light queues fit beside those that exist, `most` in all (maxLmqConsumeQueueNum)."""
     added = sum(name not in topics for name in light_queues)
-    return not added or sum(topic.startswith("%LMQ%") for topic in topics) + added <= most
+    return not added or sum(topic.startswith(LMQ_PREFIX) for topic in topics) + added <= most

@@ -19,7 +19,7 @@ from .consume_queue import ConsumeQueue
 from .dispatch import Dispatcher
 from .index_file import IndexEntry
 from .key_index import KeyIndex
-from .queue_table import QueueTable, has_place
+from .queue_table import QueueTable, is_possible_place
 from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ class LogDispatch:
                 # The files before the log's start were deleted before they could be dispatched.
                 reached = max(self._log.start, self._log.next_file_start(reached))
                 continue
-            for record in scan_records(file.view, reached - file.base, file.wrote, check_crc=False):
+            for record in scan_records(file.view, reached - file.base, file.written, check_crc=False):
                 position = file.base + record[0]
                 if position >= limit:
                     return reached, False
@@ -105,7 +105,7 @@ class LogDispatch:
                 reached = position + record[1]
             if reached >= limit:
                 break
-            if measure_record(file.view, reached - file.base, file.wrote, check_crc=False) == BLANK:
+            if measure_record(file.view, reached - file.base, file.written, check_crc=False) == BLANK:
                 # At a slave the filler may not be copied to its end yet.
                 end = file.base + file.size
                 reached = end if self._is_slave else min(end, limit)
@@ -182,7 +182,7 @@ class LogDispatch:
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
         """None where damage made a queue of it that cannot be."""
         topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
-        if not has_place(topic, queue_id, 0):
+        if not is_possible_place(topic, queue_id, 0):
             return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail

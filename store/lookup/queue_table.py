@@ -36,7 +36,7 @@ def can_name_queues(topic: str) -> bool:
     )
 
 
-def has_place(topic: str, queue_id: int, queue_offset: int) -> bool:
+def is_possible_place(topic: str, queue_id: int, queue_offset: int) -> bool:
     """Whether there can be such a unit; only damage makes records that ask for another."""
     return queue_id >= 0 and 0 <= queue_offset <= _MAX_QUEUE_OFFSET and can_name_queues(topic)
 
@@ -86,7 +86,7 @@ class QueueTable:
             yield from queues.values()
 
     def walk(self) -> Iterator[ConsumeQueue]:
-        """All queues of the topics there are now, for another thread: the owner may add and delete meanwhile."""
+        """All queues at this moment, for another thread: the owner may add and delete meanwhile."""
         for queues in list(self.topics.values()):
             yield from list(queues.values())
 
@@ -136,9 +136,9 @@ class QueueTable:
         return True
 
     def delete_expired(self, log_start: int, is_kept: Callable[[str], bool]) -> int:
-        """Forget the queues whose every message has left the log, but for kept topics; how many there were.
+        """Forget the queues whose every message has left the log, but for kept topics; returns how many.
 
-        A later message for such a queue starts it again at offset 0, as officially (cleanExpired).
+        A later message for such a queue starts it again at offset 0, as in the official broker (cleanExpired).
         """
         expired = [
             queue

@@ -6,7 +6,7 @@
       12  tagsCode  8       hash of the tag, or the delivery time in the queues of SCHEDULE_TOPIC_XXXX
 
 A queue whose first unit is not number 0 has *pre-blank* units (0, 0x7FFFFFFF, 0) from its first file's start up to it.
-The rule where a queue ends stands here once: recovery and the checker both follow it. Official class: CqUnit.
+The rule where a queue ends is written here once: recovery and the checker both follow it. Official class: CqUnit.
 """
 
 import struct
@@ -30,7 +30,7 @@ def position_at(file: MappedFile, at: int) -> int:
 
 def first_unit_at_or_after(file: MappedFile, at: int, position: int) -> int:
     """Byte in `file` of the first unit, from byte `at` on, whose record lies at or behind a log position."""
-    low, high = at // QUEUE_UNIT_BYTES, file.wrote // QUEUE_UNIT_BYTES
+    low, high = at // QUEUE_UNIT_BYTES, file.written // QUEUE_UNIT_BYTES
     while low < high:
         middle = (low + high) // 2
         if position_at(file, middle * QUEUE_UNIT_BYTES) < position:

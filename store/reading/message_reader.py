@@ -1,4 +1,4 @@
-"""Reading: messages of a queue in order (pull), by key (query), by position.
+"""Reading: messages of a queue from an offset on (pull), and by key (query).
 
 Nothing is copied: results are views of the mapped log. Statuses, limits and the order of the tests are official
 (DefaultMessageStore.getMessage, queryMessage); a batch ends at the count or bytes asked for, or at the limits for
@@ -132,7 +132,7 @@ class MessageReader:
         )
 
     def _read_ahead(self, position: int) -> None:
-        """A consumer of older messages goes on from here: by its next pull they should be in memory."""
+        """A consumer of older messages continues here: by its next pull they should be in memory."""
         file = self._log.files.file_at(position)
         if file is not None:
             file.read_ahead(position - file.base)
@@ -148,7 +148,8 @@ class MessageReader:
     ) -> QueryResult:
         """Records whose key hashes as `key` does; the caller compares keys. "T" looks `key` up among the tags.
 
-        When no hit can be read any more, looks again before the oldest hit, three times at most, as officially.
+        When no hit can be read any more, looks again before the oldest hit, three times at most, as in the official
+        broker.
         """
         limit = min(max_count, self._config.max_msgs_num_batch)
         result = QueryResult([])

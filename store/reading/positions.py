@@ -1,4 +1,5 @@
-"""What a queue or an offset stands for: the ends of a queue, the unit and the store time at an offset, hot or cold.
+"""What is known about one place of a queue: the ends of the queue, the unit and the store time at an offset, hot or
+cold.
 
 For everything that asks about one place without reading messages. Mirrors the questions of DefaultMessageStore
 (getMaxOffsetInQueue, getEarliestMessageTime, getOffsetInQueueByTime, checkInMemByConsumeOffset). Owner: the event-loop

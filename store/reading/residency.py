@@ -67,7 +67,7 @@ class AlwaysHotResidency:
 
 
 class ResidentResidency:
-    """Looks at the page cache through mincore(2); hot where the system has no such call, as officially."""
+    """Asks the page cache through mincore(2); hot where the system has no such call, as in the official broker."""
 
     name = "resident"
 

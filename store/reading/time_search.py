@@ -29,7 +29,9 @@ def search_offset(
     if emulate == 4:
         return _search_nearest(queue, log, timestamp_ms)
     file = _file_for(queue, log, timestamp_ms, boundary)
-    offset = _search_file(queue, log, file, timestamp_ms, boundary) if file is not None and file.wrote else 0
+    offset = (
+        _search_file(queue, log, file, timestamp_ms, boundary) if file is not None and file.written else 0
+    )
     return min(max(offset, queue.min_offset), queue.max_offset)
 
 
@@ -64,7 +66,7 @@ def _search_file(
 ) -> int:
     """ConsumeQueue.binarySearchInQueueByTime of 5.x: runs of equal times are not followed into other files."""
     base = file.base // QUEUE_UNIT_BYTES
-    floor, ceiling = _first_index(queue, file), file.wrote // QUEUE_UNIT_BYTES - 1
+    floor, ceiling = _first_index(queue, file), file.written // QUEUE_UNIT_BYTES - 1
     lower = boundary == "LOWER"
     if _store_time(log, file, ceiling * QUEUE_UNIT_BYTES) < timestamp_ms:
         return base + ceiling + 1 if lower else base + ceiling
@@ -97,9 +99,9 @@ def _search_nearest(queue: ConsumeQueue, log: CommitLog, timestamp_ms: int) -> i
     4.x picks the file by its modification time; the time of its last record is the same, and survives a copy.
     """
     file = _file_for(queue, log, timestamp_ms, "LOWER")
-    if file is None or not file.wrote:
+    if file is None or not file.written:
         return 0
-    low, high = _first_index(queue, file), file.wrote // QUEUE_UNIT_BYTES - 1
+    low, high = _first_index(queue, file), file.written // QUEUE_UNIT_BYTES - 1
     left = right = -1
     left_time_ms = right_time_ms = -1
     log_start = log.start

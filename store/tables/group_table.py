@@ -1,7 +1,7 @@
 """GroupTable: the consumer groups of one broker, kept in config/subscriptionGroup.json.
 
 It holds settings of groups and which topics a group may not read. Who is online is the broker's business,
-what a group has consumed stands in `offset_table.py`, the next to read.
+what a group has consumed is in `offset_table.py`.
 
     {"dataVersion":{...}, "forbiddenTable":{"g":{"topic":4}},
      "subscriptionGroupTable":{"g":{"consumeEnable":true,...}}}
@@ -68,7 +68,7 @@ class GroupTable(JsonTable):
     # --- questions
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's config as stored. Groups of light queues (`%LMQ%...`) stand in no table and all look
+        """The group's config as stored. Groups of light queues (`%LMQ%...`) are in no table and all look
         alike."""
         config = self._groups.get(group)
         if config is None and self.settings.enable_lmq and topics.is_lmq(group):

@@ -1,8 +1,7 @@
 """JsonTable: what the tables of configuration files share: a file, a DataVersion, a mark for unsaved changes.
 
 A table is owned by the event-loop thread. Saving may be split, so that the disk is waited for elsewhere:
-`snapshot()` in the owner's thread, `file.save()` in any other. The tables are `topic_table.py`,
-`group_table.py`, `offset_table.py` and `delay_table.py`; read them next."""
+`snapshot()` in the owner's thread, `file.save()` in any other."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +28,7 @@ class JsonTable:
         self._on_change = on_change
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """The table as a body; with `pretty` as it stands in the file."""
+        """The table as a body; with `pretty` as it is written to the file."""
         raise TypeError(f"{type(self).__name__} declares no JSON form")
 
     def load(self) -> bool:
@@ -38,7 +37,7 @@ class JsonTable:
         return self.file.load(self._take) is not None
 
     def snapshot(self) -> bytes | None:
-        """Text to save, None when the file is up to date. Clears `dirty`: whoever fails to save it sets it
+        """Text to save, None when the file is up to date. Clears `dirty`: a caller that fails to save it sets it
         again."""
         if not self.dirty:
             return None

@@ -3,7 +3,7 @@
     {"dataVersion":{...}, "groupTopicMap":{...}, "offsetTable":{"topic@group":{"0":120}},
      "pullOffsetTable":{...}}
 
-The value is the *next* offset to consume. A commit is taken as it comes: lower values overwrite, -1 means "no
+The value is the *next* offset to consume. Every commit is accepted: lower values overwrite, -1 means "no
 offset". `groupTopicMap` and `pullOffsetTable` are what 5.5.0 adds to the file; neither is read back, there or
 here. Where a group without an offset starts is decided in the broker."""
 
@@ -28,7 +28,7 @@ Offsets = dict[int, int]
 
 class OffsetFile(Body, frozen=True):
     """What is read of consumerOffset.json (official ConsumerOffsetManager) and of the answer to 43
-    (official ConsumerOffsetSerializeWrapper). `lmq_offset_table` stands only in lmqConsumerOffset.json."""
+    (official ConsumerOffsetSerializeWrapper). Only lmqConsumerOffset.json has `lmq_offset_table`."""
 
     offset_table: dict[str, Offsets] = field(default_factory=dict)
     lmq_offset_table: dict[str, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class OffsetFile(Body, frozen=True):
 
 
 class OffsetTable(JsonTable):
-    """Official ConsumerOffsetManager. `commit` and `query` stand on the pull path: two look-ups each."""
+    """Official ConsumerOffsetManager. `commit` and `query` are on the pull path: two look-ups each."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class OffsetTable(JsonTable):
         offsets = self._offsets.get(topic + SEPARATOR + group)
         return None if offsets is None else dict(offsets)
 
-    # --- resets of 5.x: kept until the consumer has been told
+    # --- resets of 5.x: kept until the consumer has received them
 
     def assign_reset(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Orders the group to go on from `offset`; also its committed offset from now on. Negative numbers
@@ -95,7 +95,7 @@ class OffsetTable(JsonTable):
         self.dirty = True
 
     def has_reset(self, topic: str, group: str, queue_id: int) -> bool:
-        """Commits of this queue are to be ignored until the consumer has taken the reset."""
+        """Commits of this queue are to be ignored until the consumer has received the reset."""
         if not self._reset_offsets:
             return False
         return queue_id in self._reset_offsets.get(topic + SEPARATOR + group, ())
@@ -163,7 +163,7 @@ class OffsetTable(JsonTable):
         return result
 
     def clone(self, source_group: str, target_group: str, topic: str) -> None:
-        """The target group goes on where the source stands (314)."""
+        """The target group continues at the offsets of the source (314)."""
         offsets = self._offsets.get(topic + SEPARATOR + source_group)
         if offsets is not None:
             self._offsets[topic + SEPARATOR + target_group] = dict(offsets)

@@ -50,7 +50,7 @@ class TopicTable(JsonTable):
     # --- questions
 
     def find(self, topic: str) -> TopicConfig | None:
-        """The topic's config. Light queues (`%LMQ%...`) stand in no table and all look alike."""
+        """The topic's config. Light queues (`%LMQ%...`) are in no table and all look alike."""
         config = self._topics.get(topic)
         if config is None and self.settings.enable_lmq and topics.is_lmq(topic):
             return plain_topic(topic)
@@ -104,7 +104,7 @@ class TopicTable(JsonTable):
         if template is None:
             return None
         if default_topic == topics.AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
-            # The template may stand in a file written when creation was allowed: it loses the bit for good.
+            # A file written while creation was allowed may have the template: it loses the bit for good.
             template = self._topics[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
         if not is_inherited(template.perm):
             return None
@@ -140,7 +140,7 @@ class TopicTable(JsonTable):
         return self._put(msgspec.structs.replace(config, order=order))
 
     def create_if_absent(self, config: TopicConfig) -> TopicConfig:
-        """The topic of that name as it stands in the table afterwards."""
+        """The topic of that name as the table has it afterwards."""
         existing = self.find(config.name)
         return self._put(config) if existing is None else existing
 

@@ -12,8 +12,9 @@
     40  topic hash    4   Java hash of the topic it is meant for
     44  zeros         8
 
-A unit never crosses the end of a file: where 52 + 16 bytes do not fit any more stand int32 bytes left, 8 zeros and
-int32 0xCBD43194. The units of one moment form a chain backwards; its end is in the wheel. Official class: TimerLog.
+A unit never crosses the end of a file: where 52 + 16 bytes do not fit any more, it ends with int32 bytes left, 8
+zeros and int32 0xCBD43194. The units of one moment form a chain backwards; its end is in the wheel. Official class:
+TimerLog.
 """
 
 import struct
@@ -83,15 +84,15 @@ class TimerLog:
         """Write a unit; its position. Raises StoreError where the disk is full, and nothing was written then."""
         files = self.files
         file = files[-1] if files else files.add_file(0, UNIT_BYTES)
-        if file.size - file.wrote < UNIT_BYTES + _BLANK.size:
+        if file.size - file.written < UNIT_BYTES + _BLANK.size:
             following = files.add_file(file.base + file.size, UNIT_BYTES)
-            left = file.size - file.wrote
+            left = file.size - file.written
             if left >= _BLANK.size:
                 file.reserve(file.size)
-                _BLANK.pack_into(file.map, file.wrote, left, 0, BLANK_MAGIC)
-            file.wrote = file.size
+                _BLANK.pack_into(file.map, file.written, left, 0, BLANK_MAGIC)
+            file.written = file.size
             file = following
-        at = file.wrote
+        at = file.written
         if at + UNIT_BYTES > file.reserved:
             file.reserve(at + UNIT_BYTES)
         _PACK_UNIT(
@@ -107,16 +108,16 @@ class TimerLog:
             topic_hash,
             0,
         )
-        file.wrote = at + UNIT_BYTES
+        file.written = at + UNIT_BYTES
         return file.base + at
 
     def take_back(self, position: int) -> None:
         """Forget the unit just written at `position`."""
         file = self.files[-1]
-        file.wrote = position - file.base
+        file.written = position - file.base
 
     def read(self, position: int) -> TimerUnit | None:
-        """The unit at a position; None if none stands there, because its file was deleted, for example."""
+        """The unit at a position; None if no unit begins there, because its file was deleted, for example."""
         file = self.files.file_at(position)
         if file is None or position + UNIT_BYTES > file.end:
             return None
@@ -156,9 +157,9 @@ class TimerLog:
         if not self.files:
             return None
         file = self.files[-1]
-        if not file.wrote and len(self.files) > 1:
+        if not file.written and len(self.files) > 1:
             file = self.files[-2]
-        count = min(file.wrote, file.size - _BLANK.size) // UNIT_BYTES
+        count = min(file.written, file.size - _BLANK.size) // UNIT_BYTES
         return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
 
     def delete_before(self, log_start: int) -> int:

@@ -4,11 +4,11 @@
     its moment is over              -- chain() ->  the units noted for it, oldest first
 
 Nothing is kept in memory for a message that waits. A moment is over one precision step after its time, which makes up
-for the rounding down of the time asked for. What is due further ahead than timerRollWindowSlot is noted for a moment on
-the way, with the roll bit, and stored again then.
+for the rounding down of the time asked for. A message due beyond timerRollWindowSlot is noted for an earlier moment
+with the roll bit; at that moment it is stored again.
 
-Opening finds what is right after any stop, of this broker or an official one: units behind the checkpoint's mark are
-put into the wheel; without a usable wheel all of them are. Where the timer log is gone, the messages of the timer topic
+Opening continues after any stop, of this broker or an official one: units behind the checkpoint's mark are
+put into the wheel; without a usable wheel all of them are. Without a timer log, the messages of the timer topic
 are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop, except that `flush` may run in
 another thread.
 """
@@ -83,7 +83,7 @@ class TimerStore:
         self.waiting = 0
         """Messages noted and not delivered, as the counts of the slots have it."""
         self._slots: dict[int, Slot] = {}
-        """Moment -> as it stands in the wheel, of those noted for of late: they are seldom alone."""
+        """Moment -> its slot, for the moments noted last: many messages are due at the same moment."""
         recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
         self._count_waiting(now_ms)
         self.queue_offset = self._next_queue_offset()

@@ -4,7 +4,7 @@
 
      0  moment       8   ms / timerPrecisionMs; another moment, or 0: the slot is free
      8  first        8   position in the timer log of the first unit noted for it
-    16  last         8   of the newest one, from which the chain goes back
+    16  last         8   of the newest one, where the chain backwards begins
     24  count        4   units, those that take another back counted as -1
     28  magic        4   0
 

@@ -46,7 +46,7 @@ def test_damage_is_a_line_with_its_consequence_and_exit_code_1(folder: Path) -> 
     log.write_bytes(data)
     result = run("check", folder)
     assert result.exit_code == 1
-    assert f"damage: {log}: no valid record at position 0, though bytes stand there" in result.output
+    assert f"damage: {log}: no valid record at position 0, though the file holds bytes there" in result.output
     assert "a start: it would cut the log there" in result.output
     report = json.loads(run("check", folder, "--json").output)
     assert report["damaged"]
@@ -56,7 +56,7 @@ def test_damage_is_a_line_with_its_consequence_and_exit_code_1(folder: Path) -> 
 def test_what_is_no_store_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     for command in ("check", "show"):
         result = run(command, tmp_path / "none")
-        assert (result.exit_code, result.output) == (2, f"pocketmq: there is no {tmp_path / 'none'}\n")
+        assert (result.exit_code, result.output) == (2, f"pocketmq: {tmp_path / 'none'} does not exist\n")
 
 
 def test_queues_are_listed_with_their_offsets(folder: Path) -> None:

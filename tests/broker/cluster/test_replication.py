@@ -77,7 +77,7 @@ def same_log(master: Node, slave: Node) -> bool:
     files = {file.base: file for file in ours.log.files}
     copies = theirs.log.files
     return all(
-        bytes(copy.view[: copy.wrote]) == bytes(files[copy.base].view[: copy.wrote]) for copy in copies
+        bytes(copy.view[: copy.written]) == bytes(files[copy.base].view[: copy.written]) for copy in copies
     )
 
 

@@ -97,7 +97,7 @@ def shorten_a_log_file(root: Path) -> str:
 
 def misplace_a_unit(root: Path) -> str:
     change(min((root / "consumequeue" / "orders" / "0").iterdir()), 20, (7).to_bytes(8, "big"))
-    return "unit 1 points to position 7, where its message is not"
+    return "unit 1 points to position 7, where its message does not begin"
 
 
 def empty_a_unit(root: Path) -> str:
@@ -147,7 +147,7 @@ def advance_an_offset(root: Path) -> str:
     text = path.read_text()
     assert ":30" in text.replace(" ", "")
     path.write_text(text.replace("30", "31"))
-    return "group readers stands at 31 of orders-0, which ends at 30"
+    return "group readers has offset 31 in orders-0, which ends at 30"
 
 
 DAMAGES: list[Callable[[Path], str]] = [
@@ -188,7 +188,8 @@ def test_open_store_is_not_looked_at(open_store, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("place", "what"), [("nothing", "there is no"), ("file", "is not a directory"), ("folder", "is no store")]
+    ("place", "what"),
+    [("nothing", "does not exist"), ("file", "is not a directory"), ("folder", "is no store")],
 )
 def test_what_is_no_store_is_refused(tmp_path, place, what):
     (tmp_path / "file").write_text("")

@@ -83,7 +83,7 @@ def test_record_that_no_queue_can_hold_keeps_nobody_from_the_others(
     elif lost == "trust":
         (root / "abort").write_text("4711")
     report = check_store(root)
-    assert "there is no such place" in "".join(finding.what for finding in report.findings)
+    assert "no queue has that" in "".join(finding.what for finding in report.findings)
     store = open_store()
     put(store, body=b"0003")
     assert bodies(store)[-3:] == [b"0001", b"0002", b"0003"]

@@ -27,7 +27,7 @@ def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> No
 
 
 def log_bytes(store: MessageStore) -> dict[str, bytes]:
-    return {file.path.name: bytes(file.view[: file.wrote]) for file in store.log.files}
+    return {file.path.name: bytes(file.view[: file.written]) for file in store.log.files}
 
 
 def bodies(store: MessageStore, topic: str = "orders", queue_id: int = 0) -> list[bytes]:
