@@ -27,7 +27,7 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.send import EndTransaction, SendBatchMessage, SendMessage, SendMessageV2
-from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Body, Command
+from pocketmq.protocol.wire.command import JSON, ROCKETMQ, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request, to_fields
 from pocketmq.store.config import StoreConfig
@@ -77,7 +77,7 @@ class Frames:
         self._ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), 1, lambda: time.time_ns() // 1_000_000)
         self._opaque = 0
 
-    def frame(self, request: Request[object], header_type: int, body: Body | None = None) -> bytes:
+    def frame(self, request: Request[object], header_type: int, body: RawBody | None = None) -> bytes:
         self._opaque += 1
         return encode_frame(
             Command(

@@ -27,7 +27,7 @@ from pocketmq.broker.errors import StartError
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.broker.process import loop_factory
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
@@ -214,14 +214,14 @@ class EmbeddedServer:
 
         return self.run(called())
 
-    def request(self, request: Request[ReplyT], body: Body | None = None) -> ReplyT:
+    def request(self, request: Request[ReplyT], body: RawBody | None = None) -> ReplyT:
         """Send the broker a request over TCP, as a client does; returns the reply's header.
 
         `Refusal` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
         """
         return self.run(self._request(request, body))
 
-    async def _request(self, request: Request[ReplyT], body: Body | None) -> ReplyT:
+    async def _request(self, request: Request[ReplyT], body: RawBody | None) -> ReplyT:
         node = self._running()
         if self._connection is None or self._connection.closed:
             self._connection = await node.server.connect(node.broker_address)

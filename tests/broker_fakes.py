@@ -20,13 +20,13 @@ from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
-from pocketmq.protocol.bodies.body import Body as JsonBody
+from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.message.offset_id import encode_message_id, pack_host
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.protocol.text import fastjson
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, to_fields
 from pocketmq.store import NewMessage, StoreConfig, VirtualClock
@@ -57,11 +57,11 @@ class FakeConnection:
         """Answers to calls that were held."""
         self._on_close = on_close
 
-    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+    def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         self.notices.append((request, bytes(body or b"")))
 
     async def exchange(
-        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:
         self.questions.append((request, bytes(body or b"")))
         answer = self.answers_by_code.get(request.code)
@@ -207,7 +207,7 @@ def connect(broker: Broker, port: int = 50_000) -> FakeConnection:
 async def send(
     broker: Broker,
     request: Request[Any],
-    body: Body = b"",
+    body: RawBody = b"",
     *,
     connection: FakeConnection | None = None,
     language: str = "JAVA",
@@ -236,7 +236,7 @@ async def send(
 async def ask(
     broker: Broker,
     request: Request[Any],
-    body: Body = b"",
+    body: RawBody = b"",
     *,
     connection: FakeConnection | None = None,
     language: str = "JAVA",
@@ -245,12 +245,12 @@ async def ask(
     """The answer to a request that is answered at once."""
     result = await send(broker, request, body, connection=connection, language=language, version=version)
     assert result is not HELD
-    return as_asked(cast(Answer | Reply | JsonBody | None, result))
+    return as_asked(cast(Answer | Reply | Body | None, result))
 
 
-def as_asked(result: Answer | Reply | JsonBody | None) -> Asked:
+def as_asked(result: Answer | Reply | Body | None) -> Asked:
     """What a handler returned, as the client sees it."""
-    if isinstance(result, JsonBody):
+    if isinstance(result, Body):
         return Asked(0, None, {}, result.encode())
     if not isinstance(result, Answer):
         return Asked(0, None, {} if result is None else to_fields(result), b"")
@@ -283,7 +283,7 @@ def store_message(
     return encode_message_id(broker.identity.store_host, result.position)
 
 
-def _joined(body: Body | Sequence[Body] | None) -> bytes:
+def _joined(body: RawBody | Sequence[RawBody] | None) -> bytes:
     if body is None:
         return b""
     if isinstance(body, bytes | bytearray | memoryview):

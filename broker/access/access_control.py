@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.errors import BodyError
-from pocketmq.protocol.wire.command import Body as Content
-from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.signatures import ACCESS_KEY, SIGNATURE, signature_of, signed_content
 
@@ -127,7 +126,7 @@ def signer_of(config: "BrokerConfig") -> Signer | None:
         return None
     inner = _inner_credentials(config)
 
-    def sign(command: Command, body: Content | None) -> None:
+    def sign(command: Command, body: RawBody | None) -> None:
         fields = dict(command.fields or {})
         fields[ACCESS_KEY] = inner.access_key or ""
         command.fields, command.body = fields, body

@@ -24,7 +24,7 @@ from pocketmq.protocol.requests.to_client import (
     GetConsumerStatusFromClient,
     ResetConsumerClientOffset,
 )
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
@@ -85,7 +85,7 @@ def _record_of(broker: Broker, message_id: str | None) -> bytes:
 
 
 async def _relay(
-    broker: Broker, group: str, client_id: str | None, request: Request[Any], body: Body | None
+    broker: Broker, group: str, client_id: str | None, request: Request[Any], body: RawBody | None
 ) -> Answer:
     """Send a request to one member of a group and answer with whatever it answers (callConsumer)."""
     client = broker.membership.consumers.find(group, client_id) if client_id is not None else None

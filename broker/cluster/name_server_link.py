@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from ..errors import PeerError
@@ -55,7 +55,7 @@ class NameServerLink:
         return not self.is_open and asyncio.get_running_loop().time() >= self._retry_at
 
     async def call(
-        self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[ReplyT], body: RawBody | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
         """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
         try:
@@ -68,7 +68,7 @@ class NameServerLink:
         self._reached()
         return answer
 
-    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+    def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         """Say it one-way, where there is a connection."""
         if self._connection is not None:
             self._connection.notify(request, body)

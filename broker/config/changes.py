@@ -17,7 +17,7 @@ from pocketmq.protocol.text.java_properties import (
     parse_properties,
     set_properties,
 )
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
@@ -30,7 +30,7 @@ from .keys import Config
 _log = logging.getLogger("pocketmq.config")
 
 
-def read_changes(body: Body) -> dict[str, str]:
+def read_changes(body: RawBody) -> dict[str, str]:
     """Properties text as keys and values."""
     try:
         return {entry.key: entry.value for entry in parse_properties(decode_text(body))}

@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pocketmq.protocol.wire.command import ONEWAY_FLAG, Body, Command
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
 from pocketmq.protocol.wire.schema import Request, to_fields
 
 from ..errors import PeerError
 from .role import Role, Signer
 
-Write = Callable[[Command, Body | None], None]
+Write = Callable[[Command, RawBody | None], None]
 
 
 class Calls:
@@ -29,7 +29,7 @@ class Calls:
         return len(self._waiting) < self._role.limits.calls
 
     async def exchange(
-        self, write: Write, request: Request[Any], body: Body | None, *, timeout_seconds: float
+        self, write: Write, request: Request[Any], body: RawBody | None, *, timeout_seconds: float
     ) -> Command:
         """Send a request and wait for the reply frame, whatever its code. `TimeoutError` if none arrives."""
         command = self._command(request, 0)

@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from pocketmq.protocol.bodies.body import Body as JsonBody
+from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self.calls = Calls(role)
         self._cutter = FrameCutter()
         self._transport: asyncio.Transport | None = None
-        self._out: list[Body] = []
+        self._out: list[RawBody] = []
         self._out_bytes = 0
         self._unhandled: deque[Command] = deque()
         self._ahead_bytes = 0
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
         if self.closed or command.flag & ONEWAY_FLAG:
             return
         code, remark = 0, None
-        body: Body | Sequence[Body] | None = None
+        body: RawBody | Sequence[RawBody] | None = None
         fields: dict[str, str] = {}
         if isinstance(result, Answer):
             code, remark, body = result.code, result.remark, result.body
@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
                     fields.update(result.fields)
         elif isinstance(result, Reply):
             fields = to_fields(result)
-        elif isinstance(result, JsonBody):
+        elif isinstance(result, Body):
             body = result.encode()
         reply = Command(
             code,
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
         )
         self.write(reply, body)
 
-    def write(self, command: Command, body: Body | Sequence[Body] | None = None) -> None:
+    def write(self, command: Command, body: RawBody | Sequence[RawBody] | None = None) -> None:
         """Queue one frame; all frames of one pass are written together."""
         out = self._out
         if body is None:
@@ -304,7 +304,7 @@ class Connection(asyncio.Protocol):
     # -- our own requests to the peer
 
     async def call(
-        self, request: Request[ReplyT], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[ReplyT], body: RawBody | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
         """Send a request and wait for its reply: the frame, and what the request declares of it.
 
@@ -316,7 +316,7 @@ class Connection(asyncio.Protocol):
         return command, read_reply(request, command.fields, command.body)
 
     async def exchange(
-        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:
         """Send a request and wait for the reply frame, whatever its code. `PeerError` if none arrives."""
         if self.closed or not self.calls.can_call():
@@ -327,7 +327,7 @@ class Connection(asyncio.Protocol):
             reason = f"{self.peer} did not answer {request.name} in {timeout_seconds:g} s"
             raise PeerError(reason) from None
 
-    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+    def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         """Send a one-way request; dropped silently if the peer is gone or does not read."""
         if self.closed or self._transport is None:
             return

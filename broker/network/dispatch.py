@@ -21,9 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from pocketmq.protocol.bodies.body import Body as JsonBody
-from pocketmq.protocol.bodies.body import decode_body, form_name
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.bodies.body import Body, decode_body, form_name
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import REQUESTS, Line, Reply, Request
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -36,7 +35,7 @@ class Answer(msgspec.Struct):
     code: int = 0
     reply: Reply | None = None
     remark: str | None = None
-    body: Body | Sequence[Body] | None = None
+    body: RawBody | Sequence[RawBody] | None = None
     fields: dict[str, str] | None = None
     """Header fields beyond those of `reply`."""
 
@@ -49,7 +48,7 @@ HELD: Final = Held()
 """Returned by a handler that keeps its call and answers later (a suspended pull)."""
 
 
-Result = Answer | Reply | JsonBody | Held | None
+Result = Answer | Reply | Body | Held | None
 """What a handler returns."""
 
 
@@ -67,11 +66,11 @@ class Peer(Protocol):
         """Send the reply to a request."""
 
     async def exchange(
-        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> Command:
         """Send a request and wait for its reply; `PeerError` if none arrives."""
 
-    def notify(self, request: Request[Any], body: Body | None = None) -> None:
+    def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
         """Send a one-way request."""
 
     def close(self) -> None:
@@ -88,12 +87,12 @@ class Call:
         self.command = command
 
     @property
-    def body(self) -> Body:
+    def body(self) -> RawBody:
         """The request body; empty if the frame had none."""
         body = self.command.body
         return b"" if body is None else body
 
-    def answer(self, result: Answer | Reply | JsonBody | None) -> None:
+    def answer(self, result: Answer | Reply | Body | None) -> None:
         """Answer a held call. Does nothing for a one-way request or after the connection closed."""
         self.connection.answer(self.command, result)
 
@@ -211,7 +210,7 @@ class Handlers:
         self, request_type: type[Request[Any]], function: Callable[..., Any], returned: Any
     ) -> None:
         for kind in get_args(returned) or (returned,):
-            is_body = isinstance(kind, type) and issubclass(kind, JsonBody)
+            is_body = isinstance(kind, type) and issubclass(kind, Body)
             if is_body and kind is not request_type.reply_body_form:
                 form = form_name(request_type.reply_body_form)
                 raise TypeError(

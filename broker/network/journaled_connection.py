@@ -14,7 +14,7 @@ from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, UnlockBatchMq
 from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
-from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 
 from .connection import Connection
 from .journal import Journal
@@ -67,7 +67,7 @@ class JournaledConnection(Connection):
             self._held[command.opaque] = command, self._now_ns
             self._now = None
 
-    def write(self, command: Command, body: Body | Sequence[Body] | None = None) -> None:
+    def write(self, command: Command, body: RawBody | Sequence[RawBody] | None = None) -> None:
         if not command.flag & RESPONSE_FLAG:
             size = _digest(body)[0]
             pushed = (
@@ -95,7 +95,7 @@ class JournaledConnection(Connection):
         received_ns: int,
         answered_ns: int,
         reply: Command | None,
-        reply_body: Body | Sequence[Body] | None,
+        reply_body: RawBody | Sequence[RawBody] | None,
     ) -> None:
         code, fields, body, detail = command.code, command.fields, command.body, None
         if code in _SPECIAL:
@@ -124,7 +124,7 @@ class JournaledConnection(Connection):
         return body.decode("utf-8", "replace")
 
 
-def _digest(body: Body | Sequence[Body] | None) -> tuple[int, int]:
+def _digest(body: RawBody | Sequence[RawBody] | None) -> tuple[int, int]:
     """Size and CRC-32 of a body in one piece or several."""
     if body is None:
         return 0, 0

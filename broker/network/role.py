@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 
 from .dispatch import Handlers, Peer
 
 Guard = Callable[[Command, str], None]
 """Called with each request and its sender's `host:port`; raises `Refusal` to refuse it."""
 
-Signer = Callable[[Command, Body | None], None]
+Signer = Callable[[Command, RawBody | None], None]
 """Called with a request of ours and its body; adds the fields that sign it."""
 
 

@@ -18,7 +18,7 @@ from pocketmq.protocol.requests.pop import (
     PollingInfoReply,
     PopMessageReply,
 )
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store import GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
@@ -69,7 +69,7 @@ class _Peek:
         self._request = request
         self.rest = 0
         self.count = 0
-        self.body: list[Body] = []
+        self.body: list[RawBody] = []
 
     def read_topic(self, config: TopicConfig | None, lot: int) -> None:
         if config is not None:

@@ -19,7 +19,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import decode_records, encode_record
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.pop import PopMessage
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.store import GetResult, GetStatus
 from pocketmq.store.lookup.queue_unit import UNIT
 
@@ -65,7 +65,7 @@ class PopReading:
         self._matches_record = None if sql is None else sql.matches_record
         self.rest = 0
         self.count = 0
-        self.body: list[Body] = []
+        self.body: list[RawBody] = []
         self._start_offsets: list[str] = []
         self._offsets: list[str] = []
         self._order_counts: list[str] = []

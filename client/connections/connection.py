@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from pocketmq.protocol.errors import FieldError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
-from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import (
     Reply,
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
     async def call_for_body(
         self,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> bytes:
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
     async def exchange(
         self,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         *,
         timeout_seconds: float,
         fields: dict[str, str] | None = None,
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
             raise
 
     def post(
-        self, request: Request[Any], body: Body | None = None, *, timeout_seconds: float
+        self, request: Request[Any], body: RawBody | None = None, *, timeout_seconds: float
     ) -> asyncio.Future[Command]:
         """Send now; the future gets the reply frame, `CallTimeout` or `NotReachable`. A reply to a cancelled future is
         dropped."""
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         self,
         waiter: Waiter,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         *,
         timeout_seconds: float,
         fields: dict[str, str] | None = None,
@@ -230,14 +230,16 @@ class Connection(asyncio.Protocol):
         if self._writable is not None and not self.closed:
             await self._writable.wait()
 
-    def notify(self, request: Request[Any], body: Body | None = None, *, remark: str | None = None) -> None:
+    def notify(
+        self, request: Request[Any], body: RawBody | None = None, *, remark: str | None = None
+    ) -> None:
         """Send a one-way request; on a closed connection nothing happens."""
         if not self.closed and self._transport is not None:
             opaque = next(self._opaque) & 0x7FFFFFFF
             self._write(self._frame(request, opaque, ONEWAY_FLAG, body, remark))
 
     def answer(
-        self, request: Command, *, code: int = 0, remark: str | None = None, body: Body | None = None
+        self, request: Command, *, code: int = 0, remark: str | None = None, body: RawBody | None = None
     ) -> None:
         """Reply to a request the broker made."""
         if not self.closed and self._transport is not None and not request.is_oneway:
@@ -288,7 +290,7 @@ class Connection(asyncio.Protocol):
         request: Request[Any],
         opaque: int,
         flag: int,
-        body: Body | None,
+        body: RawBody | None,
         remark: str | None = None,
         fields: dict[str, str] | None = None,
     ) -> bytes:

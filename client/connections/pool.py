@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pocketmq.protocol.wire.command import JSON, Body, Command
+from pocketmq.protocol.wire.command import JSON, Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import ReplyT, Request, RequestBody, encode_request_body
 
@@ -84,7 +84,7 @@ class ConnectionPool:
         self,
         address: str,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> bytes:
@@ -98,7 +98,7 @@ class ConnectionPool:
         self,
         address: str,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         *,
         timeout_seconds: float = CALL_TIMEOUT_SECONDS,
     ) -> Command:
@@ -111,7 +111,7 @@ class ConnectionPool:
         connection = await self.get(address)
         return await connection.exchange(request, body, timeout_seconds=timeout_seconds)
 
-    async def notify(self, address: str, request: Request[Any], body: Body | None = None) -> None:
+    async def notify(self, address: str, request: Request[Any], body: RawBody | None = None) -> None:
         """Send a one-way request; `NotReachable` if no connection can be made."""
         (await self.get(address)).notify(request, body)
 

@@ -11,7 +11,7 @@ The same for 4.9 (`aclEnable`) and 5.x (`authenticationEnabled`); what is signed
 from pathlib import Path
 from typing import Any, Self
 
-from pocketmq.protocol.wire.command import Body
+from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Request
 from pocketmq.protocol.wire.signatures import (
     ACCESS_KEY,
@@ -54,7 +54,7 @@ class AclClientRPCHook(RPCHook):
         return f"{type(self).__name__}(access_key={self.access_key!r})"
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         """Add the access key and the signature of everything the request says."""
         fields[ACCESS_KEY] = self.access_key
@@ -62,7 +62,7 @@ class AclClientRPCHook(RPCHook):
             fields[SECURITY_TOKEN] = self._security_token
         fields[SIGNATURE] = self.sign(fields, body)
 
-    def sign(self, fields: dict[str, str], body: Body | None) -> str:
+    def sign(self, fields: dict[str, str], body: RawBody | None) -> str:
         """The signature of a header and body; an older signature among the fields does not count."""
         return signature_of(signed_content(fields, body), self._secret_key)
 

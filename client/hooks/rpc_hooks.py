@@ -7,7 +7,7 @@ that a signature (`acl.py`) covers what the others added. Mirrors `RPCHook`, `Na
 
 from typing import Any, Final
 
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 STREAM: Final = "0"
@@ -18,7 +18,7 @@ class RPCHook:
     """Override what you need. An exception of a hook is raised by the call it was about."""
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         """A request is about to leave for `address`; `fields` is its header, and may get more fields."""
 
@@ -39,7 +39,7 @@ class NamespaceRpcHook(RPCHook):
         return hash(self._namespace)
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         fields["nsd"] = "true"
         fields["ns"] = self._namespace
@@ -55,6 +55,6 @@ class StreamTypeRPCHook(RPCHook):
         return hash(STREAM)
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         fields["ReqT"] = STREAM

@@ -21,7 +21,7 @@ from pocketmq.protocol.requests.pop import (
     PopMessage,
     PopMessageReply,
 )
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Request
 
@@ -159,7 +159,7 @@ class PopApi:
         self,
         queue: MessageQueue,
         request: Request[Any],
-        body: Body | None = None,
+        body: RawBody | None = None,
         refused: Callable[[int], None] | None = None,
     ) -> None:
         """Write at once if there is a connection; `refused` is called with a code that is not success."""
@@ -190,7 +190,7 @@ class PopApi:
         self,
         queue: MessageQueue,
         request: Request[Any],
-        body: Body | None,
+        body: RawBody | None,
         refused: Callable[[int], None] | None,
     ) -> None:
         instance = self._instance

@@ -13,7 +13,8 @@ JSON: Final = 0
 ROCKETMQ: Final = 1
 """Serialize type 1: the header is the compact binary form."""
 
-Body = bytes | memoryview
+RawBody = bytes | memoryview
+"""The bytes of a body. Their forms are in `bodies/`."""
 
 RESPONSE_FLAG: Final = 1
 ONEWAY_FLAG: Final = 2
@@ -31,7 +32,7 @@ class Command(msgspec.Struct):
     flag: int = 0
     remark: str | None = None
     fields: dict[str, str] | None = None
-    body: Body | None = None
+    body: RawBody | None = None
     language: str = "JAVA"
     version: int = 0
     header_type: int = JSON

@@ -13,14 +13,16 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from ..message.java_strings import java_sort_key
-from .command import Body
+from .command import RawBody
 
 ACCESS_KEY: Final = "AccessKey"
 SECURITY_TOKEN: Final = "SecurityToken"
 SIGNATURE: Final = "Signature"
 
 
-def signed_content(fields: Mapping[str, str], body: Body | None, *, unsigned: Collection[str] = ()) -> bytes:
+def signed_content(
+    fields: Mapping[str, str], body: RawBody | None, *, unsigned: Collection[str] = ()
+) -> bytes:
     """The bytes that are signed. `unsigned` names further fields that do not count."""
     names = sorted(fields.keys() - {SIGNATURE, *unsigned}, key=java_sort_key)
     return "".join([fields[name] for name in names]).encode() + bytes(body or b"")

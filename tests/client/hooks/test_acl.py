@@ -11,7 +11,7 @@ from pocketmq.client.hooks.rpc_hooks import RPCHook
 from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.protocol.requests.offset import GetMaxOffset
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from client_vectors import feature_vectors
@@ -69,7 +69,7 @@ class Watching(RPCHook):
         self.codes: list[int] = []
 
     def before_request(
-        self, address: str, request: Request[object], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[object], fields: dict[str, str], body: RawBody | None
     ) -> None:
         self.fields.append(fields)
 

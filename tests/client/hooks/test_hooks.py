@@ -30,7 +30,7 @@ from pocketmq.client.values.listener_returns import ConsumeOrderlyStatus, Consum
 from pocketmq.client.values.message import Message, MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, send
@@ -256,7 +256,7 @@ class Refuses(RPCHook):
         self._name, self._before = name, before
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         if self._before and request.name == self._name:
             raise PermissionError("before")

@@ -24,7 +24,7 @@ from pocketmq.protocol.bodies.client import ConsumeFromWhere, HeartbeatData
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.membership import HeartBeat
-from pocketmq.protocol.wire.command import Body, Command
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
 
 from client_waits import Seen, make_node, send
@@ -42,7 +42,7 @@ class Asked(RPCHook):
         self.answers: list[dict[str, str]] = []
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         self.sent.append((request.name, address))
         if isinstance(request, HeartBeat):

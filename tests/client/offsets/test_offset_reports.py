@@ -18,7 +18,7 @@ from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.protocol.wire.command import RESPONSE_FLAG, Body, Command
+from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import Request
 
@@ -222,7 +222,7 @@ class UnderWay(RPCHook):
         self.updates: list[int] = []
 
     def before_request(
-        self, address: str, request: Request[Any], fields: dict[str, str], body: Body | None
+        self, address: str, request: Request[Any], fields: dict[str, str], body: RawBody | None
     ) -> None:
         if isinstance(request, UpdateConsumerOffset) and request.topic == self.topic:
             self.updates.append(request.queue_id)
