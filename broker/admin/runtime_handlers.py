@@ -21,7 +21,7 @@ from pocketmq.store import layout
 from ..broker import Broker
 from ..errors import Refusal
 from ..network.dispatch import handles
-from ..state.statistics import TPS_SPANS_SECONDS
+from ..state.traffic import TPS_SPANS_SECONDS
 
 _POOL_CAPACITIES: Final = {
     "sendThreadPoolQueue": 10_000,

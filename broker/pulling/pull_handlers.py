@@ -12,12 +12,9 @@ from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.errors import ProtocolError
 from pocketmq.protocol.message import flags
-from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage, PullMessageReply
-from pocketmq.protocol.wire.command import JSON
+from pocketmq.protocol.requests.pull import LitePullMessage, PullMessage
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import GetResult, GetStatus
 
-from ..config.broker_config import MASTER_ID
 from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
 from ..filters.tag_filter import (
@@ -26,23 +23,10 @@ from ..filters.tag_filter import (
     expression_match,
     tags_match,
 )
-from ..network.dispatch import HELD, Answer, Call, Held, handles
+from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import invalid_parameter
-from .offset_moved_events import write_offset_moved
-from .pull_waiters import PullWaiter
+from .pull import Pull
 from .pulling import Pulling
-
-_CODE_OF_STATUS: Final = {
-    GetStatus.FOUND: ResponseCode.SUCCESS,
-    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
-    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
-    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
-    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
-    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
-    GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
-}
-"""The two statuses of a queue without messages depend on the offset asked for as well."""
 
 FORBIDDEN_BROKER: Final = 1
 FORBIDDEN_GROUP: Final = 2
@@ -70,185 +54,8 @@ def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer |
     except PullForbidden as refusal:
         fields = {"forbiddenType": str(refusal.forbidden_type)} if pulling.is_5 else None
         return Answer(code=refusal.code, remark=refusal.remark, fields=fields)
-    pull = _Pull(pulling, request, call, topic_config, group_config, matches, sql)
+    pull = Pull(pulling, request, call, topic_config, group_config, matches, sql)
     return pull.first_pass()
-
-
-class _Pull:
-    """One pull that passed its checks; run once, or twice with a wait between."""
-
-    __slots__ = (
-        "_broadcaster",
-        "_call",
-        "_group_config",
-        "_matches",
-        "_pulling",
-        "_request",
-        "_sql",
-        "_topic_config",
-    )
-
-    def __init__(
-        self,
-        pulling: Pulling,
-        request: PullMessage,
-        call: Call,
-        topic_config: TopicConfig,
-        group_config: SubscriptionGroupConfig,
-        matches: TagsMatch | None,
-        sql: SqlFilter | None,
-    ) -> None:
-        self._pulling = pulling
-        self._request = request
-        self._call = call
-        self._topic_config = topic_config
-        self._group_config = group_config
-        self._matches = matches
-        self._sql = sql
-        self._broadcaster: str | None = None
-        """The client id, where 5.x looks after the offsets of a broadcasting consumer."""
-        config = pulling.config
-        if pulling.is_5 and config.enable_broadcast_offset_store:
-            self._broadcaster = pulling.broadcasts.client_of(request, call)
-
-    def first_pass(self) -> Answer | Held:
-        pulling, request = self._pulling, self._request
-        result = self._read()
-        code = self._noted(result)
-        commit_offset = request.commit_offset if request.sys_flag & flags.PULL_COMMIT_OFFSET else None
-        if commit_offset is not None and not pulling.is_slave:
-            pulling.offsets.commit(request.topic, request.consumer_group, request.queue_id, commit_offset)
-        if (
-            code == ResponseCode.PULL_NOT_FOUND
-            and request.sys_flag & flags.PULL_SUSPEND
-            and not pulling.waiters.is_full
-        ):
-            self._hold()
-            return HELD
-        return self._answer(result, code)
-
-    def woken(self, waiter: PullWaiter) -> None:
-        """The second pass: whatever it finds is the answer."""
-        result = self._read()
-        self._call.answer(self._answer(result, self._noted(result)))
-
-    def _noted(self, result: GetResult) -> ResponseCode:
-        """The code of a result, after the offset of a broadcasting consumer was noted."""
-        code = self._code(result)
-        if self._broadcaster is not None:
-            self._pulling.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
-        return code
-
-    def _hold(self) -> None:
-        pulling, request = self._pulling, self._request
-        command = self._call.command
-        command.body = None  # it is not used again, and it may be as large as a frame
-        command.header_type = JSON  # 4.9.7 answers a suspended pull in JSON, whatever the request had
-        config = pulling.config
-        wait_ms = (
-            request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
-        )
-        deadline_ms = pulling.clock.now_ms() + wait_ms
-        pulling.waiters.hold(
-            PullWaiter(
-                self._call,
-                request.topic,
-                request.queue_id,
-                request.queue_offset,
-                deadline_ms,
-                self._matches,
-                self.woken,
-                self._sql,
-            )
-        )
-
-    def _read(self) -> GetResult:
-        pulling, request = self._pulling, self._request
-        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        reset = pulling.offsets.take_reset(topic, group, queue_id)
-        if reset is not None:
-            return GetResult(
-                status=GetStatus.OFFSET_RESET,
-                views=[],
-                count=0,
-                next_offset=reset,
-                min_offset=pulling.store.min_offset(topic, queue_id),
-                max_offset=pulling.store.max_offset(topic, queue_id),
-            )
-        if self._broadcaster is not None:
-            start = pulling.broadcasts.start_of(request, self._broadcaster)
-            if start is not None:
-                return GetResult(
-                    status=GetStatus.OFFSET_RESET,
-                    views=[],
-                    count=0,
-                    next_offset=start,
-                    min_offset=0,
-                    max_offset=0,
-                )
-        return pulling.store.get_message(
-            topic,
-            queue_id,
-            request.queue_offset,
-            request.max_msg_nums,
-            max_bytes=request.max_msg_bytes,
-            matches=self._matches,
-            matches_record=None if self._sql is None else self._sql.matches_record,
-        )
-
-    def _answer(self, result: GetResult, code: ResponseCode) -> Answer:
-        pulling, request = self._pulling, self._request
-        group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
-        body = None
-        if code == ResponseCode.SUCCESS:
-            body = result.views
-            pulling.statistics.message_got(topic, group, result.count, result.size_bytes)
-        is_5 = pulling.is_5
-        if is_5:
-            pulling.offsets.commit_pull(topic, group, queue_id, result.next_offset)
-        elif code == ResponseCode.PULL_OFFSET_MOVED and not pulling.is_slave:
-            write_offset_moved(pulling, request, result.next_offset)
-        reply = PullMessageReply(
-            suggest_which_broker_id=self._suggested_broker(result),
-            next_begin_offset=result.next_offset,
-            min_offset=result.min_offset,
-            max_offset=result.max_offset,
-            topic_sys_flag=self._topic_config.topic_sys_flag if is_5 else None,
-            group_sys_flag=self._group_config.group_sys_flag if is_5 else None,
-        )
-        return Answer(code=code, reply=reply, remark=result.status.name, body=body)
-
-    def _code(self, result: GetResult) -> ResponseCode:
-        code = _code_of(result, self._request.queue_offset)
-        if self._goes_back_to_master(result) and (
-            not self._pulling.is_5 or result.status is not GetStatus.FOUND
-        ):
-            return ResponseCode.PULL_RETRY_IMMEDIATELY
-        return code
-
-    def _goes_back_to_master(self, result: GetResult) -> bool:
-        """A slave sends the consumer to its master where that can serve as well: in the 4.9 line unless
-        slaveReadEnable, in 5.x unless the consumer is far behind."""
-        config = self._pulling.config
-        if not self._pulling.is_slave:
-            return False
-        return not (config.slave_read_enable if not self._pulling.is_5 else result.suggest_slave)
-
-    def _suggested_broker(self, result: GetResult) -> int:
-        if not self._pulling.config.slave_read_enable or self._goes_back_to_master(result):
-            return MASTER_ID
-        group_config = self._group_config
-        return (
-            group_config.which_broker_when_consume_slowly if result.suggest_slave else group_config.broker_id
-        )
-
-
-def _code_of(result: GetResult, queue_offset: int) -> ResponseCode:
-    code = _CODE_OF_STATUS.get(result.status)
-    if code is not None:
-        return code
-    # The queue is empty or does not exist: an offset other than 0 has to be corrected.
-    return ResponseCode.PULL_OFFSET_MOVED if queue_offset != 0 else ResponseCode.PULL_NOT_FOUND
 
 
 def _checked_group(pulling: Pulling, request: PullMessage) -> SubscriptionGroupConfig:

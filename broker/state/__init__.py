@@ -7,6 +7,7 @@ periodic.py      actions that are repeated
 turns.py         held requests that are answered in the next loop iterations
 call_later.py    the timers: the event loop's, or those of a test
 statistics.py    messages and bytes by topic, by group and in all
+traffic.py       one series: sums, snapshots, windows
 put_times.py     how long appends took
 refusals.py      refusals several rooms answer with
 """

@@ -14,12 +14,10 @@ message shows after the next snapshot, as in the official broker. Mirrors `Broke
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from typing import Final
 
-from pocketmq.protocol.bodies.broker import BrokerStatsData, BrokerStatsItem
+from pocketmq.protocol.bodies.broker import BrokerStatsData
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from pocketmq.store import Clock, MessageStore
 from pocketmq.store.tables.group_table import GroupTable
@@ -27,102 +25,17 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
 from .put_times import PutTimes
+from .traffic import WINDOWS, DayTotals, Throughput, Traffic, sum_of, window_of
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
-TPS_SPANS_SECONDS: Final = (10, 60, 600)
-_WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
-
-_Sum = tuple[int, int, int, int]
-"""(time in ms, calls, messages, bytes)"""
-
-
 _EVENTS_OF_5: Final = frozenset(
     ("SNDBCK2DLQ_TIMES", "GROUP_CK_NUMS", "BROKER_CK_NUMS", "GROUP_ACK_NUMS", "BROKER_ACK_NUMS")
 )
 
 
-class Traffic:
-    """Sums since the start of one series, and their snapshots."""
-
-    __slots__ = ("calls", "count", "day", "hour", "minute", "size_bytes", "total")
-
-    def __init__(self, total: "Traffic | None" = None) -> None:
-        self.calls = 0
-        self.count = 0
-        self.size_bytes = 0
-        self.total = total
-        """The series over all topics, which grows along."""
-        self.minute: deque[_Sum] = deque(maxlen=7)
-        self.hour: deque[_Sum] = deque(maxlen=7)
-        self.day: deque[_Sum] = deque(maxlen=25)
-
-    def add(self, count: int, size_bytes: int) -> None:
-        self.calls += 1
-        self.count += count
-        self.size_bytes += size_bytes
-
-    def snapshot(self, window: str, step_ms: int, now_ms: int) -> None:
-        sums: deque[_Sum] = getattr(self, window)
-        if not sums:
-            sums.append((now_ms - step_ms, 0, 0, 0))
-        sums.append((now_ms, self.calls, self.count, self.size_bytes))
-
-
 _AT_ONCE: Final = Traffic()
 """The latencies of every queue: a request is answered in the turn that reads it, in which no millisecond is counted."""
-
-
-class Throughput:
-    """What the store took and gave in all, a snapshot a second."""
-
-    def __init__(self) -> None:
-        self._sums: deque[tuple[int, int, int, int, int]] = deque(maxlen=TPS_SPANS_SECONDS[-1] + 1)
-
-    def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
-        self._sums.append((now_ms, stored, found, missed, transferred))
-
-    def stored(self, seconds: int) -> float | None:
-        """Messages a second over the last `seconds`; `None` until there are as many snapshots."""
-        return self._mean(1, seconds)
-
-    def found(self, seconds: int) -> float | None:
-        """Reads a second that found something."""
-        return self._mean(2, seconds)
-
-    def missed(self, seconds: int) -> float | None:
-        """Reads a second that found nothing."""
-        return self._mean(3, seconds)
-
-    def transferred(self, seconds: int) -> float | None:
-        """Messages a second given to readers."""
-        return self._mean(4, seconds)
-
-    def _mean(self, field: int, seconds: int) -> float | None:
-        sums = self._sums
-        if len(sums) <= seconds:
-            return None
-        first, last = sums[-(seconds + 1)], sums[-1]
-        elapsed_ms = last[0] - first[0]
-        return (last[field] - first[field]) / elapsed_ms * 1000.0 if elapsed_ms > 0 else 0.0
-
-
-class DayTotals:
-    """Messages stored and read until this morning and until yesterday morning (since the start of the broker)."""
-
-    def __init__(self, now_ms: int) -> None:
-        self.put_yesterday_morning = self.put_today_morning = 0
-        self.got_yesterday_morning = self.got_today_morning = 0
-        self._day = _local_day(now_ms)
-
-    def roll(self, now_ms: int, put: int, got: int) -> None:
-        """Take over the sums when a local day begins."""
-        day = _local_day(now_ms)
-        if day <= self._day:
-            return
-        self._day = day
-        self.put_yesterday_morning, self.put_today_morning = self.put_today_morning, put
-        self.got_yesterday_morning, self.got_today_morning = self.got_today_morning, got
 
 
 class Statistics:
@@ -141,7 +54,7 @@ class Statistics:
         self._events: dict[tuple[str, str], Traffic] = {}
         self._user_puts, self._system_puts = Traffic(), Traffic()
         self._user_gets, self._system_gets = Traffic(), Traffic()
-        self._last_window_ms = {window: now_ms for window, _ in _WINDOWS}
+        self._last_window_ms = {window: now_ms for window, _ in WINDOWS}
         self.put_times = PutTimes(now_ms)
         self.throughput = Throughput()
         self.day_totals = DayTotals(now_ms)
@@ -237,7 +150,7 @@ class Statistics:
         )
         self.put_times.roll(now_ms, [count for _, count in stored.distribution()])
         self.day_totals.roll(now_ms, self.put_total_now, self.got_total_now)
-        for window, step_ms in _WINDOWS:
+        for window, step_ms in WINDOWS:
             if 0 <= now_ms - self._last_window_ms[window] < step_ms:
                 continue
             self._last_window_ms[window] = now_ms
@@ -258,7 +171,7 @@ class Statistics:
         in_bytes = name.endswith("_SIZE")
         with_calls = not name.startswith("BROKER_")
         minute, hour, day = (
-            _window(sums, in_bytes=in_bytes, with_calls=with_calls)
+            window_of(sums, in_bytes=in_bytes, with_calls=with_calls)
             for sums in (traffic.minute, traffic.hour, traffic.day)
         )
         return BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)
@@ -300,9 +213,9 @@ class Statistics:
     def _broker_traffic(self, name: str) -> Traffic | None:
         match name:
             case "BROKER_PUT_NUMS":
-                traffic = _sum_of(self._user_puts, self._system_puts)
+                traffic = sum_of(self._user_puts, self._system_puts)
             case "BROKER_GET_NUMS":
-                traffic = _sum_of(self._user_gets, self._system_gets)
+                traffic = sum_of(self._user_gets, self._system_gets)
             case "BROKER_PUT_NUMS_WITHOUT_SYSTEM_TOPIC" if self._config.is_5:
                 traffic = self._user_puts
             case "BROKER_GET_NUMS_WITHOUT_SYSTEM_TOPIC" if self._config.is_5:
@@ -336,35 +249,6 @@ class Statistics:
         yield from (self._user_puts, self._system_puts, self._user_gets, self._system_gets)
         for table in (self._puts, self._gets, self._events):
             yield from table.values()
-
-
-def _window(sums: deque[_Sum], *, in_bytes: bool, with_calls: bool) -> BrokerStatsItem:
-    if not sums:
-        return BrokerStatsItem()
-    first, last = sums[0], sums[-1]
-    field = 3 if in_bytes else 2
-    total = last[field] - first[field]
-    calls = last[1] - first[1] if with_calls else 0
-    elapsed_ms = last[0] - first[0]
-    return BrokerStatsItem(
-        sum=total,
-        tps=total * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0,
-        avgpt=total / calls if calls > 0 else 0.0,
-    )
-
-
-def _sum_of(one: Traffic, other: Traffic) -> Traffic:
-    """Both series as one; their snapshots were taken together."""
-    both = Traffic()
-    both.count = one.count + other.count
-    for window, _ in _WINDOWS:
-        pairs = zip(getattr(one, window), getattr(other, window), strict=True)
-        getattr(both, window).extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
-    return both
-
-
-def _local_day(now_ms: int) -> int:
-    return datetime.fromtimestamp(now_ms / 1000).toordinal()
 
 
 def _java_text(value: str | None) -> str:

@@ -35,9 +35,9 @@ from ..membership.producer_groups import ProducerGroups
 from ..state.broker_state import BrokerState
 from ..storing.message_copies import copy_of
 from ..storing.numbers import parse_number
-from ..storing.records import record_of_unit
 from ..storing.stored_properties import stored_properties
-from .half_messages import OP_TAG, HalfMessages
+from .half_messages import HalfMessages
+from .op_queue import OpQueue, record_at_offset
 
 _log = logging.getLogger("pocketmq.transactions")
 
@@ -48,74 +48,6 @@ STEPS_IN_AN_ITERATION: Final = 200
 MAX_ENDED_BEHIND: Final = 100_000
 """So many ended messages with a copy further back are remembered."""
 HOUR_MS: Final = 3_600_000
-
-
-class _Ops:
-    """What the op queue says of the half messages from some offset on, read as far as it is needed."""
-
-    def __init__(self, state: BrokerState, queue_id: int, begin: int, half_begin: int) -> None:
-        self._state = state
-        self._queue_id = queue_id
-        self._half_begin = half_begin
-        self._next = begin
-        self._begin = begin
-        self._ended_by: dict[int, int] = {}
-        """Offset of a half message -> offset of the op message that names it."""
-        self._open: dict[int, int] = {}
-        """Op offset -> how many of its half messages the check has not passed yet."""
-        self._done: set[int] = set()
-        self.behind: set[int] = set()
-        """Ended half messages that the check had passed before."""
-
-    def take(self, half_offset: int) -> bool:
-        """Whether this half message is ended; the check passes it."""
-        op_offset = self._ended_by.pop(half_offset, None)
-        if op_offset is None:
-            return False
-        self._open[op_offset] -= 1
-        if not self._open[op_offset]:
-            del self._open[op_offset]
-            self._done.add(op_offset)
-        return True
-
-    def read_more(self, count: int) -> bool:
-        """Read so many op messages; False at the end of their queue."""
-        queue = self._state.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
-        if queue is None:
-            return False
-        self._next = max(self._next, queue.min_offset)
-        end = min(queue.max_offset, self._next + count)
-        has_read = self._next < end
-        while self._next < end:
-            self._read(queue, self._next)
-            self._next += 1
-        return has_read
-
-    def _read(self, queue: ConsumeQueue, op_offset: int) -> None:
-        record = _record_of(self._state, queue, op_offset)
-        named = 0
-        if record is not None and decode_properties(record.properties).get(names.TAGS) == OP_TAG:
-            for text in bytes(record.body).split(b","):
-                half_offset = parse_number(text.decode("latin-1"), 0)
-                if half_offset is None:
-                    continue
-                if half_offset < self._half_begin:
-                    self.behind.add(half_offset)
-                elif half_offset not in self._ended_by:
-                    self._ended_by[half_offset] = op_offset
-                    named += 1
-        if named:
-            self._open[op_offset] = named
-        else:
-            self._done.add(op_offset)
-
-    @property
-    def passed(self) -> int:
-        """The op offset before which everything is done."""
-        offset = self._begin
-        while offset in self._done:
-            offset += 1
-        return offset
 
 
 class TransactionCheck:
@@ -158,7 +90,7 @@ class TransactionCheck:
         start_ms = state.clock.now_ms()
         half_begin = self._position(HALF_TOPIC, queue_id, queue)
         op_begin = self._position(OP_HALF_TOPIC, queue_id, state.store.consume_queue(OP_HALF_TOPIC, queue_id))
-        ops = _Ops(state, queue_id, op_begin, half_begin)
+        ops = OpQueue(state, queue_id, op_begin, half_begin)
         offset, steps = half_begin, 0
         while offset < queue.max_offset and state.clock.now_ms() - start_ms <= LONGEST_ROUND_MS:
             steps += 1
@@ -183,16 +115,16 @@ class TransactionCheck:
         first = 0 if queue is None else queue.min_offset
         return max(self._state.offsets.query(topic, CHECK_GROUP, queue_id), first)
 
-    def _remember(self, queue_id: int, ops: _Ops) -> None:
+    def _remember(self, queue_id: int, ops: OpQueue) -> None:
         for offset in ops.behind:
             self._ended_behind[queue_id, offset] = None
         while len(self._ended_behind) > MAX_ENDED_BEHIND:
             del self._ended_behind[next(iter(self._ended_behind))]
 
-    def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: _Ops) -> bool:
+    def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
         """Deal with the half message at the front; False where the round ends in front of it."""
         state, config = self._state, self._state.config
-        record = _record_of(state, queue, offset)
+        record = record_at_offset(state, queue, offset)
         if record is None:
             return True
         properties = decode_properties(record.properties)
@@ -222,7 +154,7 @@ class TransactionCheck:
     def _is_older(self, age_ms: int, limit_ms: int) -> bool:
         return age_ms > limit_ms or (age_ms == limit_ms and not self._state.config.is_5)
 
-    def _has_ended_original(self, queue_id: int, properties: dict[str, str], ops: _Ops) -> bool:
+    def _has_ended_original(self, queue_id: int, properties: dict[str, str], ops: OpQueue) -> bool:
         """Whether the message this one is a copy of was ended since the copy was made."""
         original = _whole_number(properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET))
         if original is None:
@@ -303,12 +235,6 @@ class TransactionCheck:
         )
         self._half_messages.count_down(properties.get(names.REAL_TOPIC))
         return True
-
-
-def _record_of(state: BrokerState, queue: ConsumeQueue, offset: int) -> Record | None:
-    """The message at an offset; `None` where the log no longer has it."""
-    unit = queue.unit(offset)
-    return None if unit is None else record_of_unit(state.store, unit[0], unit[1])
 
 
 def _whole_number(text: str | None) -> int | None:
