@@ -46,8 +46,10 @@ async def test_offsets_stand_at_the_broker_after_shutdown_and_the_next_member_go
     second = Seen()
     async with PushConsumer("g", second, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
         await until(lambda: len(second.messages) == 4)
-        await asyncio.sleep(0.1)  # anything more would come now
-    assert len(second.messages) == 4
+        # One more to each queue, behind anything that would come a second time.
+        await send(namesrv_addr, "T", 4, tags="marker")
+        await until(lambda: [message.tags for message in second.messages].count("marker") == 4)
+    assert len(second.messages) == 8
 
 
 async def test_tags_are_filtered(namesrv_addr: str) -> None:
@@ -63,12 +65,11 @@ async def test_tags_are_filtered(namesrv_addr: str) -> None:
 async def test_tags_of_one_hash_are_told_apart(namesrv_addr: str) -> None:
     seen = Seen()
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
-        await producer.send("T", b"no", tags="Aa", queue_id=None)
-        await producer.send("T", b"yes", tags="BB")
+        for body, tags in ((b"no", "Aa"), (b"yes", "BB"), (b"no", "Aa"), (b"marker", "BB")):
+            await producer.send("T", body, tags=tags, queue_id=0)
     async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"T": "BB"}):
-        await until(lambda: seen.messages)
-        await asyncio.sleep(0.05)
-    assert seen.bodies == [b"yes"]
+        await until(lambda: b"marker" in seen.bodies)
+    assert sorted(seen.bodies) == [b"marker", b"yes"]
 
 
 @pytest.mark.slow

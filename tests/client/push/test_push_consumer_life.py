@@ -13,7 +13,7 @@ from pocketmq.protocol.requests.to_client import ConsumeMessageDirectly
 
 from client_waits import Seen, make_node, open_sockets, send
 from ports import fixed_port
-from waiting import until, until_it_says
+from waiting import WAIT_SECONDS, until, until_it_says
 
 
 async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
@@ -136,7 +136,10 @@ async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str)
     await send(namesrv_addr, "T", 4)
     before, sockets = asyncio.all_tasks(), open_sockets()
 
+    hanging = asyncio.Event()
+
     async def hang(message: MessageExt) -> None:
+        hanging.set()
         await asyncio.Event().wait()
 
     async def consume() -> None:
@@ -145,13 +148,12 @@ async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str)
             await asyncio.Event().wait()
 
     task = asyncio.create_task(consume())
-    await asyncio.sleep(0.3)
+    await asyncio.wait_for(hanging.wait(), WAIT_SECONDS)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.05)
+    await until(lambda: open_sockets() <= sockets)  # the broker closes its side in the next turns of the loop
     assert asyncio.all_tasks() == before
-    assert open_sockets() <= sockets
 
 
 async def test_settings_and_listeners_are_checked_at_once(namesrv_addr: str) -> None:
