@@ -8,11 +8,7 @@ the server share the machine: the figures are those of a laptop, not of a server
 
 import argparse
 import asyncio
-import contextlib
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
 
 from pocketmq.broker.process import loop_factory
 from pocketmq.cli.bench.runs import ensure_topic
@@ -22,26 +18,11 @@ from pocketmq.client.connections.pool import ConnectionPool
 
 from .processor import print_load_average
 from .raw_load import load
+from .server import served
 
 TOPIC = "BenchLoad"
 ROWS = ((1, 1, 128), (64, 1, 128), (8, 16, 128), (64, 1, 4096))
 """ConnectionPool, sends under way on each, body bytes."""
-
-
-@contextlib.contextmanager
-def own_server() -> Iterator[str]:
-    """The name server's address of a server that ends with the block."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["--port", "0", "--namesrv-port", "0", "--store", folder, "--log-level", "error"]
-        server = subprocess.Popen(
-            [sys.executable, "-m", "pocketmq.broker", *words], stdout=subprocess.PIPE, text=True
-        )
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip().partition("=")[2]
-        finally:
-            server.terminate()
-            server.wait()
 
 
 async def measure(namesrv: str, seconds: float) -> None:
@@ -86,8 +67,8 @@ def main() -> None:
     if options.namesrv:
         run(options.namesrv, options.seconds)
         return
-    with own_server() as namesrv:
-        run(namesrv, options.seconds)
+    with tempfile.TemporaryDirectory() as folder, served(folder) as server:
+        run(server.namesrv, options.seconds)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,17 @@ are printed: until the slave has every byte, and until every message is visible 
 """
 
 import argparse
-import contextlib
 import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
+
+from .server import served
 
 RUNTIME_INFO = 28
 TOPIC = "SELF_TEST_TOPIC"
@@ -35,28 +33,6 @@ def write_log(folder: Path, mebibytes: int, size: int) -> int:
     end = store.log_end
     store.close()
     return end
-
-
-@contextlib.contextmanager
-def broker(folder: Path, *words: str) -> Iterator[str]:
-    """A server; yields its name server's address."""
-    command = [
-        sys.executable,
-        "-m",
-        "pocketmq.broker",
-        "--store",
-        str(folder),
-        "--log-level",
-        "error",
-        *words,
-    ]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
-        yield server.stdout.readline().strip().partition("=")[2]
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def runtime_info(port: int) -> dict[str, str]:
@@ -84,10 +60,10 @@ def main() -> None:
         root = Path(folder)
         end = write_log(root / "master", options.mebibytes, options.size)
         port = free_port()
-        with broker(root / "master", "--port", "0", "--namesrv-port", "0") as names:
-            words = ("--port", str(port), "--no-namesrv", "--namesrv", names)
+        with served(root / "master") as master:
+            ports = ("--port", str(port), "--no-namesrv", "--namesrv", master.namesrv)
             role = ("--set", "brokerRole=SLAVE", "--set", "brokerId=1")
-            with broker(root / "slave", *words, *role):
+            with served(root / "slave", *role, ports=ports):
                 began, copied = time.monotonic(), 0.0
                 while True:
                     info = runtime_info(port)

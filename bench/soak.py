@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from pocketmq.client import ConsumeConcurrentlyStatus, Producer, PushConsumer
+
+from .server import served
 
 TOPICS = ("SoakOne", "SoakTwo")
 SIZES = (100, 1000, 10_000, 100_000)
@@ -173,19 +174,9 @@ def main() -> None:
     parser.add_argument("--per-second", type=float, default=400)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--port", "0", "--namesrv-port", "0", "--store", folder, "--log-level", "warning"]
-        for key in SERVER_KEYS:
-            words += ["--set", key]
-        server = subprocess.Popen(
-            [sys.executable, "-m", "pocketmq.broker", *words], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert server.stdout is not None
-            namesrv = server.stdout.readline().strip().partition("=")[2]
-            wrong = asyncio.run(soak(namesrv, server.pid, arguments.minutes, arguments.per_second))
-        finally:
-            server.terminate()
-            server.wait()
+        settings = [word for key in SERVER_KEYS for word in ("--set", key)]
+        with served(folder, *settings, log_level="warning") as server:
+            wrong = asyncio.run(soak(server.namesrv, server.pid, arguments.minutes, arguments.per_second))
     for line in wrong:
         print(f"soak: {line}")
     if wrong:

@@ -9,8 +9,6 @@ registered. Memory is the resident set a second later, without mapped files of o
 import argparse
 import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,17 +19,14 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import to_fields
 
+from .server import served
+
 
 def first_reply(folder: str) -> tuple[float, float]:
     """Milliseconds to the first reply, and MiB resident when idle, of one server."""
     began = time.perf_counter()
-    words = ["--port", "0", "--namesrv-port", "0", "--store", folder, "--log-level", "error"]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.broker", *words], stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout is not None
-    try:
-        host, _, port = server.stdout.readline().strip().partition("=")[2].partition(":")
+    with served(folder) as server:
+        host, _, port = server.namesrv.partition(":")
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             request = GetRouteInfoByTopic(topic=SELF_TEST_TOPIC)
             connection.sendall(encode_frame(Command(request.code, 1, fields=to_fields(request))))
@@ -45,9 +40,6 @@ def first_reply(folder: str) -> tuple[float, float]:
         status = Path(f"/proc/{server.pid}/status").read_text()
         resident_kib = int(status.partition("VmRSS:")[2].split()[0])
         return elapsed_ms, resident_kib / 1024
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def main() -> None:

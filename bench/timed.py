@@ -9,8 +9,6 @@ half an hour, an hour away. The crowd is due in one second: "late" is from that 
 import argparse
 import asyncio
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +19,7 @@ from pocketmq.protocol.requests.offset import GetMaxOffset
 
 from .processor import cpu_seconds, print_load_average
 from .raw_load import load
+from .server import served
 
 TOPIC = "BenchmarkTest"
 QUEUES = 4
@@ -109,25 +108,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--crowd", type=int, default=20_000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["--port", "0", "--namesrv-port", "0", "--store", folder]
-        log = Path(folder) / "log"
-        with log.open("w") as errors:
-            server = subprocess.Popen(
-                [sys.executable, "-m", "pocketmq.broker", *words],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-        assert server.stdout is not None
-        try:
-            namesrv = server.stdout.readline().strip().partition("=")[2]
-            asyncio.run(
-                measure(asyncio.run(broker_address(namesrv)), server.pid, options.count, options.crowd)
-            )
-        finally:
-            server.terminate()
-            server.wait()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        (Path(folder) / "log").open("w") as errors,
+        served(folder, log_level="info", errors=errors) as server,
+    ):
+        address = asyncio.run(broker_address(server.namesrv))
+        asyncio.run(measure(address, server.pid, options.count, options.crowd))
 
 
 async def broker_address(namesrv: str) -> str:

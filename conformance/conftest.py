@@ -26,6 +26,7 @@ from conformance.servers import namespaces
 from conformance.servers.local_server import LocalServer
 from conformance.servers.our_server import OurServer
 from conformance.servers.server import Server
+from time_limit import pytest_runtest_call as pytest_runtest_call
 
 HERE = Path(__file__).parent
 SIDES = ("ours", "official-4.9", "official-5.5")

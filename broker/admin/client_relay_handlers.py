@@ -26,7 +26,7 @@ from pocketmq.protocol.requests.to_client import (
 )
 from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.protocol.wire.schema import Request
+from pocketmq.protocol.wire.schema import Request, read_reply
 
 from ..broker import Broker
 from ..errors import PeerError, Refusal
@@ -151,7 +151,7 @@ async def _status_of(client: Client, question: GetConsumerStatusFromClient) -> d
         answer = await client.connection.exchange(question, timeout_seconds=STATUS_TIMEOUT_SECONDS)
         if answer.code != ResponseCode.SUCCESS or answer.body is None:
             return None
-        return GetConsumerStatusBody.decode(answer.body).message_queue_table
+        return read_reply(question, answer.fields, answer.body).message_queue_table
     except (PeerError, BodyError):
         return None
 

@@ -116,7 +116,7 @@ class RouteBook:
     def master(self, broker_name: str, *, main_port: bool = False) -> str | None:
         """The address of a broker's master, if a route named it."""
         address = self.brokers.master(broker_name)
-        if address is None or main_port:
+        if address is None or main_port or not self._vip_channel:
             return address
         return self.vip(address)
 

@@ -131,12 +131,13 @@ class Producer(Client):
         and the reason as `__cause__`; `SendTimedOut`, a TimeoutError too, if time ran out.
         """
         message, destination = read_arguments(topic, body, keywords)
-        sender, accumulator = self._ready.sender, self._ready.accumulator
+        parts = self._ready
+        sender, accumulator = parts.sender, parts.accumulator
         limit_ms = self.settings.send_msg_timeout if timeout_ms is None else timeout_ms
         if accumulator is not None and timeout_ms is None and accumulator.accepts(message):
             queue = None if destination is None else await sender.queue_for(destination, message)
             return await self._add(accumulator, message, queue)
-        outgoing = self._prepare(message)
+        outgoing = self._prepare(sender, message)
         if destination is None:
             attempts = 1 + self.settings.retry_times_when_send_failed
             return await sender.send(outgoing, limit_ms, attempts=attempts)
@@ -168,11 +169,13 @@ class Producer(Client):
         if destination is not None:
             queue = parts.sender.known_queue_for(destination, message)
             if queue is None:
-                later = self._send_once_known(parts, self._prepare(message), destination, limit_ms)
+                later = self._send_once_known(
+                    parts, self._prepare(parts.sender, message), destination, limit_ms
+                )
                 return parts.async_sends.in_background(later)
         if parts.accumulator is not None and timeout_ms is None and parts.accumulator.accepts(message):
             return self._add(parts.accumulator, message, queue)
-        return parts.async_sends.send(self._prepare(message), queue, limit_ms)
+        return parts.async_sends.send(self._prepare(parts.sender, message), queue, limit_ms)
 
     async def send_oneway(
         self, topic: str | Message, body: bytes | None = None, **keywords: Unpack[SendKeywords]
@@ -183,7 +186,7 @@ class Producer(Client):
         """
         message, destination = read_arguments(topic, body, keywords)
         sender = self._ready.sender
-        outgoing = self._prepare(message)
+        outgoing = self._prepare(sender, message)
         if destination is not None:
             queue = await sender.queue_for(destination, message)
         else:
@@ -220,7 +223,7 @@ class Producer(Client):
         start = 0
         for run in split_batch(sized, self.settings.max_message_size):
             part, start = listed[start : start + len(run)], start + len(run)
-            outgoing = sender.prepare_batch(part) if len(run) > 1 else self._prepare(part[0])
+            outgoing = sender.prepare_batch(part) if len(run) > 1 else self._prepare(sender, part[0])
             results.append(await self._send_prepared(sender, outgoing, queue, limit_ms))
         return results
 
@@ -303,9 +306,9 @@ class Producer(Client):
             properties=message.properties,
         )
 
-    def _prepare(self, message: Message) -> Outgoing:
+    def _prepare(self, sender: Sender, message: Message) -> Outgoing:
         self._check(message)
-        return self._ready.sender.prepare(message, message.wire_properties())
+        return sender.prepare(message, message.wire_properties())
 
     async def _send_once_known(
         self, parts: Parts, outgoing: Outgoing, destination: Destination, limit_ms: int

@@ -350,7 +350,8 @@ class Sender:
 
     def known_queue_for(self, destination: Destination, message: Message) -> MessageQueue | None:
         """The queue a user asks for; None if the topic's route must be asked for first."""
-        route = self.known_route(self.namespace.wrap(message.topic))
+        needs_route = destination.queue is None
+        route = self.known_route(self.namespace.wrap(message.topic)) if needs_route else None
         return destination.resolve(message, route, self.namespace, next(self._broker_turn))
 
     async def queue_for(self, destination: Destination, message: Message) -> MessageQueue:

@@ -22,7 +22,7 @@ assert FIELDS.size == 48
 
 
 class Checkpoint:
-    """The fields in memory; `flush` writes them out if one has changed."""
+    """The fields in memory; `flush` writes them out if one has changed. Owner: recovery, then the flusher's thread."""
 
     physic_msg_timestamp: int
     logics_msg_timestamp: int

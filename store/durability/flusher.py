@@ -40,7 +40,7 @@ through than messages should wait: a short sleep every so many queues lets the e
 
 
 class Flusher:
-    """`start` and `stop` are called by the event-loop thread; `run_pass` alone does the work."""
+    """Owner: its own thread, in `run_pass`. The event-loop thread calls `start`, `stop`, `wake` and `when_flushed`."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ _locked_here: set[str] = set()
 
 
 class StoreLock:
-    """Held from `acquire` to `release`; the file stays."""
+    """Held from `acquire` to `release`; the file stays. Owner: the event-loop thread."""
 
     def __init__(self, root: Path) -> None:
         self._path = root / layout.LOCK

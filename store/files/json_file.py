@@ -34,7 +34,8 @@ _log = logging.getLogger(__name__)
 
 
 class JsonFile:
-    """Path X and what is done with it. Mirrors the file side of the official ConfigManager."""
+    """Path X and what is done with it. Mirrors the file side of the official ConfigManager. Owner: one thread at a
+    time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

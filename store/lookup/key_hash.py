@@ -25,7 +25,8 @@ _MAX_PAIRS = 8192
 
 
 class KeyHash:
-    """Exact hashes with bounded memories of pieces; a full memory is emptied and fills again."""
+    """Exact hashes with bounded memories of pieces; a full memory is emptied and fills again. Owner: the event-loop
+    thread."""
 
     def __init__(self) -> None:
         self._heads: dict[str, dict[str, int]] = {}
@@ -78,8 +79,13 @@ class KeyHash:
         pairs = _HEX_PAIRS
         try:
             value = (
-                self._heads[topic][key[:28]] * _POWER_4 + pairs[key[28:30]] * _POWER_2 + pairs[key[30:]]
-            ) & 0xFFFFFFFF
+                (
+                    self._heads[topic][key[:28]] * _POWER_4  # _HEAD_CHARACTERS
+                    + pairs[key[28:30]] * _POWER_2
+                    + pairs[key[30:]]
+                )
+                & 0xFFFFFFFF
+            )
         except KeyError:
             return self._learn(topic, key)
         return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
@@ -89,10 +95,13 @@ class KeyHash:
             return self._of_any(topic, key)
         try:
             head = (
-                self._prefixes[topic][key[:24]] * _POWER_4
-                + _HEX_PAIRS[key[24:26]] * _POWER_2
-                + _HEX_PAIRS[key[26:28]]
-            ) & 0xFFFFFFFF
+                (
+                    self._prefixes[topic][key[:24]] * _POWER_4  # _PREFIX_CHARACTERS
+                    + _HEX_PAIRS[key[24:26]] * _POWER_2
+                    + _HEX_PAIRS[key[26:28]]
+                )
+                & 0xFFFFFFFF
+            )
         except KeyError:
             prefix = key[:_PREFIX_CHARACTERS]
             _remember(self._prefixes, topic, prefix, extend_hash(0, f"{topic}#{prefix}"))

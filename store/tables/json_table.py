@@ -13,7 +13,7 @@ from ..files.json_file import JsonFile
 
 
 class JsonTable:
-    """Mirrors the official ConfigManager, without its writing at every single change.
+    """Mirrors the official ConfigManager, without its writing at every single change. Owner: the event-loop thread.
 
     `on_change` is called after each change of the data version: the broker registers and saves there.
     """

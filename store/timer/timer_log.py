@@ -61,7 +61,7 @@ class TimerUnit(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimerLog:
-    """One space of positions over the files of `timerlog/`."""
+    """One space of positions over the files of `timerlog/`. Owner: the event-loop thread."""
 
     def __init__(self, directory: Path, file_bytes: int) -> None:
         self.files = MappedFiles(directory, file_bytes, _STEP_BYTES)

@@ -110,18 +110,9 @@ class TimerStore:
         """Put one message of the timer topic on the wheel. Raises StoreError where the disk refuses, and nothing
         was noted then; `due_ms` is a moment not before `read_ms`."""
         noted_at = self.floor(now_ms)
-        magic = MAGIC_DEFAULT
-        ahead_ms = due_ms - noted_at
-        if ahead_ms >= self._roll_ms:
-            magic |= MAGIC_ROLL
-            is_little_more = (
-                ahead_ms - self._roll_ms < self._roll_ms // self.precision_ms // 3 * self.precision_ms
-            )
-            half_ms = self._roll_ms // self.precision_ms // 2 * self.precision_ms
-            due_ms = noted_at + (half_ms if is_little_more else self._roll_ms)
+        due_ms, magic = self._on_the_way(due_ms, noted_at)
         if deletes:
             magic |= MAGIC_DELETE
-        due_ms -= due_ms % self.precision_ms
         slot = self._slots.get(due_ms) or self.wheel.slot(due_ms)
         unit_position = self.log.append(
             NO_POSITION if slot is None else slot.last,
@@ -137,6 +128,16 @@ class TimerStore:
         except StoreError:
             self.log.take_back(unit_position)
             raise
+
+    def _on_the_way(self, due_ms: int, noted_at: int) -> tuple[int, int]:
+        """(the moment to note, the magic): one further ahead than the window is noted for half of it, or all."""
+        ahead_ms = due_ms - noted_at
+        if ahead_ms < self._roll_ms:
+            return self.floor(due_ms), MAGIC_DEFAULT
+        slots = self._roll_ms // self.precision_ms
+        is_little_more = ahead_ms - self._roll_ms < slots // 3 * self.precision_ms
+        stage_ms = slots // 2 * self.precision_ms if is_little_more else self._roll_ms
+        return self.floor(noted_at + stage_ms), MAGIC_DEFAULT | MAGIC_ROLL
 
     def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
         first, count = (position, 0) if slot is None else (slot.first, slot.count)

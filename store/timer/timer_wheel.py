@@ -41,7 +41,7 @@ class Slot(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimerWheel:
-    """The open file. Moments are in ms and multiples of the precision."""
+    """The open file. Moments are in ms and multiples of the precision. Owner: the event-loop thread, except `sync`."""
 
     def __init__(self, path: Path, precision_ms: int) -> None:
         """Open or make the file; `is_new` says that it holds nothing. Raises StoreError."""

@@ -123,7 +123,7 @@ async def test_members_come_and_go_and_every_message_is_consumed(
         await send_some(1)
         ending: set[asyncio.Task[None]] = set()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or born <= 5:  # on a busy machine few are born in a second
             if len(members) < 2 or (len(members) < MEMBERS and choice.random() < 0.55):
                 born += 1
                 leave = asyncio.Event()
@@ -146,7 +146,6 @@ async def test_members_come_and_go_and_every_message_is_consumed(
             ending.add(task)
         ends = await asyncio.gather(*ending, return_exceptions=True)
     assert not [one for one in ends if one is not None and not isinstance(one, asyncio.CancelledError)]
-    assert born > 5
     if seconds > OFFICIAL_WINDOW_SECONDS:  # a shorter run cannot show it
         assert group.longest_double < OFFICIAL_WINDOW_SECONDS + SCHEDULING_SECONDS
     if orderly:

@@ -1,0 +1,38 @@
+"""A server process for a measurement: started, found, ended."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where its name server listens, and its process number."""
+
+    namesrv: str
+    pid: int
+
+
+@contextlib.contextmanager
+def served(
+    folder: str | Path,
+    *words: str,
+    ports: tuple[str, ...] = ("--port", "0", "--namesrv-port", "0"),
+    log_level: str = "error",
+    errors: IO[str] | None = None,
+) -> Iterator[Served]:
+    """A server with its store in `folder`, on free ports, until the block ends."""
+    command = [sys.executable, "-m", "pocketmq.broker", "--store", str(folder), *ports, *words]
+    server = subprocess.Popen(
+        [*command, "--log-level", log_level], stdout=subprocess.PIPE, stderr=errors, text=True
+    )
+    assert server.stdout is not None
+    try:
+        yield Served(server.stdout.readline().strip().partition("=")[2], server.pid)
+    finally:
+        server.terminate()
+        server.wait()

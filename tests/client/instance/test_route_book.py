@@ -1,0 +1,82 @@
+"""What an instance knows of brokers: which port a request goes to, and what is said of an unknown broker."""
+
+import pytest
+from pocketmq.client.connections.name_servers import NameServers
+from pocketmq.client.connections.pool import ConnectionPool
+from pocketmq.client.connections.route import Route
+from pocketmq.client.errors import RouteNotFound
+from pocketmq.client.instance.route_book import RouteBook
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.message.message_queue import MessageQueue
+
+QUEUE = MessageQueue("T", "b", 0)
+ROUTE = TopicRouteData(
+    queue_datas=[QueueData(broker_name="b", read_queue_nums=1, write_queue_nums=1, perm=6)],
+    broker_datas=[BrokerData(cluster="c", broker_name="b", broker_addrs={0: "m:10911", 1: "s:10921"})],
+)
+
+
+class OneRoute(NameServers):
+    """Knows the topic T; counts the questions."""
+
+    questions = 0
+
+    async def find(self, topic: str) -> Route:
+        self.questions += 1
+        if topic != "T":
+            raise RouteNotFound(topic)
+        return Route(topic, ROUTE)
+
+
+def book(*, vip_channel: bool) -> RouteBook:
+    return RouteBook(OneRoute(ConnectionPool(), "127.0.0.1:1"), vip_channel=vip_channel)
+
+
+@pytest.mark.parametrize(("vip_channel", "port"), [(False, 10911), (True, 10909)])
+async def test_requests_go_to_the_vip_port_unless_they_are_for_the_main_port(
+    vip_channel: bool, port: int
+) -> None:
+    routes = book(vip_channel=vip_channel)
+    assert routes.master("b") is None
+    assert await routes.find_master(QUEUE) == f"m:{port}"
+    assert routes.master("b") == routes.known_master(QUEUE) == routes.member("b") == f"m:{port}"
+    assert routes.master("b", main_port=True) == "m:10911"
+    assert await routes.find_master(QUEUE, main_port=True) == "m:10911"
+    assert await routes.find_member(QUEUE) == await routes.find_any_broker("T") == f"m:{port}"
+    assert await routes.find_any_broker("T", main_port=True) == "m:10911"
+
+
+async def test_pulls_go_to_the_main_port_of_the_suggested_broker() -> None:
+    routes = book(vip_channel=True)
+    assert await routes.find_reader(QUEUE, 1) == ("s:10921", True)
+    assert await routes.find_reader(QUEUE, 0) == ("m:10911", False)
+
+
+async def test_an_unknown_broker_is_said_in_the_official_words_after_one_question() -> None:
+    routes = book(vip_channel=False)
+    stranger = MessageQueue("T", "gone", 0)
+    for find in (routes.find_master, routes.find_member, lambda queue: routes.find_reader(queue, 0)):
+        with pytest.raises(RouteNotFound, match=r"The broker\[gone\] not exist"):
+            await find(stranger)
+    with pytest.raises(RouteNotFound, match=r"The broker\[gone\] not exist"):
+        routes.known_master(stranger)
+
+
+async def test_a_route_is_asked_for_once_and_again_after_it_is_forgotten() -> None:
+    routes = book(vip_channel=False)
+    assert routes.missing(["T", "U"]) == {"T", "U"}
+    await routes.find_any_broker("T")
+    await routes.find_any_broker("T")
+    assert routes.name_servers.questions == 1  # type: ignore[attr-defined]
+    assert routes.missing(["T", "U"]) == {"U"}
+    routes.forget("T")
+    await routes.find_any_broker("T")
+    assert routes.name_servers.questions == 2  # type: ignore[attr-defined]
+
+
+async def test_addresses_that_no_route_names_are_forgotten() -> None:
+    routes = book(vip_channel=False)
+    await routes.find_route("T")
+    routes.keep_addresses({"old": {0: "o:1"}})
+    routes.forget_offline_brokers()
+    assert routes.brokers.all_addresses() == {"m:10911", "s:10921"}
