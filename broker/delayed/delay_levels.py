@@ -59,7 +59,7 @@ def delay_level(properties: dict[str, str]) -> int:
 
 
 def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
-    """Send a message with a delay level on its detour; any other is returned as it is.
+    """Send a message with a delay level to where it waits; any other is returned unchanged.
 
     The message is changed in place: topic, queue and properties. Only plain and committed messages can wait. A level
     wins over the TIMER_ properties of 5.x, which are dropped.

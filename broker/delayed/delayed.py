@@ -41,9 +41,9 @@ class Delayed:
         return (Periodic("timer rates", SAMPLE_SECONDS, lambda: self.timer.sample(self.clock.now_ms())),)
 
     def delay_if_asked(self, message: NewMessage) -> NewMessage:
-        """Send a message with a delay level on its detour."""
+        """Reroute a message with a delay level to the schedule topic."""
         return delay_if_asked(self.state, message)
 
     def time_if_asked(self, message: NewMessage) -> NewMessage:
-        """Send a message with a time on its detour."""
+        """Reroute a message with a time to the timer topic."""
         return time_if_asked(self.state, message, self.timer.is_crowded)

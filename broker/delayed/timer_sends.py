@@ -34,7 +34,7 @@ def asks_for_time(properties: dict[str, str]) -> bool:
 
 
 def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
-    """Send a message with a time on its detour; any other is returned as it is.
+    """Send a message with a time to where it waits; any other is returned unchanged.
 
     The message is changed in place: topic, queue and properties. Raises `Refusal` for a time that is no number or
     too far ahead, and where too many wait for the same moment. A time that is over is none.

@@ -1,6 +1,6 @@
 """Offsets of broadcasting consumers (5.x), kept for a while so that one may move between a proxy and the broker.
 
-A broadcasting consumer keeps its offsets itself. Behind a proxy it has nowhere to keep them, and asks with a negative
+A broadcasting consumer keeps its offsets itself. Behind a proxy it cannot keep them, and asks with a negative
 offset; then, and when it changes between proxy and broker, its pull is answered with the offset to go on from:
 
     what this client pulled last -> the lowest of all clients that left (group@broadcast) -> 0 if the first message of

@@ -1,17 +1,17 @@
 """Who is online in which consumer group, and what the group subscribes to.
 
 A group exists here while at least one client of it is connected; its settings and offsets live in the
-store's tables and outlast it. The heartbeat of any member speaks for the whole group: the last one sets the
+store's tables and outlast it. The heartbeat of any member counts for the whole group: the last one sets the
 consume type and model, a topic it does not name is dropped, a newer version of a subscription replaces the
 older one.
 
 Members are notified (request 40, so that they rebalance):
 
     when                                            group's switch off    group is BROADCASTING
-    a connection joins, topics come or go           not told              not told (4.9: told)
-    a client unregisters                            not told              not told (4.9: told)
-    a connection closes                             told                  not told (4.9: told)
-    a silent client expires                         not notified: members find out when they rebalance
+    a connection joins, topics are added or gone    not notified          not notified (4.9: notified)
+    a client unregisters                            not notified          not notified (4.9: notified)
+    a connection closes                             notified              not notified (4.9: notified)
+    a client without heartbeat expires              not notified: members find out when they rebalance
 
 Mirrors `ConsumerManager` and `ConsumerGroupInfo`; touched by the event loop's thread only. How notices
 travel: `consumer_notices.py`.

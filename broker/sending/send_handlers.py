@@ -1,7 +1,7 @@
 """Storing what producers send: 10, 310 and the batch 320.
 
-Checks first (`send_checks.py`); then the properties get what the broker adds, the message takes the detours a property
-asks for (retry limit, priority, delay), and the store appends it. The answer leaves when the message is safe
+Checks first (`send_checks.py`); then the broker adds its properties, reroutes the message if a property asks for it
+(retry limit, priority, delay), and the store appends it. The answer leaves when the message is durable
 (`durable_answers.py`). Mirrors `SendMessageProcessor`.
 """
 
@@ -33,7 +33,7 @@ from .sending import Sending
 
 @handles(SendMessage, SendMessageV2)
 def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Held:
-    """Store one message; the reply names its place."""
+    """Store one message; the reply names its queue and offset."""
     if request.batch:
         return _store_batch(sending, request, call)
     topic_config = check_send(sending, request, call)
@@ -93,7 +93,7 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
 
 @handles(SendBatchMessage)
 def send_batch_message(sending: Sending, request: SendBatchMessage, call: Call) -> Answer | Held:
-    """Store the messages of one batch under consecutive offsets, all or none; the reply names the first place."""
+    """Store the messages of one batch under consecutive offsets, all or none; the reply names the first offset."""
     return _store_batch(sending, request, call)
 
 

@@ -1,13 +1,13 @@
 """Half messages: stored in a topic without consumers until their producer ends the transaction.
 
-    send, TRAN_MSG=true    ->  RMQ_SYS_TRANS_HALF_TOPIC queue 0       REAL_TOPIC, REAL_QID say where it belongs
+    send, TRAN_MSG=true    ->  RMQ_SYS_TRANS_HALF_TOPIC queue 0       REAL_TOPIC, REAL_QID: its real topic and queue
     37 commit              ->  real topic and queue, sysFlag commit,  preparedTransactionOffset: the half record
     37 commit or rollback  ->  RMQ_SYS_TRANS_OP_HALF_TOPIC queue 0    tag d, body: queue offsets of ended half messages
 
-The op topic is how a later check, also after a restart and by another make of broker, knows which half messages are
-done. 4.9 writes one op message for each; 5.x collects offsets ("3,4,7,") until they exceed transactionOpMsgMaxSize or
+From the op topic a later check, also after a restart and by an official broker, knows which half messages have
+ended. 4.9 writes one op message for each; 5.x collects offsets ("3,4,7,") until they exceed transactionOpMsgMaxSize or
 transactionOpBatchInterval has passed. What is collected counts as done for our own check at once, and is written at a
-stop; after a kill those messages are asked about again.
+stop; after a kill those messages are checked again.
 
 Mirrors `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `EndTransactionProcessor`; owned by the event
 loop.

@@ -160,7 +160,7 @@ def test_broker_without_any_name_server_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     result = invoke("--no-namesrv", "--port", "0")
     assert result.exit_code == 2
-    assert "--no-namesrv leaves nobody to register at" in result.stderr
+    assert "--no-namesrv leaves no name server to register at" in result.stderr
 
 
 # -- --print-config
