@@ -42,6 +42,7 @@ if EVERYTHING:
         ("ours-4.9", "official-4.9", "4.9"),
         ("official-5.5", "ours", "5.5"),
         ("ours", "ours", "5.5"),
+        ("ours", "official-5.5", "5.5"),
     ]
 
 
