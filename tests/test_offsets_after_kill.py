@@ -69,6 +69,7 @@ def known_offset(peer: Peer, queue_id: int) -> int:
     return int(reply.fields["offset"])
 
 
+@pytest.mark.slow
 def test_offsets_are_a_little_old_and_never_ahead(tmp_path: Path) -> None:
     chance = random.Random(7)
     first = 0
