@@ -43,5 +43,9 @@ def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
     members["timestamp"] = version.timestamp
     return Answer(
         reply=GetBrokerConfigReply(version=orjson.dumps(members).decode()),
-        body=config_keys.official_text(broker.config, is_5=broker.config.is_5).encode(),
+        body=config_keys.official_text(
+            broker.config,
+            is_5=broker.config.is_5,
+            found_out={"namesrvAddr": broker.cluster.registration.name_servers},
+        ).encode(),
     )

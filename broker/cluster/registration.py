@@ -344,10 +344,15 @@ class Registration:
                     )
                 )
 
+    @property
+    def name_servers(self) -> str:
+        """Where this broker registers: the name server of this process, and those that are set; `;` between them."""
+        text = f"{self._state.identity.own_name_server};{self._state.config.namesrv_addr}"
+        return ";".join(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
+
     def _follow_settings(self) -> None:
         """namesrvAddr may change while we run."""
-        text = f"{self._state.identity.own_name_server};{self._state.config.namesrv_addr}"
-        wanted = dict.fromkeys(part.strip() for part in text.split(";") if part.strip())
+        wanted = [address for address in self.name_servers.split(";") if address]
         for address in [one for one in self._links if one not in wanted]:
             self._links.pop(address).close()
         for address in wanted:

@@ -17,6 +17,7 @@ everything we know about a key:
 
 import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -228,11 +229,14 @@ def without_secret(key: Key, value: str | None) -> str | None:
     return _HIDDEN if value and "secret" in key.traits else value
 
 
-def official_text(config: Config, *, is_5: bool) -> str:
-    """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls."""
-    line = "5" if is_5 else "4"
+def official_text(config: Config, *, is_5: bool, found_out: Mapping[str, str] | None = None) -> str:
+    """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls.
+
+    `found_out`: values that are in force although they are not set.
+    """
+    line, known = "5" if is_5 else "4", found_out or {}
     rows = [
-        (key.name, shown(config, key, is_5=is_5))
+        (key.name, known[key.name] if key.name in known else shown(config, key, is_5=is_5))
         for key in keys(program_of(config)).values()
         if line in key.answered_by
     ]

@@ -26,7 +26,7 @@ def test_the_same_is_found_everywhere(side: Server, names: Callable[[str], str])
         "listed": True,
         "clusters": ["DefaultCluster"],
         "order": "broker-a:2",
-        "absent": ["RouteNotFound", "RequestRefused 22", "RouteNotFound", "ClientError"],
+        "absent": ["RouteNotFound", "RequestRefused 22", "RouteNotFound", "InvalidArgument"],
     }
     assert found["messages"] == {
         "bodies": ["order 2"] * 3,
