@@ -9,6 +9,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from raw_peer import SEND_MESSAGE, SUCCESS, Peer, ServedProcess, send_fields
 
 LIVES = 2
