@@ -1,6 +1,6 @@
-"""mqadmin's commands about access keys (4.9.8) and about users and rights (5.5.0), beside the official broker.
+"""mqadmin's commands for access keys (4.9.8) and for users and ACLs (5.5.0), on ours and on the official broker.
 
-As in `test_mqadmin.py`, but to a protected broker: the tool signs with what conf/tools.yml says.
+As in `test_mqadmin.py`, but the broker is protected: the tool signs with the keys of conf/tools.yml.
 """
 
 import difflib

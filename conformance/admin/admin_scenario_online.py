@@ -1,8 +1,9 @@
 """What an administrator does while clients are online, and the commands `admin_scenario.py` leaves out.
 
-Played as that scenario is, step by step on ours and on the official broker, by `test_mqadmin.py`. A producer and a
+`test_mqadmin.py` plays it like that scenario: step by step on ours and on the official broker. A producer and a
 consumer of the tool's own version stay connected through the first half; the second half is settings, permissions and
-cleaning. Commands of what we do not build (controller, containers, RocksDB, cold data, static topics) are not here.
+cleaning. Commands for what PocketMQ does not have (controller, containers, RocksDB, cold data, static topics) are not
+here.
 """
 
 import json
@@ -52,7 +53,7 @@ def members(admin: Admin) -> Iterator[None]:
             "no offset was stored",
             timeout=60,
         )
-        # The producer's and the consumer's connections stand in the tables with their first heartbeat.
+        # The broker lists the producer's and the consumer's connections after their first heartbeat.
         wait_until(lambda: admin.client.call(204, producerGroup=PRODUCERS).code == 0, "no producer is known")
         yield
     finally:
@@ -92,7 +93,7 @@ def online(admin: Admin) -> str:
 
 
 def _of_members(text: str) -> str:
-    """Without the clients of mqadmin's own commands: some are still leaving, and only now and then."""
+    """Without the clients of mqadmin's own commands: now and then one is still disconnecting."""
     lines = text.splitlines()
     return "\n".join(
         line for line in lines if "clientId=" not in line or re.search("@(consum|produc)ing", line)
@@ -100,7 +101,7 @@ def _of_members(text: str) -> str:
 
 
 def _members_status(admin: Admin) -> str:
-    """307, relayed: what the consumer says of itself, without what it measures."""
+    """307, relayed: the consumer's running info without measured values."""
     reply = admin.client.call(203, consumerGroup=GROUP)
     client_ids = sorted(set(re.findall(r'"clientId":"([^"]+)"', reply.body.decode())))
     answers = [
@@ -109,7 +110,7 @@ def _members_status(admin: Admin) -> str:
     ]
     assert answers
     told = "\n".join(f"{answer.code} {answer.remark} {b'properties' in answer.body}" for answer in answers)
-    # A member too slow to answer is an exception, which officially says where it was thrown.
+    # A member too slow to answer is an exception; the official broker adds where it was thrown.
     return re.sub(r", org\.apache\.\S+\(\S+\)", "", told)
 
 

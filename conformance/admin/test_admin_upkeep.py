@@ -1,6 +1,7 @@
-"""`pocketmq admin` beside mqadmin 5.5.0 for users, rights, cold data and exports, at an official 5.5.0 broker and ours.
+"""`pocketmq admin` beside mqadmin 5.5.0: users, ACLs, cold data and exports, on an official 5.5.0 broker and on ours.
 
-Both tools play the same on names of their own, and write files that hold the same. Ours is asked what it serves.
+Both tools run the same commands on names of their own, and write files with the same content. Our broker gets only the
+commands it serves.
 """
 
 import json

@@ -24,7 +24,7 @@ def test_offset_message_ids_name_the_store_host_and_growing_positions(world: Wor
     assert positions[0] == 0
 
 
-def test_simple_producer_goes_on_where_the_first_one_ended(world: World) -> None:
+def test_simple_producer_appends_after_the_first_one(world: World) -> None:
     told = world.told["simple.Producer"]
     assert [answer.status for answer in told] == ["SEND_OK"] * 128
     assert {(answer.queue, answer.offset) for answer in told} == {
@@ -33,7 +33,7 @@ def test_simple_producer_goes_on_where_the_first_one_ended(world: World) -> None
 
 
 def test_topic_has_what_was_sent_and_nothing_else(world: World) -> None:
-    # All producers of TopicTest go round the queues, with a multiple of four messages each.
+    # All producers of TopicTest send to the queues in turn, each a multiple of four messages.
     assert world.sizes("TopicTest") == dict.fromkeys(QUEUES, world.topic_test_count // 4)
 
 
@@ -62,7 +62,7 @@ def test_tag_filter_producer_is_acknowledged(world: World) -> None:
     assert {tag: tags.count(tag) for tag in set(tags)} == {"TagA": 20, "TagB": 20, "TagC": 20}
 
 
-def test_orders_stand_in_the_queue_the_producer_chose_in_the_order_sent(world: World) -> None:
+def test_orders_are_in_the_queue_the_producer_chose_in_the_order_sent(world: World) -> None:
     told = world.told["ordermessage.Producer"]
     assert [(answer.status, answer.queue) for answer in told] == [("SEND_OK", n % 10 % 4) for n in range(100)]
     assert world.sizes(ORDERS_TOPIC) == {0: 30, 1: 30, 2: 20, 3: 20}

@@ -1,4 +1,4 @@
-"""Consumer examples: everything once, as it was sent, and committed when they leave."""
+"""Consumer examples: they get each message once and unchanged, and commit when they shut down."""
 
 import re
 import time
@@ -26,13 +26,13 @@ LITE_PULL_MESSAGE = 361
 REQUEST_CODE_NOT_SUPPORTED = 3
 OLD_BROKER = "a 4.9 broker gives nothing to the lite pull consumer of 5.x"
 PROPERTIES = {"CLUSTER", "CONSUME_START_TIME", "MAX_OFFSET", "MIN_OFFSET", "TAGS", "UNIQ_KEY"}
-# 5.x brokers keep and add what 4.9 strips or leaves out; both as bytes of the record and as what a consumer sees.
+# 5.x brokers keep properties that 4.9 strips, and add some: in the record's bytes and in what a consumer sees.
 PROPERTIES_SINCE_5 = {"MSG_REGION", "TRACE_ON", "WAIT"}
 RECORD_OVERHEAD = {"4.9": 174, "5.5": 224}
 
 
 def judge_all_of_topic_test(world: World, messages: list[Received]) -> None:
-    """Every place of the topic once; what a producer was told of its message is what the consumer got."""
+    """Every offset of the topic once; each message is the one that its producer's send result names."""
     by_place = {(message.queue, message.offset): message for message in messages}
     assert len(by_place) == len(messages)
     each = world.topic_test_count // 4
@@ -82,7 +82,7 @@ def test_message_sizes_are_those_of_the_official_store(world: World) -> None:
 def test_tag_filter_consumer_gets_its_tags_and_commits_past_the_others(world: World) -> None:
     world.wait_for_messages(TAG_FILTER, 40)
     sizes = world.sizes("TagFilterTest")
-    # Committed without leaving: also the offsets of messages that the broker held back.
+    # Committed while it runs: also the offsets of messages that the broker filtered out.
     world.wait_until_equal(lambda: world.committed(TAG_FILTER, "TagFilterTest"), sizes)
     messages = world.stop(TAG_FILTER)
     tags = [message.properties["TAGS"] for message in messages]
@@ -115,7 +115,7 @@ def test_old_broker_refuses_the_lite_pull_of_new_clients(world: World) -> None:
         pytest.skip("client and broker agree about lite pulls")
     refusal = world.server.call(LITE_PULL_MESSAGE, consumerGroup=GROUPS[LITE_SUBSCRIBE], topic="TopicTest")
     assert refusal.code == REQUEST_CODE_NOT_SUPPORTED
-    # The client tries again for ever and tells its user nothing but empty lists.
+    # The client retries for ever, and its user gets only empty lists.
     assert set(world.acts[LITE_SUBSCRIBE].wait_for(r"^\[\]$").split()) == {"[]"}
 
 
@@ -131,7 +131,7 @@ def test_lite_pull_consumer_subscribed_commits_by_itself(world: World) -> None:
 def test_lite_pull_consumer_assigned_starts_where_it_sought(world: World) -> None:
     if not world.pulls_lite:
         pytest.skip(OLD_BROKER)
-    world.stop(TAG_FILTER)  # the same group, and a group's members must agree about their topics
+    world.stop(TAG_FILTER)  # the same group, whose members must subscribe to the same topics
     each = world.topic_test_count // 4
     act = world.start(LITE_ASSIGN)
 
@@ -146,11 +146,11 @@ def test_lite_pull_consumer_assigned_starts_where_it_sought(world: World) -> Non
 
     there = offsets(act.wait_until("last message of two queues", is_all))
     starts = sorted(min(places) for places in there.values())
-    # It seeks just after it assigned: now and then the client's first pull, from 0, is quicker. No broker can tell.
+    # It seeks just after it assigned. Now and then the client's first pull, from 0, is earlier; no broker can see why.
     assert starts in ([0, 10], [0, 0])
     for places in there.values():
         assert places == set(range(min(places), each))
-    time.sleep(0.3)  # it commits what poll gave after printing it
+    time.sleep(0.3)  # it prints what poll returned and then commits it
     world.stop(LITE_ASSIGN)
     world.wait_until_equal(
         lambda: world.committed(LITE_ASSIGN, "TopicTest", there), dict.fromkeys(there, each)

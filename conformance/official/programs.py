@@ -1,7 +1,6 @@
-"""Official client programs against whatever server listens at :9876 of a namespace: examples, mqadmin, our
-own Java.
+"""Official client programs at the server on :9876 of a namespace: examples, mqadmin, our own Java.
 
-`Programs` belongs to one server side. Everything it starts is ended by `close` at the latest.
+`Programs` belongs to one server side. `close` ends everything it started.
 """
 
 import base64
@@ -87,7 +86,7 @@ class Programs:
         timeout: float = ADMIN_TIMEOUT_S,
         with_namesrv: bool = True,
     ) -> Finished:
-        """One mqadmin command in a JVM of its own, `-n` added. For many commands take `admin_shell`."""
+        """One mqadmin command in a JVM of its own, `-n` added. For many commands use `admin_shell`."""
         words = [command, *(("-n", self.namesrv_addr) if with_namesrv else ()), *args]
         return self.run_java(
             JavaProgram(version, "org.apache.rocketmq.tools.command.MQAdminStartup"),

@@ -1,6 +1,4 @@
-"""What is asked while the proxy listens: the mqadmin commands around Traffic.java, and the broker settings it
-needs.
-"""
+"""The requests of a recording: the mqadmin commands around Traffic.java, and the broker settings they need."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -36,7 +34,7 @@ SLAVE_CONF: dict[str, object] = {
 
 
 def before() -> Iterator[tuple[str, ...]]:
-    """Commands that make what the traffic needs."""
+    """Commands that create what the traffic needs."""
     for topic in (TOPIC, "golden_rpc", "golden_other"):
         yield ("updateTopic", "-c", CLUSTER, "-t", topic, "-r", "4", "-w", "4")
     yield ("updateTopic", "-b", BROKER, "-t", "golden_ordered_topic", "-r", "4", "-w", "4", "-o", "true")
@@ -53,7 +51,7 @@ def during(
     at_broker = ("-b", BROKER)
     group = ("-g", "golden_push")
     topic = ("-t", TOPIC)
-    of_topic = topic if version == "5.5" else ()  # 4.9 takes the message id alone and refuses -t
+    of_topic = topic if version == "5.5" else ()  # 4.9 accepts only the message id and refuses -t
     yield ("clusterList",)
     yield ("clusterList", "-m")
     yield ("topicList",)
@@ -106,13 +104,13 @@ def during(
     yield ("cleanExpiredCQ", *at_broker)
     yield ("deleteExpiredCommitLog", *at_broker)
     yield from only_in_five(files)
-    # The reset that is pushed to the clients (220): 5.5 does it only when told to, 4.9 knows no other.
+    # The reset that is pushed to the clients (220): 5.5 does it only with this option, 4.9 has no other.
     yield ("updateBrokerConfig", *at_broker, "-k", "useServerSideResetOffset", "-v", "false")
     yield ("resetOffsetByTime", *group, *topic, "-s", "0")
 
 
 def only_in_five(files: Path) -> Iterator[tuple[str, ...]]:
-    """Commands that mqadmin 4.9 does not have (it says so and asks nothing)."""
+    """Commands that mqadmin 4.9 does not have (it prints that and sends nothing)."""
     topics, groups = files / "topics.json", files / "groups.json"
     topics.write_text(json.dumps([{"topicName": "golden_listed", "readQueueNums": 2, "writeQueueNums": 2}]))
     groups.write_text(json.dumps([{"groupName": "golden_listed", "retryQueueNums": 1}]))
@@ -123,7 +121,7 @@ def only_in_five(files: Path) -> Iterator[tuple[str, ...]]:
 
 
 def after() -> Iterator[tuple[str, ...]]:
-    """Commands for the time when the consumers are gone."""
+    """Commands for the time after the consumers have ended."""
     yield ("resetOffsetByTime", "-g", "golden_push", "-t", TOPIC, "-s", "0")
     yield ("cloneGroupOffset", "-s", "golden_ordered", "-d", "golden_clone", "-t", TOPIC, "-o", "true")
     yield ("consumeMessage", "-t", TOPIC, "-b", "broker-a", "-i", "0", "-o", "0", "-c", "1")

@@ -103,7 +103,7 @@ NAME_SERVER_ROWS: list[tuple[str, int, Fields, bytes]] = [
 def play(server: Server) -> list[str]:
     """Each row with the form and code of its reply; then the late replies, and what the server sends itself.
 
-    Left out: a field that is missing (its refusal has words and codes of our own), and the answer to a request that
+    Left out: a missing field (its refusal has our own text and code), and the answer to a request that
     was relayed to a client (5.5.0 passes on the client's header form, ours does not).
     """
     with server:
@@ -119,7 +119,7 @@ def play(server: Server) -> list[str]:
 
 
 def play_refused(server: Server) -> str:
-    """A send without an access key, at a broker that wants one."""
+    """A send without an access key, at a broker that requires one."""
     with server:
         return _row(server, BROKER_PORT, "send", 10, send_fields(), b"x").removeprefix("send: ")
 

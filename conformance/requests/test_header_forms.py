@@ -1,4 +1,4 @@
-"""Requests with a binary header: replies, late replies and notices have the header form that the official line has."""
+"""Requests with a binary header: replies, late replies and notices have the header form of the official line."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
