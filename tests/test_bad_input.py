@@ -306,6 +306,7 @@ def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:
     with ServedProcess(tmp_path) as server, contextlib.ExitStack() as stack:
         fill(server, "Deaf")

@@ -9,6 +9,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from raw_peer import SEND_MESSAGE, SUCCESS, Peer, ServedProcess, send_fields
 
 LIVES = 2
@@ -69,6 +71,7 @@ def known_offset(peer: Peer, queue_id: int) -> int:
     return int(reply.fields["offset"])
 
 
+@pytest.mark.slow
 def test_offsets_are_a_little_old_and_never_ahead(tmp_path: Path) -> None:
     chance = random.Random(7)
     first = 0

@@ -128,6 +128,7 @@ async def traces(namesrv_addr: str, topic: str) -> tuple[list[TraceContext], lis
     return contexts, properties
 
 
+@pytest.mark.slow
 async def test_a_message_can_be_followed_from_its_producer_to_its_consumers(namesrv_addr: str) -> None:
     seen = Seen()
 
