@@ -125,11 +125,11 @@ def raw_sends(admin: Admin) -> str:
             "TRACE_ON": "false",
         },
     ]
-    told = [
+    shown = [
         _told(client.send(TOPIC, at % 4, f"raw {at}".encode(), names, born_ms=BORN_MS + at))
         for at, names in enumerate(properties)
     ]
-    told.append(
+    shown.append(
         _told(
             client.send_batch(
                 TOPIC, 2, [(b"raw batch", {"KEYS": "rawbatch"}), (b"", {"TAGS": "T"})], born_ms=BORN_MS
@@ -137,7 +137,7 @@ def raw_sends(admin: Admin) -> str:
         )
     )
     client.settle(TOPIC, 2, 3)
-    return "\n".join(told)
+    return "\n".join(shown)
 
 
 @step
@@ -149,7 +149,7 @@ def java_sends(admin: Admin) -> str:
         for at, one in enumerate(unique_id.split(",")):
             admin.ids[f"{kind}-{at}"] = one
     client = admin.client
-    wait_until(lambda: client.max_offset(TOPIC, 1) >= 6, "the delayed message never came")
+    wait_until(lambda: client.max_offset(TOPIC, 1) >= 6, "the delayed message never arrived")
     return ran.output
 
 

@@ -60,7 +60,7 @@ class Side:
                 r"^SENT (\S+) (\S+) (\S+)", ran.output, re.MULTILINE
             ):
                 self.ids |= {kind: unique_id.split(",")[0], f"{kind}_at": offset_id.split(",")[0]}
-            wait_until(lambda: client.max_offset(TOPIC, 1) >= 5, "the delayed message never came")
+            wait_until(lambda: client.max_offset(TOPIC, 1) >= 5, "the delayed message never arrived")
             member = self.server.programs.start_java(
                 compile_java("5.5", MEMBER), TOPIC, MEMBERS, "concurrent"
             )
@@ -265,9 +265,9 @@ def test_commands_that_change_something_print_the_same(asked: Side) -> None:
 def test_the_table_of_options_is_that_of_mqadmin(peers: None, tmp_path: Path) -> None:
     prepare_home(tmp_path)
     program = compile_java("5.5", OPTIONS)
-    told = subprocess.run(program.command(tmp_path, (), ()), capture_output=True, text=True, check=True)
+    finished = subprocess.run(program.command(tmp_path, (), ()), capture_output=True, text=True, check=True)
     official: dict[str, list[tuple[str, ...]]] = {}
-    for line in told.stdout.splitlines():
+    for line in finished.stdout.splitlines():
         if line.startswith("OPTION\t"):
             command, *rest = line.split("\t")[1:]
             official.setdefault(command, []).append(tuple(rest))

@@ -125,7 +125,7 @@ def test_exported_files_hold_the_same(shells: tuple[AdminShell, PythonShell], tm
     ):
         files: list[dict[str, Any]] = []
         for shell, name in ((java, JAVA), (python, PYTHON)):
-            told = shell(*line.split(), "-f", str(tmp_path / name))
-            path = Path(told.strip().removeprefix("export ").removesuffix(" success"))
+            printed = shell(*line.split(), "-f", str(tmp_path / name))
+            path = Path(printed.strip().removeprefix("export ").removesuffix(" success"))
             files.append(json.loads(path.read_text(encoding="utf-8")) | {"exportTime": 0})
         assert files[0] == files[1], line

@@ -128,12 +128,12 @@ def _report(journal: Path, folder: Path) -> dict[str, Any]:
 
 
 def _check_members(report: dict[str, Any], group: str) -> None:
-    there = [one for one in report["members"] if one["group"] == group]
-    assert [one["language"] for one in there] == ["JAVA", "JAVA", "PYTHON"], "in the order of their joining"
-    assert [one["release"] for one in there[:2]] == ["4.9.8", "5.5.0"]
-    assert [one["how"] for one in there] == ["unregistered"] * 3
-    assert [one["until"] for one in there] == sorted(one["until"] for one in there)
-    assert {one["consumeFromWhere"] for one in there} == {"CONSUME_FROM_FIRST_OFFSET"}
+    members = [one for one in report["members"] if one["group"] == group]
+    assert [one["language"] for one in members] == ["JAVA", "JAVA", "PYTHON"], "in the order of their joining"
+    assert [one["release"] for one in members[:2]] == ["4.9.8", "5.5.0"]
+    assert [one["how"] for one in members] == ["unregistered"] * 3
+    assert [one["until"] for one in members] == sorted(one["until"] for one in members)
+    assert {one["consumeFromWhere"] for one in members} == {"CONSUME_FROM_FIRST_OFFSET"}
 
 
 def _check_reading(report: dict[str, Any], group: str, said: dict[str, list[Place]]) -> None:
@@ -141,9 +141,9 @@ def _check_reading(report: dict[str, Any], group: str, said: dict[str, list[Plac
     kind_of = dict(zip(clients, ("java-4.9", "java-5.5", "python"), strict=True))
     owners = [one for one in report["owners"] if one["group"] == group and not one["topic"].startswith("%")]
     for client, kind in kind_of.items():
-        mine = [one for one in owners if one["client"] == client]
-        assert {one["queueId"] for one in mine if one["messages"]} == set(of_queues(said[kind]))
-        assert sum(one["messages"] for one in mine) >= len(set(said[kind]))
+        owned = [one for one in owners if one["client"] == client]
+        assert {one["queueId"] for one in owned if one["messages"]} == set(of_queues(said[kind]))
+        assert sum(one["messages"] for one in owned) >= len(set(said[kind]))
     assert {one["queueId"] for one in owners if one["client"] == clients[0]} == {0, 1, 2, 3}, "alone at first"
     last = {queue_id: max((one for one in owners if one["queueId"] == queue_id), key=lambda one: one["until"])
             for queue_id in range(4)}  # fmt: skip

@@ -45,7 +45,7 @@ def topic_of(member: Member, client: str) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class Transfer:
     """A line of RouteTraffic: a message sent or received with the routes of one name server."""
 
     namesrv: str
@@ -57,24 +57,24 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def traffic(cluster: Cluster) -> dict[str, dict[str, list[Told]]]:
+def traffic(cluster: Cluster) -> dict[str, dict[str, list[Transfer]]]:
     """For each client version what was SENT and GOT, in print order."""
     programs = Programs(cluster.namespace, cluster.ours[OURS_5].home / "programs", EVERY_NAME_SERVER)
     source = (JAVA / "RouteTraffic.java").read_text(encoding="utf-8")
     namesrvs = ",".join(member.namesrv_addr for member in MEMBERS)
 
-    def run(client: str) -> dict[str, list[Told]]:
+    def run(client: str) -> dict[str, list[Transfer]]:
         topics = ",".join(topic_of(member, client) for member in MEMBERS)
         words = (str(EACH), f"via_{client.replace('.', '')}", namesrvs, topics)
         ran = programs.run_java(compile_java(client, source), *words, timeout=120)
         assert ran.code == 0, ran.output[-4000:]
-        told: dict[str, list[Told]] = {"SENT": [], "GOT": []}
+        transfers: dict[str, list[Transfer]] = {"SENT": [], "GOT": []}
         for line in ran.lines:
             verb, *words_of_line = line.split(" ")
-            if verb in told:
+            if verb in transfers:
                 namesrv, topic, broker, queue_id, offset, body = words_of_line
-                told[verb].append(Told(namesrv, topic, broker, int(queue_id), int(offset), body))
-        return told
+                transfers[verb].append(Transfer(namesrv, topic, broker, int(queue_id), int(offset), body))
+        return transfers
 
     try:
         return {client: run(client) for client in CLIENTS}
@@ -116,10 +116,10 @@ def test_routes_are_those_of_the_official_name_server(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.side)
 def test_clients_of_every_name_server_send_to_the_brokers_of_the_others(
-    traffic: dict[str, dict[str, list[Told]]], member: Member, client: str
+    traffic: dict[str, dict[str, list[Transfer]]], member: Member, client: str
 ) -> None:
-    sent = [told for told in traffic[client]["SENT"] if told.namesrv == member.namesrv_addr]
-    assert Counter((told.topic, told.broker) for told in sent) == {
+    sent = [transfer for transfer in traffic[client]["SENT"] if transfer.namesrv == member.namesrv_addr]
+    assert Counter((transfer.topic, transfer.broker) for transfer in sent) == {
         (topic_of(other, client), other.broker): EACH for other in MEMBERS
     }
 
@@ -127,19 +127,23 @@ def test_clients_of_every_name_server_send_to_the_brokers_of_the_others(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.side)
 def test_clients_of_every_name_server_receive_everything_once_and_in_order(
-    cluster: Cluster, traffic: dict[str, dict[str, list[Told]]], member: Member, client: str
+    cluster: Cluster, traffic: dict[str, dict[str, list[Transfer]]], member: Member, client: str
 ) -> None:
-    got = [told for told in traffic[client]["GOT"] if told.namesrv == member.namesrv_addr]
+    got = [transfer for transfer in traffic[client]["GOT"] if transfer.namesrv == member.namesrv_addr]
     place = {
-        (told.topic, told.broker, told.queue_id, told.offset): told.body for told in traffic[client]["SENT"]
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
+        for transfer in traffic[client]["SENT"]
     }
-    assert Counter((told.topic, told.broker, told.queue_id, told.offset) for told in got) == dict.fromkeys(
-        place, 1
-    )
-    assert {(told.topic, told.broker, told.queue_id, told.offset): told.body for told in got} == place
+    assert Counter(
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset) for transfer in got
+    ) == dict.fromkeys(place, 1)
+    assert {
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
+        for transfer in got
+    } == place
     order = defaultdict(list)
-    for told in got:
-        order[told.topic, told.queue_id].append(told.offset)
+    for transfer in got:
+        order[transfer.topic, transfer.queue_id].append(transfer.offset)
     assert all(offsets == sorted(offsets) for offsets in order.values())
     group = f"via_{client.replace('.', '')}_{MEMBERS.index(member) + 1}"
     for other in MEMBERS:

@@ -140,10 +140,12 @@ def test_slave_of_the_other_side_has_the_same_log(pair: Pair, request: pytest.Fi
     wait_until(lambda: pair.committed(pair.slave) == 7, "no offsets taken over", SYNC_SECONDS[slave_side])
     with pair.client(pair.master) as at_master, pair.client(pair.slave) as at_slave:
         for queue in range(QUEUES):
-            there, here = (client.pull(GROUP, TOPIC, queue, 0) for client in (at_master, at_slave))
-            assert here.code == 0, here
-            assert len(here.body) > 0
-            assert there.body[: len(here.body)] == here.body[: len(there.body)]
+            from_master, from_slave = (
+                client.pull(GROUP, TOPIC, queue, 0) for client in (at_master, at_slave)
+            )
+            assert from_slave.code == 0, from_slave
+            assert len(from_slave.body) > 0
+            assert from_master.body[: len(from_slave.body)] == from_slave.body[: len(from_master.body)]
 
 
 @pytest.mark.parametrize("pair", [("official-5.5", "ours")], indirect=True, ids="-to-".join)
@@ -200,9 +202,9 @@ def test_consumers_continue_at_the_slave_and_keep_their_offsets(
         wait_until(lambda: second.output.count("SEEN") >= 20, "the slave gave too few messages", 90)
         assert second.output.count("SEEN") == 20, "what had been consumed came again"
         pair.master.start()
-        wait_until(lambda: pair.committed(pair.master) == 40, "progress never came to the master", 60)
+        wait_until(lambda: pair.committed(pair.master) == 40, "progress never reached the master", 60)
         pair.send(2)
-        wait_until(lambda: second.output.count("SEEN") >= 22, "the master's new messages never came", 60)
+        wait_until(lambda: second.output.count("SEEN") >= 22, "the master's new messages never arrived", 60)
         time.sleep(1)
         assert second.output.count("SEEN") == 22
 
@@ -229,7 +231,7 @@ def test_slave_that_answered_pulls_still_copies_offsets(pair: Pair) -> None:
     file = pair.slave.store / "config" / "consumerOffset.json"
     wait_until(
         lambda: f"{TOPIC}@second" in file.read_text(),
-        "the new group never came",
+        "the new group was never copied",
         SYNC_SECONDS["official-5.5"],
     )
 

@@ -39,8 +39,8 @@ def judge_all_of_topic_test(world: World, messages: list[Received]) -> None:
     assert by_place.keys() == {(queue, offset) for queue in QUEUES for offset in range(each)}
     assert {place: by_place[place].unique_key for place in world.topic_test} == world.topic_test
     assert len({message.unique_key for message in messages}) == len(messages)
-    for told in world.told["quickstart.Producer"]:
-        assert by_place[told.queue, told.offset].offset_id == told.offset_ids[0]
+    for result in world.send_results["quickstart.Producer"]:
+        assert by_place[result.queue, result.offset].offset_id == result.offset_ids[0]
     assert {message.reconsumed for message in messages} == {0}
 
 
@@ -72,7 +72,7 @@ def test_messages_arrive_with_the_properties_a_consumer_expects(world: World) ->
 def test_message_sizes_are_those_of_the_official_store(world: World) -> None:
     # quickstart.Producer's bodies are 16 to 18 bytes long, the rest of its record is always the same.
     messages = world.wait_for_messages(QUICKSTART, world.topic_test_count)
-    sent = {(told.queue, told.offset) for told in world.told["quickstart.Producer"]}
+    sent = {(result.queue, result.offset) for result in world.send_results["quickstart.Producer"]}
     quickstart = [message for message in messages if (message.queue, message.offset) in sent]
     assert {message.size - len(message.body) for message in quickstart} == {
         RECORD_OVERHEAD[world.server.emulates]
@@ -87,7 +87,9 @@ def test_tag_filter_consumer_gets_its_tags_and_commits_past_the_others(world: Wo
     messages = world.stop(TAG_FILTER)
     tags = [message.properties["TAGS"] for message in messages]
     assert {tag: tags.count(tag) for tag in set(tags)} == {"TagA": 20, "TagC": 20}
-    wanted = {answer.ids[0] for n, answer in enumerate(world.told["filter.TagFilterProducer"]) if n % 3 != 1}
+    wanted = {
+        answer.ids[0] for n, answer in enumerate(world.send_results["filter.TagFilterProducer"]) if n % 3 != 1
+    }
     assert {message.unique_key for message in messages} == wanted
 
 

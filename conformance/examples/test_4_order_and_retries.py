@@ -34,7 +34,9 @@ def test_every_second_delivery_fails_and_is_retried_until_all_succeed(world: Wor
     assert len(messages) == 7
     assert world.sizes(retry_topic, [0]) == {0: 3}
     world.wait_until_equal(lambda: sum(world.committed(FAILING, "TopicFailing").values()), 4)
-    judge_attempts(messages, {answer.ids[0] for answer in world.told["operation.Producer for TopicFailing"]})
+    judge_attempts(
+        messages, {answer.ids[0] for answer in world.send_results["operation.Producer for TopicFailing"]}
+    )
 
 
 def judge_attempts(messages: list[Received], keys: set[str]) -> None:

@@ -86,7 +86,7 @@ def test_each_remaining_example_prints_its_lines(world: tuple[Server, Stage, str
         with RawClient(server) as raw:
             sizes = [raw.max_offset("TopicTest", queue_id) for queue_id in range(4)]
             assert sum(sizes) >= 128
-            wait_until(lambda: committed(raw) == sizes, "its reader never came to the end of TopicTest", 60)
+            wait_until(lambda: committed(raw) == sizes, "its reader never reached the end of TopicTest", 60)
 
 
 def judge(row: Row, act: Act) -> None:

@@ -68,7 +68,7 @@ class World:
         self.stage = Stage(server.programs, client, server.home / "stage", java_opts)
         self.sends_oneway = client == "5.5"  # examples 4.7.0 have no simple.OnewayProducer
         self.topic_test: dict[Place, str] = {}  # unique key of each message acknowledged there
-        self.told: dict[str, list[Sent]] = {}  # each producer's send results
+        self.send_results: dict[str, list[Sent]] = {}  # each producer's send results
         self.acts: dict[str, Act] = {}
         self.orderly_start: dict[
             int, int
@@ -114,7 +114,7 @@ class World:
 
     def send(self, name: str, *args: str) -> list[Sent]:
         """Run a producer to its end; its send results."""
-        answers = self.told[name] = sent(self.stage.run(name.split()[0], *args))
+        answers = self.send_results[name] = sent(self.stage.run(name.split()[0], *args))
         for answer in answers:
             if answer.topic == "TopicTest":
                 self.topic_test[answer.queue, answer.offset] = answer.ids[0]

@@ -187,11 +187,11 @@ class Consumers:
     def _told(self, phase: str) -> dict[Place, int]:
         suffix = f"_{phase}_{self.version.replace('.', '')}"
         pattern = re.compile(rf"^FIRST (\w+?){suffix} (\S+) (\d+) (\d+)$", re.MULTILINE)
-        told: dict[Place, int] = {}
+        firsts: dict[Place, int] = {}
         for where, topic, queue_id, offset in pattern.findall(self._running.output):
             kind = RETRY if topic.startswith(RETRY) else topic.removesuffix(suffix)
-            told[where, kind, int(queue_id)] = int(offset)
-        return told
+            firsts[where, kind, int(queue_id)] = int(offset)
+        return firsts
 
     def __enter__(self) -> "Consumers":
         return self

@@ -84,8 +84,8 @@ def why_unavailable() -> str | None:
 @functools.cache
 def java_version() -> int:
     """The feature number of the java on PATH; 8 for the old 1.8 spelling."""
-    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
-    matched = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    finished = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+    matched = re.search(r'version "(?:1\.)?(\d+)', finished.stderr)
     return int(matched.group(1)) if matched else 0
 
 
@@ -117,16 +117,16 @@ def fetch(short: str, lib: Path) -> None:
         unfinished = lib.with_name("lib.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         goal = ("dependency:copy-dependencies", f"-DoutputDirectory={unfinished}", "-DincludeScope=runtime")
-        told = subprocess.run(
+        finished = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", "--file", str(HERE / f"pom{short}.xml"), *goal],
             capture_output=True,
             text=True,
             timeout=900,
             check=False,
         )
-        if told.returncode != 0:
+        if finished.returncode != 0:
             raise PeersUnavailable(
-                f"Maven could not fetch RocketMQ {short}: {(told.stdout + told.stderr)[-800:]}"
+                f"Maven could not fetch RocketMQ {short}: {(finished.stdout + finished.stderr)[-800:]}"
             )
         unfinished.rename(lib)
 

@@ -161,7 +161,7 @@ def compile_java(version: str, source: str) -> JavaProgram:
         file = unfinished / f"{matched[1]}.java"
         file.write_text(source, encoding="utf-8")
         classpath = ":".join(str(jar) for jar in jars(version))
-        told = subprocess.run(
+        compiled = subprocess.run(
             [
                 "javac",
                 "-encoding",
@@ -178,10 +178,10 @@ def compile_java(version: str, source: str) -> JavaProgram:
             text=True,
             check=False,
         )
-        if told.returncode != 0:
+        if compiled.returncode != 0:
             shutil.rmtree(unfinished)
             raise PeersUnavailable(
-                f"{matched[1]}.java does not compile against {version}:\n{told.stderr[-3000:]}"
+                f"{matched[1]}.java does not compile against {version}:\n{compiled.stderr[-3000:]}"
             )
         if not classes.exists():
             unfinished.rename(classes)

@@ -76,7 +76,7 @@ class Collection:
         return [self._line(kind, frame) for kind, frame in chosen]
 
     def _line(self, kind: Kind, frame: bytes) -> str:
-        told = {
+        values = {
             "server": self.server,
             "client": self.asking[frame],
             "peer": kind.peer,
@@ -86,7 +86,7 @@ class Collection:
             "header": kind.header,
             "frame": base64.b64encode(frame).decode("ascii"),
         }
-        return json.dumps(told)
+        return json.dumps(values)
 
 
 FROM_CLIENT = ("request", "answer")
@@ -114,9 +114,9 @@ def read_header(frame: bytes) -> Header:
     (word,) = struct.unpack_from(">I", frame, 4)
     text = frame[8 : 8 + (word & 0xFFFFFF)]
     if word >> 24 == 0:
-        told = json.loads(text)
-        names = tuple(sorted(told.get("extFields") or {}))
-        return Header("JSON", told["code"], told["opaque"], bool(told["flag"] & RESPONSE_FLAG), names)
+        values = json.loads(text)
+        names = tuple(sorted(values.get("extFields") or {}))
+        return Header("JSON", values["code"], values["opaque"], bool(values["flag"] & RESPONSE_FLAG), names)
     code, _, _, opaque, flag = BINARY_HEADER.unpack_from(text)
     return Header("ROCKETMQ", code, opaque, bool(flag & RESPONSE_FLAG), binary_field_names(text))
 

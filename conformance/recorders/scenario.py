@@ -134,15 +134,15 @@ def after() -> Iterator[tuple[str, ...]]:
 
 def play(programs: Programs, version: str, java_opts: tuple[str, ...], log: Path) -> None:
     """One client version and one header type, from first command to last; what was printed goes to log."""
-    with log.open("w", encoding="utf-8") as told:
+    with log.open("w", encoding="utf-8") as output_file:
 
         def ask(commands: Iterable[tuple[str, ...]]) -> None:
             for command in commands:
-                told.write(f"\n$ mqadmin {' '.join(command)}\n")
+                output_file.write(f"\n$ mqadmin {' '.join(command)}\n")
                 try:
-                    told.write(programs.admin_shell(version, java_opts)(*command))
+                    output_file.write(programs.admin_shell(version, java_opts)(*command))
                 except ProgramFailed as failure:  # some commands end their JVM; the next one gets a new shell
-                    told.write(str(failure))
+                    output_file.write(str(failure))
 
         ask(before())
         traffic = programs.start_java(compile_java(version, TRAFFIC), java_opts=java_opts)
@@ -151,7 +151,7 @@ def play(programs: Programs, version: str, java_opts: tuple[str, ...], log: Path
         ask(during(version, client, message_id, unique_key, log.parent))
         traffic.say("end")
         traffic.finish(60)
-        told.write(traffic.output)
+        output_file.write(traffic.output)
         ask(after())
         programs.admin_shell(version, java_opts).close()
     # The same again with the long forms of the send requests (10, 324 instead of 310, 325).

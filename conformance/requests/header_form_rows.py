@@ -110,12 +110,12 @@ def play(server: Server) -> list[str]:
         with RawClient(server) as client:
             client.update_topic(TOPIC, 1)
             client.fill(TOPIC, [0], 1)
-        told = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
-        told += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
-        told.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
-        told.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
-        told.append(_notice(server))
-        return told
+        rows = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
+        rows += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
+        rows.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
+        rows.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
+        rows.append(_notice(server))
+        return rows
 
 
 def play_refused(server: Server) -> str:
@@ -144,10 +144,10 @@ def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> 
 def _notice(server: Server) -> str:
     with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as first:
         send_binary(first, 34, 1, {}, heartbeat("first"))
-        told = _first(first, lambda frame: frame.is_reply)
+        reply = _first(first, lambda frame: frame.is_reply)
         with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as second:
             send_binary(second, 34, 1, {}, heartbeat("second"))
-            return f"heartbeat: {told}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
+            return f"heartbeat: {reply}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
 
 
 def _first(connection: socket.socket, is_it: Callable[[Frame], bool]) -> str:

@@ -118,7 +118,7 @@ class Chain:
     def _prepare(self, client: RawClient, step: Step, number: int) -> None:
         if number == 0:
             assert client.call(200, json.dumps(GROUP_CONFIG).encode()).code == 0
-            # The first heartbeat creates it too, but the client would learn of it only with its next routes, 30 s later.
+            # The first heartbeat creates it too, but the client learns of it only 30 s later, with its next routes.
             client.update_topic(f"%RETRY%{GROUP}", 1)
             return
         step.opened = take(client, TOPICS, (RETRY_LEVEL, LONGEST_LEVEL), GROUP)
@@ -137,8 +137,8 @@ class Chain:
         before = len(java.output)
         java.say(line)
         java.wait_for(f"^(DONE|FAILED) {line}$", 60)
-        for told in java.output[before:].splitlines():
-            words = told.split(" ")
+        for printed in java.output[before:].splitlines():
+            words = printed.split(" ")
             if words[0] == "FAILED":
                 raise java.failed(line)
             if words[0] in ("SENT", "GOT"):

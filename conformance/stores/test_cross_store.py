@@ -138,19 +138,19 @@ def test_every_message_is_at_the_offset_the_producer_was_answered(runs: Runs, ca
     name, number = case
     closed = runs.step(case).closed
     assert closed is not None
-    told: dict[tuple[str, int, int], str] = {}
+    answered: dict[tuple[str, int, int], str] = {}
     for earlier in range(number + 1):
         for topic, queue_id, offset, _, _, body in runs.step((name, earlier)).sent:
             if topic in ("Plain", "Keyed"):
-                told[topic, int(queue_id), int(offset)] = body
+                answered[topic, int(queue_id), int(offset)] = body
     stored = {
         (topic, queue_id, message.offset): message.body.decode()
         for (topic, queue_id), messages in closed.messages.items()
         if topic in ("Plain", "Keyed")
         for message in messages
     }
-    assert stored == told
-    assert len(told) == (number + 1) * (BULK + 6)
+    assert stored == answered
+    assert len(answered) == (number + 1) * (BULK + 6)
     batches = [m.body.decode() for (topic, _), ms in closed.messages.items() if topic == "Batch" for m in ms]
     expected = {f"s{one}-batch-{element}": 1 for one in range(number + 1) for element in range(4)}
     assert Counter(batches) == expected

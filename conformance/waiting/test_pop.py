@@ -279,7 +279,7 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
     heartbeat = {"clientID": "c1", "consumerDataSet": [consumer], "producerDataSet": []}
     assert client.call(34, json.dumps(heartbeat).encode()).code == 0
     both_pulled = [(topic, 0, "PULL"), (topic, 1, "PULL")]
-    wait_until(lambda: assigned() == both_pulled, "the route is not there")
+    wait_until(lambda: assigned() == both_pulled, "the broker never got a route")
     assert assigned(strategyName="AVG_BY_CIRCLE") == both_pulled
     assert assigned(strategyName="no such") is None
     assert assigned(clientId="c2") == []
@@ -309,13 +309,13 @@ def test_queues_are_shared_among_several_poppers(
             clients = [connections.enter_context(RawClient(server)) for _ in range(5)]
             first = clients[0]
             first.update_topic(topic, queues)
-            told: list[str] = []
+            assigned: list[str] = []
             for present, client in enumerate(clients, 1):
                 assert client.call(34, heartbeat(topic, group, f"c{present}")).code == 0
                 for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
                     for share in (-1, 0, 1, 2, 3, 4, 9):
-                        told += shares_of(first, topic, group, strategy, share, present)
-            return told
+                        assigned += shares_of(first, topic, group, strategy, share, present)
+            return assigned
 
     mine, theirs = shares(ours), shares(official("5.5"))
     assert mine == theirs
@@ -334,7 +334,9 @@ def shares_of(
 ) -> Iterator[str]:
     """The queues assigned to each member, and to an unknown one."""
     mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": share}
-    wait_until(lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic is not there")
+    wait_until(
+        lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic was never created"
+    )
     for number in range(1, present + 2):
         ask = {"topic": topic, "consumerGroup": group, "clientId": f"c{number}", "messageModel": "CLUSTERING"}
         body = json.dumps({**ask, "strategyName": strategy}).encode()
@@ -344,7 +346,7 @@ def shares_of(
 
         if strategy != "no such":
             wait_until(
-                lambda: "messageQueueAssignments" in answered().body.decode(), "the route is not there"
+                lambda: "messageQueueAssignments" in answered().body.decode(), "the broker never got a route"
             )
         reply = answered()
         found = json.loads(reply.body).get("messageQueueAssignments")

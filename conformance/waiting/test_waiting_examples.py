@@ -83,8 +83,8 @@ def test_timed_messages_reach_their_consumer_in_time(world: tuple[Server, Stage]
     with RawClient(server) as client:
         client.update_topic("TimerTopic", 4)
         consumer = stage.play("schedule.TimerMessageConsumer")
-        told = sent(stage.run("schedule.TimerMessageProducer"))
-        assert len(told) == 10
+        results = sent(stage.run("schedule.TimerMessageProducer"))
+        assert len(results) == 10
         lines = consumer.wait_for(r"Receive message\[msgId=\S+ \d+ +ms later\]", 10, timeout=60)
         late_ms = [int(text) for text in re.findall(r"(-?\d+) +ms later", lines)]
         assert len(late_ms) == 10

@@ -141,7 +141,7 @@ def test_half_message_is_discarded_after_the_last_check(client: RawClient, topic
             message.properties["REAL_TOPIC"] == topic for message in messages(client, given_up, 0)
         )
 
-    wait_until(found, "it was never given up", 60)
+    wait_until(found, "it was never discarded", 60)
 
 
 @pytest.mark.slow
