@@ -1,9 +1,9 @@
-"""What one broker takes from our own load program: throughput and latency, p50 to p99.9.
+"""What one broker achieves with our own load program: throughput and latency, p50 to p99.9.
 
     python -m bench.load [--seconds 5] [--namesrv HOST:PORT]
 
-Without a name server given, a server of its own is started on free ports with a temporary store. The load program and
-the server share the machine: the figures are those of a laptop, not of a server alone.
+Without --namesrv it starts a server on free ports with a temporary store. The load program and the server share the
+machine: the figures are those of a laptop, not of a dedicated server.
 """
 
 import argparse

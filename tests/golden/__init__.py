@@ -4,8 +4,7 @@ and servers.
     from golden import vectors
     for vector in vectors(direction="request", request_code=310): ...
 
-Not made by PocketMQ: record.py and README.md say how they were taken. Read next: README.md for what the
-fields mean.
+Not made by PocketMQ: record.py and README.md say how they were recorded. README.md explains the fields.
 """
 
 import base64
