@@ -1,4 +1,4 @@
-"""What brokers ask of a client: resets (220), offsets (221), replies (326), and questions nobody knows."""
+"""Requests of brokers to a client: resets (220), offsets (221), replies (326), and unknown codes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 @pytest.fixture
 async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
-    """A broker that resets offsets by telling the members."""
+    """A broker that resets offsets by pushing the reset to the members."""
     store = StoreConfig(store_path_root_dir=str(tmp_path / "store"))
     config = BrokerConfig(listen_port=0, store=store, use_server_side_reset_offset=False)
     node = Node(config, NameServerConfig(listen_port=0))
@@ -41,7 +41,7 @@ async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
     await node.stop()
 
 
-async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
+async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
     old_reset: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pocketmq.client.push.push_queues.RESET_WAIT_SECONDS", 0.05)
@@ -66,7 +66,7 @@ async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
 
 
 class Told:
-    """A connection that keeps what it answers."""
+    """A connection that keeps the client's answers."""
 
     address = "broker:1"
 
@@ -96,7 +96,7 @@ def pushed_reply(correlation_id: str, body: bytes) -> Command:
     return Command(request.code, 7, 0, None, to_fields(request), body)
 
 
-async def test_a_pushed_reply_finds_its_request_and_others_are_answered_all_the_same(
+async def test_a_pushed_reply_completes_its_request_and_unknown_ones_are_answered_too(
     namesrv_addr: str,
 ) -> None:
     async with Requester("askers", namesrv_addr=namesrv_addr) as requester:
@@ -113,7 +113,7 @@ async def test_a_pushed_reply_finds_its_request_and_others_are_answered_all_the_
     assert told.answers == [(0, None), (0, None)]
 
 
-async def test_a_question_goes_to_the_queue_one_names(namesrv_addr: str) -> None:
+async def test_a_request_goes_to_the_named_queue(namesrv_addr: str) -> None:
     await send(namesrv_addr, "Questions", 1)
     seen = Seen()
     queue = MessageQueue("Questions", "broker-a", 3)
@@ -140,7 +140,7 @@ async def test_a_question_goes_to_the_queue_one_names(namesrv_addr: str) -> None
     assert [message.properties.get("colour") for message in found].count("red") == 1
 
 
-async def test_questions_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:
+async def test_requests_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         pushes = producer._running.connections._on_push
         assert pushes is not None
