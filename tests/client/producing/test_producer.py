@@ -1,6 +1,7 @@
 """A producer against an embedded broker: what is stored, where, and which error each failure gives."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -328,3 +329,16 @@ async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesr
         with pytest.raises(ClientError):
             await producer.send("T", bytes(17 << 20), timeout_ms=30_000)
         assert (await producer.send("T", b"x")).queue_offset >= 0
+
+
+async def test_ids_of_the_producers_of_one_process_differ(namesrv_addr: str) -> None:
+    """Java counts for all producers of a process together."""
+    producers = [Producer(f"ids-{number}", namesrv_addr=namesrv_addr) for number in range(4)]
+    ids: list[str] = []
+    async with AsyncExitStack() as stack:
+        for producer in producers:
+            await stack.enter_async_context(producer)
+        for _ in range(20):
+            results = await asyncio.gather(*(producer.send("Orders", b"x") for producer in producers))
+            ids += [result.message_id for result in results]
+    assert len(set(ids)) == len(ids)
