@@ -1,4 +1,4 @@
-"""However a message is sent, it fails with `SendFailed`: the same code and the same kind of cause."""
+"""Every way to send fails with `SendFailed`: the same code and the same kind of cause."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[Callable[[Command], bytes | None], int, type[Exception],
 
 @pytest.fixture
 async def broker(node: Node) -> AsyncIterator[Between]:
-    """A proxy before the broker of `node`, and `name_server` leads to it."""
+    """A proxy in front of the broker of `node`; the routes of `name_server` lead to it."""
     async with Between(node.broker_address) as between:
         yield between
 
@@ -80,7 +80,7 @@ async def test_every_way_to_send_fails_alike(node: Node, broker: Between, fault:
         broker.change = encode_frame
 
 
-async def test_back_pressure_that_lasts_too_long_is_a_time_out(node: Node, broker: Between) -> None:
+async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, broker: Between) -> None:
     async with (
         Between(node.namesrv_address, leading_to(broker, node)) as name_server,
         Producer(
