@@ -80,3 +80,19 @@ async def test_addresses_that_no_route_names_are_forgotten() -> None:
     routes.keep_addresses({"old": {0: "o:1"}})
     routes.forget_offline_brokers()
     assert routes.brokers.all_addresses() == {"m:10911", "s:10921"}
+
+
+class ReadOnly(OneRoute):
+    """T exists, but no queue of it may be written; the template exists."""
+
+    async def find(self, topic: str) -> Route:
+        self.questions += 1
+        perm = 4 if topic == "T" else 6
+        queue = QueueData(broker_name="b", read_queue_nums=1, write_queue_nums=1, perm=perm)
+        return Route(topic, TopicRouteData(queue_datas=[queue], broker_datas=ROUTE.broker_datas))
+
+
+async def test_a_topic_that_may_not_be_written_is_not_sent_to_by_way_of_the_template() -> None:
+    servers = ReadOnly(ConnectionPool(), "127.0.0.1:1")
+    route = await RouteBook(servers, vip_channel=False).find_publish_route("T", "TBW102", 4)
+    assert (route.topic, route.queues, servers.questions) == ("T", (), 1)

@@ -1,4 +1,4 @@
-"""Names with a namespace before them: the official texts, and what a client with one shows its user."""
+"""Names with a namespace prefix: the official texts, and what the user of a client with a namespace sees."""
 
 import asyncio
 
@@ -60,7 +60,7 @@ def test_unwrapping_undoes_wrapping(namespace: str, prefix: str, name: str) -> N
     assert space.unwrap_queue(space.wrap_queue(queue)) == queue
 
 
-async def test_nobody_sees_the_namespace_but_brokers(namesrv_addr: str) -> None:
+async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
     await send(namesrv_addr, "N%T", 1)
     await send(namesrv_addr, "T", 1)
     seen, told = Seen(), []
