@@ -5,4 +5,6 @@ rules.py              the rules B0 to B6: pure functions
 verdict.py            collects the facts, applies the rules, and writes the verdict
 offset_handlers.py    14 and 15, and the limits of a queue: 29 to 32
 broadcast_offsets.py  offsets of broadcasting consumers behind a proxy
+
+What the client does with the answer is in `client/rebalancing/first_position.py`.
 """
