@@ -4,7 +4,7 @@
 
 The official benchmark producer sends to an ASYNC_MASTER whose slave copies the log meanwhile: once both of ours, once
 both official, in turns, each pair in a network namespace of its own and stopped while the other is measured. A row
-gives what `bench.java_ratio` gives; under it stands how long each slave took, after the last message, until it had the
+gives what `bench.java_ratio` gives; below it is the time each slave took, after the last message, until it had the
 whole log. Needs Java and Maven, like the interop tests. `replication.py` measures how fast an empty slave catches up.
 """
 

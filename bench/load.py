@@ -44,10 +44,12 @@ async def measure(namesrv: str, seconds: float) -> None:
             body_bytes=size,
             seconds=seconds,
         )
-        told = ", ".join(f"p{percent:g} {result.percentile_ms(percent):.3f} ms" for percent in (50, 99, 99.9))
+        latencies = ", ".join(
+            f"p{percent:g} {result.percentile_ms(percent):.3f} ms" for percent in (50, 99, 99.9)
+        )
         print(
             f"{count} connections x {depth}, {size} bytes: {result.per_second:.0f} messages/s, "
-            f"{result.failed} failed, {told}",
+            f"{result.failed} failed, {latencies}",
             flush=True,
         )
 

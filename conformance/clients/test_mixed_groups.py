@@ -154,7 +154,8 @@ def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
         assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was passed over"
         if mode == "orderly":
             assert read == sorted(read)
-    if mode == "orderly" and first == "python":  # a Java listener goes on for a moment after its last report
+    # A Java listener continues for a moment after its last report.
+    if mode == "orderly" and first == "python":
         assert not set(by_first) & set(by_second)
 
 

@@ -193,9 +193,9 @@ def test_official_brokers_register_again_at_our_restarted_name_server(cluster: C
 
 def test_tools_use_their_second_name_server_when_the_first_is_down(cluster: Cluster) -> None:
     """Tools of 4.9.8: in 5.5.0 the request fails if the client picks the stopped name server first."""
-    nobody, topic = "127.0.0.1:9999", topic_of(OFFICIAL_55, "5.5")
+    stopped, topic = "127.0.0.1:9999", topic_of(OFFICIAL_55, "5.5")
     home = cluster.ours[OURS_5].home / "programs"
-    programs = Programs(cluster.namespace, home, f"{nobody};{OURS_5.namesrv_addr}")
+    programs = Programs(cluster.namespace, home, f"{stopped};{OURS_5.namesrv_addr}")
     try:
         assert f'"{OFFICIAL_55.broker}"' in programs.mqadmin("4.9", "topicRoute", "-t", topic).output
     finally:

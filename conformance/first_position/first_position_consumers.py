@@ -134,7 +134,7 @@ def time_between(client: RawClient) -> float:
     """A full second after all first batches, in seconds since 1970; the second batches are nearer to it."""
     last = RETRY + group_name(WHERES[-1], PHASES[-1], CLIENTS[-1])
     first_batches_ms = client.earliest_store_time(last, 0)
-    wait_until(lambda: time.time() * 1000 > first_batches_ms + BATCHES_APART_MS, "the clock stands still")
+    wait_until(lambda: time.time() * 1000 > first_batches_ms + BATCHES_APART_MS, "the clock never advanced")
     return math.floor(time.time())
 
 

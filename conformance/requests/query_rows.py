@@ -23,7 +23,7 @@ MESSAGES = 4
 
 
 def prepared(client: RawClient) -> None:
-    """Into an empty broker: the first message stands at position 0."""
+    """Into an empty broker: the first message is at position 0."""
     for name in (TOPIC, OTHER, EMPTY):
         client.update_topic(name, 2)
     client.update_topic(ORDERED, 2, order=True)

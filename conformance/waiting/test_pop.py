@@ -126,7 +126,8 @@ def test_a_pop_waits_for_a_message(client: RawClient, group: str, topic: str, se
         waiter.start()
         fields = {"consumerGroup": group, "topic": topic, "queueId": -1}
         wait_until(
-            lambda: client.call(POLLING_INFO, b"", **fields).fields["pollingNum"] == "1", "nobody waits"
+            lambda: client.call(POLLING_INFO, b"", **fields).fields["pollingNum"] == "1",
+            "the pop was never held",
         )
         client.send(topic, 1, b"late")
         waiter.join(30)

@@ -37,7 +37,7 @@ from conformance.waiting.waiting_messages import (
 
 RECALL = 370
 LATE_MS, DUE_MS = 12_000, 45_000
-"""From the sends on: the first broker ends before the one, the second stands long before the other."""
+"""From the sends on: the first broker ends before the earlier time, the second is ready long before the later one."""
 SETTLED_S = 3.0
 """Enough for what a broker saves by itself (offsets and timer each second), so that a kill loses nothing."""
 TOPIC, TIMED = "HandedOver", "HandedOverTimed"
@@ -109,7 +109,7 @@ def finish(server: Server, client: RawClient) -> None:
     with ProducerPeer(server, GROUP, "finisher@1") as producer:
         question = producer.next(CHECK_TRANSACTION_STATE)
         (message,) = stored(question.body)
-        assert (message.topic, message.body) == (TOPIC, b"open"), "nobody asks about what was ended"
+        assert (message.topic, message.body) == (TOPIC, b"open"), "only the open transaction is checked"
         half = Reply(
             0,
             "",

@@ -241,9 +241,9 @@ def test_reply_reaches_its_asker_and_is_stored(server: Server, client: RawClient
         )
 
     first = client.max_offset(reply_topic, 0)
-    nobody = reply(b"to nobody")
-    assert (nobody.code, nobody.remark) == (1, "push reply message fail, channel of <asker@1> not found.")
-    assert int(nobody.fields["queueOffset"]) == first, "stored all the same"
+    unknown = reply(b"to nobody")
+    assert (unknown.code, unknown.remark) == (1, "push reply message fail, channel of <asker@1> not found.")
+    assert int(unknown.fields["queueOffset"]) == first, "stored although the asker is unknown"
     with ProducerPeer(server, "askers", "asker@1") as asker:
         taken: list[bytes] = []
 

@@ -65,7 +65,7 @@ def test_each_command_of_the_table_has_its_function(name: str) -> None:
         if (name, row.name) in IGNORED:
             continue
         asked = f'"{row.name}"' in source or "given.place()" in body or row.short == "n"
-        assert asked, f"nobody asks for {row.name} of {name}"
+        assert asked, f"no test asks for {row.name} of {name}"
 
 
 def test_the_table_lists_each_command_once_and_each_option_below_its_own() -> None:

@@ -126,7 +126,7 @@ def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         (("send", "T", "x", "-p", "novalue"), "must be NAME=VALUE"),
         (("send", "T", "x", "-p", "KEYS=1"), "used by system"),
@@ -147,10 +147,10 @@ def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None
         (("bench", "dance"), "is not one of"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], complaint: str) -> None:
     result = run(*words)
     assert result.exit_code == USER_ERROR, result.output
-    assert told in result.stderr
+    assert complaint in result.stderr
     assert "Traceback" not in result.output
 
 

@@ -122,7 +122,7 @@ async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
 
 
 def check_order(messages: list[MessageExt]) -> None:
-    """Offsets may come again, but none is passed over, and each stands for one body; so do the numbers in them."""
+    """Offsets may be delivered again, but none is skipped and each has one body; so with the numbers in the bodies."""
     highest = -1
     bodies: dict[int, bytes] = {}
     first_seen: list[bytes] = []

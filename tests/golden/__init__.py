@@ -38,10 +38,10 @@ class Vector:
     frame: bytes
 
     def __str__(self) -> str:
-        told = f"{self.direction}-{self.request_code}" + (
+        exchange = f"{self.direction}-{self.request_code}" + (
             "" if self.code == self.request_code else f"-{self.code}"
         )
-        return f"{told}-{self.peer}-{self.server}-{self.client}-{self.header}"
+        return f"{exchange}-{self.peer}-{self.server}-{self.client}-{self.header}"
 
 
 @functools.cache

@@ -246,8 +246,6 @@ def test_flusher_frees_the_blocks_of_a_deleted_log_file(store):
     assert all(memory() is not None for memory in maps)
     store.flush_pass()
     assert sum(memory() is not None for memory in maps) == 1
-    assert len(open_deleted_files()) == 1, (
-        "one in a pass, so that nobody who waits for the disk waits for all"
-    )
+    assert len(open_deleted_files()) == 1, "one in a pass, so that no waiter for the disk waits for all"
     store.close()
     assert open_deleted_files() == []

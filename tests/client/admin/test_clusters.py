@@ -60,7 +60,7 @@ async def test_the_second_name_server_is_asked_if_the_first_is_down(namesrv_addr
         assert "TBW102" in await client.topics()
         with pytest.raises(NotReachable):
             await client.put_kv_config("space", "key", "value")
-        assert await client.kv_config("space", "key") == "value", "the one that is there was told"
+        assert await client.kv_config("space", "key") == "value", "the running one has it"
 
 
 async def test_a_change_needs_a_broker_or_a_cluster_not_both(admin: AdminClient, node: Node) -> None:

@@ -110,10 +110,10 @@ async def test_requests_of_the_command_line_are_signed_with_the_keys_of_mqadmin(
 
 
 async def test_users_and_acls_are_changed_at_every_broker_of_a_cluster() -> None:
-    told: list[tuple[int, str, bytes]] = []
+    requests: list[tuple[int, str, bytes]] = []
 
     def remember(asked: Command) -> Answer:
-        told.append((asked.code, str(asked.fields), bytes(asked.body or b"")))
+        requests.append((asked.code, str(asked.fields), bytes(asked.body or b"")))
         return b""
 
     answers: Answers = {AuthCreateUser.code: remember, AuthCreateAcl.code: remember, AuthGetUser.code: b""}
@@ -126,9 +126,9 @@ async def test_users_and_acls_are_changed_at_every_broker_of_a_cluster() -> None
             assert await admin.create_acl(acl, address=second) == [second]
             assert await admin.user(first, "absent") is None
             assert [one.subject for one in await admin.acls(first)] == ["User:a"]
-    assert [code for code, _, _ in told] == [AuthCreateUser.code, AuthCreateUser.code, AuthCreateAcl.code]
-    assert told[0][1:] == ("{'username': 'a'}", b'{"password":"secret","username":"a"}')
-    assert told[2][2] == (
+    assert [code for code, _, _ in requests] == [AuthCreateUser.code, AuthCreateUser.code, AuthCreateAcl.code]
+    assert requests[0][1:] == ("{'username': 'a'}", b'{"password":"secret","username":"a"}')
+    assert requests[2][2] == (
         b'{"policies":[{"entries":['
         b'{"actions":["Pub","Sub"],"decision":"Allow","resource":"Topic:Orders","sourceIps":["10.0.0.1"]},'
         b'{"actions":["Pub","Sub"],"decision":"Allow","resource":"Group:*","sourceIps":["10.0.0.1"]}'

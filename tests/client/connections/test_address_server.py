@@ -82,16 +82,16 @@ async def test_a_client_finds_its_name_servers_and_follows_a_changed_page(
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     monkeypatch.setattr("pocketmq.client.instance.instance.FIRST_REFRESH_SECONDS", 0.01)
     monkeypatch.setattr("pocketmq.client.instance.instance.REFRESH_MS", 10)
-    told = [namesrv_addr]
+    addresses = [namesrv_addr]
     asked: list[str] = []
 
     def answer(path: str) -> bytes:
         asked.append(path)
-        return ok(";".join(told))
+        return ok(";".join(addresses))
 
     async with page(answer) as host, Producer("p", namesrv_domain=host) as producer:
         assert (await producer.send("T", b"x")).message_id
-        told.append("127.0.0.1:1")
+        addresses.append("127.0.0.1:1")
         await until(lambda: len(producer._running.routes.name_servers.servers) == 2)
         assert producer._running.routes.name_servers.servers[0] == namesrv_addr, "the one in use stays first"
     assert set(asked) == {"/rocketmq/nsaddr"}

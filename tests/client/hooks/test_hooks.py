@@ -134,7 +134,7 @@ async def test_a_forbidden_message_is_not_sent(namesrv_addr: str) -> None:
             with pytest.raises(raised):
                 await producer.send("T", b"forbidden")
         assert [one.message.body for one in hook.asked] == [b"allowed", *[b"forbidden"] * times]
-        assert len(seen.seen) == 2, "nobody hears of the forbidden one"
+        assert len(seen.seen) == 2, "no hook sees the forbidden message"
     asked = mild.asked[0]
     assert (asked.group, asked.communication_mode, asked.unit_mode) == ("p", SYNC, False)
     assert asked.name_server_address == namesrv_addr

@@ -56,8 +56,8 @@ async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
         broker = instance.routes.master("broker-a") or ""
         question = InvokeBrokerToGetConsumerStatus(topic="T", group="g")
         body = await instance.connections.call_for_body(broker, question)
-        told = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]
-        assert sorted(told.values()) == [2, 2, 2, 2]
+        table = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]
+        assert sorted(table.values()) == [2, 2, 2, 2]
         await consumer.persist_offsets()
         reset = InvokeBrokerToResetOffset(topic="T", group="g", timestamp=0, is_force=True)
         await instance.connections.call_for_body(broker, reset)
@@ -65,7 +65,7 @@ async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
         assert sorted(seen.bodies[8:]) == sorted(seen.bodies[:8])
 
 
-class Told:
+class Answers:
     """A connection that keeps the client's answers."""
 
     address = "broker:1"
@@ -104,13 +104,13 @@ async def test_a_pushed_reply_completes_its_request_and_unknown_ones_are_answere
         await until(lambda: requester._waiting)
         pushes = requester._running.connections._on_push
         assert pushes is not None
-        told = Told()
-        pushes(told, pushed_reply("nobody's", b"lost"))  # type: ignore[arg-type]
-        pushes(told, pushed_reply(next(iter(requester._waiting)), b"42"))  # type: ignore[arg-type]
+        connection = Answers()
+        pushes(connection, pushed_reply("unknown", b"lost"))  # type: ignore[arg-type]
+        pushes(connection, pushed_reply(next(iter(requester._waiting)), b"42"))  # type: ignore[arg-type]
         reply = await asking
     assert (reply.body, reply.topic) == (b"42", "DefaultCluster_REPLY_TOPIC")
     assert reply.properties[names.ARRIVE_TIME].isdigit()
-    assert told.answers == [(0, None), (0, None)]
+    assert connection.answers == [(0, None), (0, None)]
 
 
 async def test_a_request_goes_to_the_named_queue(namesrv_addr: str) -> None:
@@ -144,7 +144,7 @@ async def test_requests_a_client_cannot_answer_get_the_official_codes(namesrv_ad
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         pushes = producer._running.connections._on_push
         assert pushes is not None
-        told = Told()
+        connection = Answers()
         for asked in (
             Command(9999, 1),
             Command(307, 2, fields={"consumerGroup": "g", "clientId": "c"}),
@@ -154,10 +154,10 @@ async def test_requests_a_client_cannot_answer_get_the_official_codes(namesrv_ad
             Command(39, 6, fields={}, body=b"no record"),
             Command(221, 7, fields={"topic": "T", "group": "g"}),
         ):
-            pushes(told, asked)  # type: ignore[arg-type]
-    assert [code for code, _ in told.answers] == [3, 1, 1, 1, 1, 1, 0]
-    assert told.answers[0][1] == " request type 9999 not supported"
-    assert told.answers[1][1] == "The Consumer Group <g> not exist in this consumer"
+            pushes(connection, asked)  # type: ignore[arg-type]
+    assert [code for code, _ in connection.answers] == [3, 1, 1, 1, 1, 1, 0]
+    assert connection.answers[0][1] == " request type 9999 not supported"
+    assert connection.answers[1][1] == "The Consumer Group <g> not exist in this consumer"
 
 
 async def test_a_message_too_long_in_its_listener_is_sent_back(

@@ -96,7 +96,7 @@ async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
     await instance.shutdown()
 
 
-async def told(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
+async def report_first(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
     """Report the first offset of the topic to the broker."""
     broker.at_once = True
     await store.persist(QUEUES[0])
@@ -130,7 +130,7 @@ async def test_the_first_offset_of_a_topic_is_alone_until_it_is_answered(
 async def test_after_the_first_regular_offsets_are_one_way(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     await store.persist_all(QUEUES)
     await until(lambda: len(broker.arrived) == 4)
     assert broker.arrived == [("T", queue_id, 10 + queue_id, True) for queue_id in range(4)]
@@ -155,7 +155,7 @@ async def test_a_refused_first_offset_leaves_the_next_one_alone_too(
 async def test_each_topic_and_each_connection_has_a_first_offset(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     store.update(MessageQueue("U", "b", 0), 1)
     persisting = asyncio.create_task(store.persist_all([*QUEUES, MessageQueue("U", "b", 0)]))
     await until(lambda: ("U", 0, 1, False) in broker.arrived)
@@ -188,7 +188,7 @@ async def test_an_offset_that_waited_is_reported_with_its_newest_value(
 async def test_a_leaving_consumer_waits_until_the_broker_has_its_last_offsets(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     leaving = asyncio.create_task(store.persist_last(QUEUES))
     await until(lambda: len(broker.waiting) == 4)
     await settled()

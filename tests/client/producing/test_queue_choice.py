@@ -26,7 +26,7 @@ QUEUES = [MessageQueue("t", "b", queue_id) for queue_id in range(7)]
 
 
 class TurnFrom(QueueTurn):
-    """Begins where the recording program began, and goes on at 100 after a restart as there."""
+    """Begins where the recording program began, and continues at 100 after a restart, as it did."""
 
     def __init__(self, start: int) -> None:
         super().__init__()

@@ -158,10 +158,10 @@ async def test_a_listener_for_a_topics_queues_is_called_for_changes_only_and_may
             )
 
     await queues_become(2)
-    told: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
 
     def listener(topic: str, queues: list[MessageQueue]) -> None:
-        told.append((topic, len(queues)))
+        calls.append((topic, len(queues)))
         raise RuntimeError("no matter")
 
     consumer = LitePullConsumer("g", namesrv_addr=namesrv_addr, topic_metadata_check_interval_millis=20)
@@ -169,12 +169,12 @@ async def test_a_listener_for_a_topics_queues_is_called_for_changes_only_and_may
     async with consumer:
         consumer.register_topic_message_queue_change_listener("Late", listener)
         await until(lambda: all(before for _, before in consumer._topic_listeners.values()))
-        assert told == []
+        assert calls == []
         await queues_become(3)
-        await until(lambda: len(told) == 2)
+        await until(lambda: len(calls) == 2)
         await queues_become(4)
-        await until(lambda: len(told) == 4)
-    assert sorted(told) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
+        await until(lambda: len(calls) == 4)
+    assert sorted(calls) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
     assert caplog.text.count("the listener for the queues of Early failed") == 2
 
 

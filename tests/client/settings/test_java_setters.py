@@ -93,7 +93,7 @@ def test_the_table_has_only_setters():
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "told"),
+    ("make", "name", "hint"),
     [
         (lambda **options: Producer("g", **options), "sendMsgTimeout", "use send_msg_timeout"),
         (lambda **options: Producer("g", **options), "setUseTLS", "use use_tls"),
@@ -104,6 +104,6 @@ def test_the_table_has_only_setters():
     ],
 )
 def test_errors_for_java_names_and_typos_name_the_right_setting(
-    make: Callable[..., object], name: str, told: str
+    make: Callable[..., object], name: str, hint: str
 ):
-    assert refused(make, **{name: 1}).endswith(told)
+    assert refused(make, **{name: 1}).endswith(hint)

@@ -63,7 +63,7 @@ def test_unwrapping_undoes_wrapping(namespace: str, prefix: str, name: str) -> N
 async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
     await send(namesrv_addr, "N%T", 1)
     await send(namesrv_addr, "T", 1)
-    seen, told = Seen(), []
+    seen, assigned = Seen(), []
 
     async def listener(message: MessageExt) -> None:
         await seen(message)
@@ -79,7 +79,7 @@ async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
             namespace="N",
             subscription={"T": "*"},
             consume_from_where=FIRST,
-            on_assigned=told.extend,
+            on_assigned=assigned.extend,
         ) as consumer,
     ):
         await consumer.wait_assigned()
@@ -100,7 +100,7 @@ async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
     assert groups == ("N%p", "N%g")
     assert {message.topic for message in seen.messages} == {"T"}
     assert {message.properties["INSTANCE_ID"] for message in seen.messages if message.body == b"one"} == {"N"}
-    assert {queue.topic for queue in (*assignment, *lag, *told, *queues)} == {"T"}
+    assert {queue.topic for queue in (*assignment, *lag, *assigned, *queues)} == {"T"}
     assert {result.queue.topic for result in results} == {"T"}
     assert len(assignment) == 4
 

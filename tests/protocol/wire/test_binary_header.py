@@ -97,8 +97,8 @@ def test_a_wrong_length_is_refused_or_yields_only_bytes_of_the_header() -> None:
                 seen = read(damaged, b"body")
             except FrameError:
                 continue
-            told = "".join(f"{key}{value}" for key, value in (seen.fields or {}).items())
-            assert len(told) <= len(whole)
+            text = "".join(f"{key}{value}" for key, value in (seen.fields or {}).items())
+            assert len(text) <= len(whole)
             assert seen.body == b"body"
 
 

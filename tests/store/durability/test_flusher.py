@@ -148,7 +148,9 @@ def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock,
         store.flush_pass()
     assert late == [False]
     store.close()
-    assert len((root / "abort").read_text().split()) == 1, "nobody may trust the page cache of a failed disk"
+    assert len((root / "abort").read_text().split()) == 1, (
+        "recovery must not trust the page cache after a disk failure"
+    )
     store = open_store(flush_disk_type=mode, **BIG)
     assert put(store).status is PutStatus.PUT_OK
 

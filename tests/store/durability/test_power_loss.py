@@ -37,7 +37,7 @@ class Life:
         self.clock = VirtualClock()
         self.records: list[tuple[int, int, int, int, bytes, str]] = []
         self.acknowledged = 0
-        """Log position up to which senders were told that their messages are on disk."""
+        """Log position up to which messages were acknowledged as flushed."""
         self.made = 0
         self.store = self.open()
 
