@@ -4,12 +4,12 @@
         [--only WORD] [--json FILE]
 
 The official benchmark programs (Producer, Consumer) and `pocketmq bench` take turns on one broker, a process of its own
-in a network namespace. A row gives messages a second of both, their ratio, and the client's CPU time for a message:
-where the machine does other work beside, that says more than the rates. Needs Java and Maven, as the interop tests do.
+in a network namespace. A row gives messages a second of both, their ratio, and the client's CPU time per message: on a
+machine that does other work too, CPU time is more reliable than the rates. Needs Java and Maven.
 
-The official Producer with -y waits for no answer: some 75,000 sends are under way before its client makes it wait, more
-than a broker beside it answers within the three seconds of their timeout, and from then on all of them fail. So the row
-of the futures has `AsyncSends.java`: the same client, with as many under way as ours.
+The official Producer with -y waits for no answer: it has some 75,000 sends in flight before its client makes it wait.
+A broker beside it cannot answer that many within their timeout of three seconds, and from then on all of them fail. So
+the row of the futures uses `AsyncSends.java`: the same client, with as many sends in flight as ours.
 """
 
 import argparse

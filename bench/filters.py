@@ -2,7 +2,7 @@
 
     python -m bench.filters [--messages 100000]
 
-Server and client share one process and one connection; so the ratios say something, the single figures less.
+Server and client share one process and one connection: the ratios are meaningful, the single figures less so.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 The official benchmark producer sends to an ASYNC_MASTER whose slave copies the log meanwhile: once both of ours, once
 both official, in turns, each pair in a network namespace of its own and stopped while the other is measured. A row
-gives what `bench.java_ratio` gives; under it stands how long each slave took, after the last message, until it had the
-whole log. Needs Java and Maven, as the interop tests do. Next: `replication.py`, how fast an empty slave catches up.
+gives what `bench.java_ratio` gives; below it is the time each slave took, after the last message, until it had the
+whole log. Needs Java and Maven, like the interop tests. `replication.py` measures how fast an empty slave catches up.
 """
 
 import argparse
@@ -39,7 +39,7 @@ class Pair(Side):
         self._slave: Running | None = None
 
     def start_slave(self) -> None:
-        """Once the master stands in the route table; returns when the slave has all of the log."""
+        """Start it once the master is in the route table; returns when the slave has the whole log."""
         if isinstance(self.server, OfficialServer):
             ports = {"listenPort": SLAVE_PORT, "haListenPort": SLAVE_PORT + 1}
             self._slave = self.server.start_broker("slave", self._slave_home, {**SLAVE_ROLE, **ports})
@@ -67,7 +67,7 @@ class Pair(Side):
         return int(reply["table"]["commitLogMaxOffset"])
 
     def seconds_behind(self) -> float:
-        """How long it takes from now until the slave's log ends where the master's does."""
+        """How long it takes from now until the slave's log is as long as the master's."""
         began = time.monotonic()
         while self.log_end(SLAVE_PORT) != (end := self.log_end(BROKER_PORT)) or not end:
             if time.monotonic() - began > CATCH_UP_SECONDS:
@@ -79,7 +79,7 @@ class Pair(Side):
 def run(
     seconds: float, warm_up: float, version: str, settings: dict[str, object]
 ) -> tuple[list[Row], dict[str, float]]:
-    """Rows of both pairs, and for each how long its slave took to catch up."""
+    """The rows of both pairs, and how long each slave took to catch up."""
     load = next(load for load in LOADS if load.name == LOAD)
     rows: list[Row] = []
     behind: dict[str, float] = {}
@@ -89,7 +89,7 @@ def run(
             servers.enter_context(pair.server)
             servers.callback(pair.end_slave)
             pair.start_slave()
-            # Too little to be measured, but by then the pair is connected and has its first log file.
+            # Too short for a measurement, but after it the pair is connected and has its first log file.
             measure(pair.server, load, pair.broker.process.pid, 0.5, 1.0, version)
             pair.seconds_behind()
             row = measure(pair.server, load, pair.broker.process.pid, warm_up, seconds, version)

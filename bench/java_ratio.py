@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Load:
-    """One benchmark program: its words, and the number it prints every second."""
+    """One benchmark program: its arguments, and the number it prints every second."""
 
     name: str
     program: str
@@ -148,7 +148,7 @@ class Side:
 def run(
     seconds: float, warm_up: float, version: str, loads: Sequence[Load], settings: dict[str, object]
 ) -> list[Row]:
-    """Each load on both sides, one after the other, so that a noisy minute meets both."""
+    """Each load on both sides, one right after the other, so that a noisy minute affects both."""
     rows = []
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers:
         sides = [Side(name, Path(folder) / name, version, settings) for name in ("official", "ours")]

@@ -1,9 +1,9 @@
 """What does the journal cost a send? `python -m bench.journal [--messages N]`
 
-CPU time for a message sent to a broker without a socket, with and without a journal, slice by slice in turns: of what
-the loop's thread needs the middle slice, and all that the journal's own thread needs. CPU time says
-more than messages a second where others use the machine. A socket's cost, the same with and without, is not in it: of a
-send over TCP the journal is a smaller share than is said here.
+CPU time per message at a broker without a socket, with and without a journal, in alternating slices: the median slice
+of the loop's thread, and everything of the journal's own thread. CPU time is more reliable than messages a second on a
+shared machine. The socket's cost is not included, because it is the same with and without a journal: of a send over
+TCP the journal is a smaller share than these figures show.
 """
 
 import argparse
@@ -30,13 +30,13 @@ FIELDS: Final = {
 
 
 class Nowhere(asyncio.Transport):
-    """Takes what is written."""
+    """A transport that drops what is written."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("127.0.0.1", 1) if name == "peername" else default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """There is no buffer."""
+        """Nothing: it has no buffer."""
 
     def write(self, data: Any) -> None:
         """Gone."""
@@ -54,7 +54,7 @@ def config(folder: Path) -> BrokerConfig:
 
 
 class Sent:
-    """One broker, and what each slice of messages took the loop's thread, in ns."""
+    """One broker, and the CPU time of the loop's thread for each slice of messages, in ns."""
 
     def __init__(self, folder: Path, journal: Path | None) -> None:
         self.node = Node(config(folder), None, journal_folder=journal)
@@ -76,12 +76,12 @@ class Sent:
         self.taken.append(time.thread_time_ns() - begun)
 
     def microseconds(self) -> float:
-        """CPU time of the loop for a message, of the middle slice."""
+        """CPU time of the loop's thread per message, in the median slice."""
         return statistics.median(self.taken) / SLICE / 1000
 
 
 async def compare(folder: Path, messages: int) -> tuple[float, float]:
-    """Microseconds for a message without a journal, and with it."""
+    """Microseconds per message without a journal, and with it."""
     sides = Sent(folder / "without", None), Sent(folder / "with", folder / "journal")
     for one in sides:
         await one.start()

@@ -1,9 +1,9 @@
-"""What one broker takes from our own load program: throughput and latency, p50 to p99.9.
+"""What one broker achieves with our own load program: throughput and latency, p50 to p99.9.
 
     python -m bench.load [--seconds 5] [--namesrv HOST:PORT]
 
-Without a name server given, a server of its own is started on free ports with a temporary store. The load program and
-the server share the machine: the figures are those of a laptop, not of a server alone.
+Without --namesrv it starts a server on free ports with a temporary store. The load program and the server share the
+machine: the figures are those of a laptop, not of a dedicated server.
 """
 
 import argparse
@@ -44,10 +44,12 @@ async def measure(namesrv: str, seconds: float) -> None:
             body_bytes=size,
             seconds=seconds,
         )
-        told = ", ".join(f"p{percent:g} {result.percentile_ms(percent):.3f} ms" for percent in (50, 99, 99.9))
+        latencies = ", ".join(
+            f"p{percent:g} {result.percentile_ms(percent):.3f} ms" for percent in (50, 99, 99.9)
+        )
         print(
             f"{count} connections x {depth}, {size} bytes: {result.per_second:.0f} messages/s, "
-            f"{result.failed} failed, {told}",
+            f"{result.failed} failed, {latencies}",
             flush=True,
         )
 

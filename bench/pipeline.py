@@ -50,11 +50,11 @@ class Figures:
         self.is_below = False
 
     def more(self, name: str, value: float, goal: float, unit: str) -> None:
-        """A figure that should be at least its goal."""
+        """Print a figure that should be at least its goal."""
         self._print(name, value, goal, unit, value >= goal * FLOOR)
 
     def less(self, name: str, value: float, goal: float, unit: str) -> None:
-        """A figure that should be at most its goal."""
+        """Print a figure that should be at most its goal."""
         self._print(name, value, goal, unit, value <= goal / FLOOR)
 
     def control(self, name: str, value: float, unit: str) -> None:

@@ -1,4 +1,4 @@
-"""How busy the processors are, and what a process has used of them: printed beside rates, which mean little without."""
+"""How busy the processors are, and how much time a process has used: printed beside rates, to interpret them."""
 
 import os
 from pathlib import Path

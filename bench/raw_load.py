@@ -1,8 +1,7 @@
-"""A load of sends, as quick as one Python process can make them, and what they took. Not the client: a broker's meter.
+"""A load of sends, as fast as one Python process can send, with latencies. Not the client: it measures a broker.
 
-Frames are made once and only their opaque is written anew, so that the measured time is mostly the server's. Each
-connection keeps `depth` sends under way: depth 1 is one synchronous sender. Works against any RocketMQ broker. Run by
-`load.py`.
+Frames are built once and only their opaque changes, so that the measured time is mostly the server's. Each connection
+keeps `depth` sends in flight: depth 1 is one synchronous sender. Works with any RocketMQ broker. Run by `load.py`.
 """
 
 import asyncio
@@ -56,7 +55,7 @@ async def load(
     seconds: float,
     properties: Mapping[str, str] | None = None,
 ) -> LoadResult:
-    """Send for `seconds` over `connections`, then wait for the last replies. `NotReachable` where it cannot.
+    """Send for `seconds` over `connections`, then wait for the last replies; `NotReachable` if it cannot connect.
 
     `properties` are those of every message, besides the usual ones.
     """
@@ -105,7 +104,7 @@ def _frame(topic: str, queue_id: int, body_bytes: int, properties: Mapping[str, 
 
 
 class _Sender(asyncio.Protocol):
-    """One connection with `depth` sends under way."""
+    """One connection with `depth` sends in flight."""
 
     def __init__(self, frame: bytearray, depth: int) -> None:
         self._frame = frame

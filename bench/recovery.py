@@ -1,11 +1,11 @@
-"""How long does opening a store take after a stop that was not in order?
+"""How long does opening a store take after an unclean stop?
 
     python -m bench.recovery [--messages 900000] [--size 1000] [--only "machine down"]
 
-The same log of about a GB, opened three times, each from its own copy of the directory: stopped in order; its process
-killed, so that the queues and the index hold everything; the machine down before the first checkpoint, so that nothing
-vouches for queues and index and each record is dispatched again. Each message has a unique key, a key and a tag: three
-entries in the index. Seconds are of the whole `open`, the copies' pages in memory.
+The same log of about a GB is opened three times, each from its own copy of the directory: after a clean stop; after a
+kill of the process, with complete queues and index; after a power loss before the first checkpoint, so that recovery
+cannot trust queues and index and dispatches each record again. Each message has a unique key, a key and a tag: three
+entries in the index. The seconds are those of the whole `open`, with the copies' pages in memory.
 """
 
 import argparse
@@ -22,7 +22,7 @@ STOPS = ("in order", "killed", "machine down")
 
 
 def fill(folder: Path, messages: int, size: int) -> None:
-    """Write the store and leave it as a process does that was killed before the first checkpoint."""
+    """Write the store and leave it as a kill before the first checkpoint would."""
     store = MessageStore(StoreConfig(store_path_root_dir=str(folder)), WallClock(), flush_in_background=False)
     store.open()
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
@@ -33,12 +33,12 @@ def fill(folder: Path, messages: int, size: int) -> None:
             "TAGS": f"tag{number % 10}",
         }
         store.append(NewMessage("orders", number % QUEUES, body, encode_properties(properties), properties))
-    store._flusher = None  # not closed: `abort` stays, and so does an empty checkpoint
+    store._flusher = None  # not closed: `abort` remains, and so does an empty checkpoint
     store._lock.release()
 
 
 def stopped(original: Path, folder: Path, stop: str) -> Path:
-    """A copy of the store as that kind of stop leaves it."""
+    """A copy of the store in the state after that kind of stop."""
     shutil.copytree(original, folder)
     abort = folder / "abort"
     if stop == "machine down":

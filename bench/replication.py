@@ -2,8 +2,8 @@
 
     python -m bench.replication [--mebibytes 900] [--size 4096]
 
-Both are PocketMQ processes on this machine; the log is written beforehand, straight into the master's store. Two times
-are printed: until the slave has every byte, and until every message is visible in its queue there.
+Both are PocketMQ processes on this machine; the log is written beforehand, directly into the master's store. Two times
+are printed: until the slave has every byte, and until every message is visible in the slave's queues.
 """
 
 import argparse

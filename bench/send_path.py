@@ -2,10 +2,10 @@
 
     python -m bench.send_path [--messages 40000] [--only TEXT]
 
-Broker and connection are the real ones in this process, the socket is not: frames are made beforehand and given to
-the connection sixteen at a time, as it takes them in one pass. A row is the lower quartile over slices of 800 messages:
-what a neighbour costs, by its use of the caches, is mostly in the others. 128-byte bodies. Not here: the kernel's part
-(`load.py`).
+Broker and connection are the real ones in this process, the socket is not: frames are built beforehand, and the
+connection gets sixteen at a time, as many as it reads in one pass. A row is the lower quartile over slices of 800
+messages: the cost of other processes, which use the same caches, is mostly in the upper ones. 128-byte bodies. The
+kernel's part is not measured here (`load.py`).
 """
 
 import argparse
@@ -45,7 +45,7 @@ COMMIT = 8
 
 
 class Socket(asyncio.Transport):
-    """What the connection writes, kept."""
+    """A transport that keeps what the connection writes."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 40_000)})
@@ -71,7 +71,7 @@ class Socket(asyncio.Transport):
 
 
 class Frames:
-    """Requests as bytes, with unique ids that go on like those of a producer."""
+    """Requests as bytes, with unique ids that increase like those of a producer."""
 
     def __init__(self) -> None:
         self._ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), 1, lambda: time.time_ns() // 1_000_000)
@@ -104,7 +104,7 @@ class Frames:
         )
 
     def end(self, half: Command, header_type: int) -> bytes:
-        """The commit of a half message, from the answer to it."""
+        """The commit of a half message, built from the answer to its send."""
         fields = half.fields or {}
         return self.frame(
             EndTransaction(
@@ -146,7 +146,7 @@ class Bench:
         self.frames = Frames()
 
     async def feed(self, frames: Iterator[bytes], messages_a_frame: int = 1) -> tuple[float, list[Command]]:
-        """Microseconds of this thread a message, and the answers."""
+        """This thread's microseconds per message, and the answers."""
         slices: list[float] = []
         replies: list[Command] = []
         cutter = FrameCutter()
@@ -162,7 +162,7 @@ class Bench:
             slices.append(spent_ns / 1000 / (slice_reads * FRAMES_A_READ * messages_a_frame))
             replies += cutter.feed(b"".join(self._socket.written))
             self._socket.written.clear()
-            await asyncio.sleep(0)  # what the broker left for later
+            await asyncio.sleep(0)  # what the broker deferred
         assert replies, "too few messages for one slice"
         assert all(reply.code == 0 for reply in replies), replies[0].remark
         return sorted(slices)[len(slices) // 4], replies
@@ -208,7 +208,7 @@ ROWS = (
 
 
 async def run(folder: Path, names: list[str], messages: int) -> None:
-    # Nobody is there to be asked about the halves that are left.
+    # No producer is online for checks of the remaining half messages.
     config = BrokerConfig(
         store=StoreConfig(store_path_root_dir=str(folder)),
         listen_port=0,

@@ -1,4 +1,4 @@
-"""A server process for a measurement: started, found, ended."""
+"""A server process for a measurement: starts it, finds its address, ends it."""
 
 import contextlib
 import subprocess
@@ -11,7 +11,7 @@ from typing import IO
 
 @dataclass(frozen=True)
 class Served:
-    """Where its name server listens, and its process number."""
+    """The address of its name server, and its process id."""
 
     namesrv: str
     pid: int

@@ -1,12 +1,12 @@
-"""A server under mixed traffic for a long time: memory flat, handles few, every message there once?
+"""A server under mixed traffic for a long time: is memory flat, are handles few, does every message arrive once?
 
     python -m bench.soak [--minutes 30] [--per-second 400]
 
-Producers send bodies of several sizes to two topics, one group consumes them all and gives one message in a thousand
-back. Once a minute: resident memory and open files of the server, and how long sends took. At the end one line a figure
-and `soak: ok`, or what was wrong and exit code 1: a message lost (acknowledged and not consumed), consumed twice
-without having been given back, handles that grow, or memory that grows faster than LARGEST_SLOPE_KIB_A_MINUTE once the
-first third is over.
+Producers send bodies of several sizes to two topics, one group consumes them all and sends one message in a thousand
+back. Once a minute it prints resident memory and open files of the server, and the latency of sends. At the end it
+prints one line per figure and `soak: ok`, or what failed and exit code 1: a message lost (acknowledged and not
+consumed), a message consumed twice that was not sent back, handles that grow, or memory that grows faster than
+LARGEST_SLOPE_KIB_A_MINUTE after the first third.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Traffic:
         self.ends_at = 0.0
 
     def take(self, message: Any) -> ConsumeConcurrentlyStatus:
-        """The listener: gives one in a thousand back, once."""
+        """The listener: sends one in a thousand back, once."""
         key = message.keys if isinstance(message.keys, str) else message.properties["KEYS"]
         self.consumed[key] += 1
         if int(key.rpartition("-")[2]) % 1000 == 0 and key not in self.given_back:
@@ -66,7 +66,7 @@ class Traffic:
             started = time.perf_counter()
             try:
                 await producer.send(chance.choice(TOPICS), body, keys=key)
-            except Exception as error:  # a soak goes on; what failed is counted and shown
+            except Exception as error:  # the soak continues; failures are counted and shown
                 self.failed += 1
                 print(f"send {key}: {error!r}", file=sys.stderr)
             else:
@@ -76,7 +76,7 @@ class Traffic:
 
 
 def resident_kib(pid: int) -> int:
-    """Memory of the server's own: mapped files come and go with the page cache."""
+    """The server's private memory: the size of mapped files changes with the page cache."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1])
@@ -115,7 +115,7 @@ async def watch(traffic: Traffic, pid: int, every_seconds: float) -> list[tuple[
 
 
 async def soak(namesrv: str, pid: int, minutes: float, rate: float) -> list[str]:
-    """What was wrong; empty if nothing."""
+    """What failed; empty if nothing did."""
     traffic = Traffic(rate)
     async with Producer("SoakProducer", namesrv_addr=namesrv) as producer:
         for topic in TOPICS:

@@ -1,14 +1,14 @@
-"""What holds up the event loop: making files, forcing them to a slow disk, reading what is not in memory.
+"""What blocks the event loop: creating files, flushing them to a slow disk, reading what is not in memory.
 
     python -m bench.stalls [--gigabytes 2] [--queues 2000] [--folder DIR]
 
-First messages roll over 1 GiB log files while each fdatasync takes 200 ms longer than it does; then as many queues get
-their first message on the same slow disk; then a store whose pages were dropped from memory is pulled from its start.
+First, messages fill 1 GiB log files while each fdatasync takes 200 ms longer. Then `--queues` queues get their first
+message on the same slow disk. Then a store whose pages were dropped from memory is pulled from its start.
 
-Two figures for each. A task wakes every millisecond and notes how late it is; time spent waiting for a processor is
-taken off where the system tells it (Linux), but a virtual machine may be stopped altogether, and nobody tells that. So
-each turn of the loop is looked at, too: one in which the thread never had to wait held others up only for the processor
-time it took, and any other for as long as it lasted.
+Two figures for each. A task wakes every millisecond and measures how late it is. Time spent waiting for a processor is
+subtracted if the system reports it (Linux), but no system reports that a virtual machine was paused. So each turn of
+the loop is measured too: a turn in which the thread never waited blocked others only for its processor time, any other
+turn for its whole duration.
 """
 
 import argparse
@@ -32,7 +32,7 @@ PULLED_AT_ONCE = 32
 
 
 def waited_for_processor() -> float:
-    """Seconds this thread was ready to run and did not, since it began; 0 where the system does not tell."""
+    """Seconds this thread was ready but not running, since its start; 0 if the system does not report it."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
     except OSError:
@@ -45,7 +45,7 @@ def times_waited() -> int:
 
 
 class TurnMeter(selectors.DefaultSelector):
-    """A selector that notes for how long each turn of the loop held up what else was ready, in milliseconds."""
+    """A selector that measures how long each turn of the loop blocked other ready callbacks, in milliseconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def summary(figures: list[float]) -> str:
 
 
 class Lateness:
-    """Of a task that wants to run every millisecond, in milliseconds."""
+    """How late a task runs that is due every millisecond, in milliseconds."""
 
     def __init__(self) -> None:
         self.longest: list[float] = []
@@ -90,7 +90,7 @@ class Lateness:
 async def watched(what: str, turns: TurnMeter) -> AsyncIterator[None]:
     lateness = Lateness()
     task = asyncio.create_task(lateness.watch())
-    await asyncio.sleep(0)  # what came before, the opening of a store, is of a turn before
+    await asyncio.sleep(0)  # the opening of the store before this belongs to an earlier turn
     turns.held_up.clear()
     yield
     task.cancel()
@@ -109,23 +109,25 @@ def slow_sync(sync: Callable[[int], None]) -> Callable[[int], None]:
 
 
 async def write(store: MessageStore, total_bytes: int) -> None:
-    """Append that much in turns of the loop."""
+    """Append that many bytes in turns of the loop."""
     body = os.urandom(BODY_BYTES)
     while store.log_end < total_bytes:
         for _ in range(APPENDS_IN_A_TURN):
             store.append(NewMessage("orders", 0, body, b"", {}))
-        await asyncio.sleep(0.001)  # not faster than disks take it for long, or the system makes writers wait
+        await asyncio.sleep(
+            0.001
+        )  # not faster than a disk's sustained rate, or the system makes writers wait
 
 
 async def write_to_new_queues(store: MessageStore, queues: int) -> None:
-    """The first message of so many queues, each of which makes two directories or one and a file."""
+    """The first message of that many queues, each of which creates two directories, or one and a file."""
     for number in range(queues):
         store.append(NewMessage(f"topic{number // 8}", number % 8, b"first", b"", {}))
         await asyncio.sleep(0.001)
 
 
 def drop_pages(folder: Path) -> None:
-    """Out of the page cache with all that is on disk already."""
+    """Remove everything that is on disk already from the page cache."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:

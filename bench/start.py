@@ -1,4 +1,4 @@
-"""How long until a started server answers, and how much memory does it hold when idle?
+"""How long does a started server take to answer, and how much memory does it use when idle?
 
     python -m bench.start [--runs 10]
 

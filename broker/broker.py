@@ -1,11 +1,11 @@
-"""A broker: its parts, built, started and stopped in the order in which they depend on one another.
+"""A broker: builds, starts and stops its parts, each after the parts it depends on.
 
     BrokerState < Access, Membership < Delayed < Transactions, FirstPosition < Pulling < Cluster < Popping < Sending
 
-Each part is made by its constructor from what it needs and is complete then. A handler names its part by type
-(`network/dispatch.py`); the handlers of `admin/` take the whole `Broker`, as the official `AdminBrokerProcessor` takes
-its `BrokerController`, which this class mirrors. `node.py` binds the sockets before: a broker's addresses are part of
-its state.
+The constructor of each part gets what the part needs and sets every attribute. A handler names its part by the type of
+its first parameter (`network/dispatch.py`); the handlers of `admin/` use the whole `Broker`, as the official
+`AdminBrokerProcessor` uses its `BrokerController`, which this class mirrors. `node.py` binds the sockets first, because
+the addresses of a broker are part of its state.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from .transactions.transactions import Transactions
 
 
 class Broker:
-    """`open` and `close` mirror each other, and so do `start` and `stop`; both pairs on the event loop."""
+    """`open` and `close` mirror each other, and so do `start` and `stop`; all run on the event loop."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Broker:
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """What handlers may name as their first parameter."""
+        """The objects that a handler may have as its first parameter."""
         return (
             self,
             self.access,
@@ -89,7 +89,7 @@ class Broker:
     # -- files
 
     def open(self) -> None:
-        """Open the store and read every table. `StoreError` or `StartError` where that fails; `close` then, too."""
+        """Open the store and read every table. Raises `StoreError` or `StartError`; call `close` even then."""
         self.state.open()
         for part in (self.access, self.membership, self.transactions, self.popping):
             for table in part.own_tables:
@@ -98,7 +98,7 @@ class Broker:
         self.popping.open()
 
     def close(self) -> None:
-        """Write everything and close the store; nothing where it was not opened."""
+        """Write all tables and close the store, if it is open."""
         if not self.state.is_open:
             return
         try:
@@ -112,7 +112,7 @@ class Broker:
     # -- work
 
     async def start(self, ha_sockets: list[socket]) -> None:
-        """Begin what a broker does by itself, and register. When it returns, a client can send."""
+        """Start deliveries, checks and timers, and register. When it returns, a client can send."""
         await self.cluster.serve_slaves(ha_sockets)
         self.delayed.start()
         self.transactions.start()
@@ -120,7 +120,7 @@ class Broker:
         self._timers.start(self._periodic())
 
     async def stop(self) -> None:
-        """Unregister, and answer what waits."""
+        """Unregister, and answer the held requests."""
         self._timers.stop()
         self.tables.stop()
         self.delayed.stop()
@@ -153,13 +153,13 @@ class Broker:
         property_map: dict[str, str] | None,
         store_timestamp: int,
     ) -> None:
-        """A message became readable in its queue."""
+        """A message can be read from its queue now."""
         self.pulling.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
         popping = self.popping
         if popping.waiters.total or popping.notification_waiters.total:
             popping.arrived(topic, queue_id, queue_offset, tags_code, property_map)
         if topic == SCHEDULE_TOPIC:
-            self.delayed.levels.arrived(queue_id, tags_code)  # the tags code is the time it is due
+            self.delayed.levels.arrived(queue_id, tags_code)  # the tags code is the due time
         elif topic == TIMER_TOPIC:
             self.delayed.timer.arrived(queue_offset, property_map)
 

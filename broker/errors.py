@@ -1,4 +1,4 @@
-"""Errors of the broker and the name server: a refused request, a start that fails, a peer that does not answer."""
+"""Errors of the broker and the name server: a refused request, a failed start, a peer that does not answer."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The table of contents of what is served: every handler module.
+"""Every module of handlers.
 
-Importing a module of handlers registers them (`network/dispatch.py`), with the official line or the port they are
-limited to. The codes are declared with the requests in `protocol/requests/`.
+Importing such a module registers its handlers (`network/dispatch.py`), together with the official line or the port to
+which a handler is limited. The request codes are declared in `protocol/requests/`.
 """
 
 from typing import Final
@@ -15,6 +15,7 @@ from .admin import (
     offset_admin_handlers,
     progress_handlers,
     query_handlers,
+    reset_handlers,
     runtime_handlers,
     topic_handlers,
 )
@@ -46,6 +47,7 @@ HANDLER_MODULES: Final = (
     progress_handlers,
     topic_handlers,
     client_relay_handlers,
+    reset_handlers,
     query_handlers,
     runtime_handlers,
     offset_admin_handlers,
@@ -57,4 +59,4 @@ HANDLER_MODULES: Final = (
     name_server_handlers,
     name_server_config_handlers,
 )
-"""In reading order: what producers need, what consumers need, what administrators need, the name server."""
+"""In reading order: requests of producers, of consumers, of administrators, and to the name server."""

@@ -1,7 +1,7 @@
-"""One process: a name server and a broker, built, started and stopped.
+"""Builds, starts and stops the name server and the broker of one process.
 
-`Node.start` binds every port, opens the store, serves, and returns once every reachable name server has the
-broker in its route table; `stop` mirrors it. The broker itself is `broker.py`; signals of a terminal are `process.py`.
+`Node.start` binds all ports, opens the store, accepts requests, and returns once every reachable name server has the
+broker in its route table; `stop` mirrors it. `broker.py` builds the broker, `process.py` handles signals.
 """
 
 import logging
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from .network.journal import Journal
 
 _log = logging.getLogger("pocketmq.node")
-assert HANDLER_MODULES, "importing them fills the tables of handlers"
+assert HANDLER_MODULES, "importing the modules fills the tables of handlers"
 
 
 class Node:
-    """Name server (unless `name_server_config` is None) and broker of one process. All on the running loop.
+    """The broker of one process, and its name server unless `name_server_config` is None. All on the running loop.
 
-    `start` raises `StartError` or `StoreError` with one clear line where it cannot, and leaves nothing behind.
+    If `start` fails, it raises `StartError` or `StoreError` with a message of one line, and leaves nothing running.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Node:
 
     @property
     def broker(self) -> Broker:
-        """The broker of a started node, also after its stop."""
+        """The broker of a node that was started, even after `stop`."""
         if self._broker is None:
             raise RuntimeError("the node was not started")
         return self._broker
@@ -79,7 +79,7 @@ class Node:
         return next(server for server in self._servers if server.handlers.name == BROKER.name)
 
     async def start(self) -> None:
-        """Open the store, serve, register. When it returns, a client can send."""
+        """Open the store, accept requests, register. When it returns, a client can send."""
         try:
             self._start_journal()
             self._tls.check()
@@ -91,9 +91,9 @@ class Node:
             raise
 
     async def stop(self) -> None:
-        """Unregister, answer what waits, close the sockets, save everything, close the store.
+        """Unregister, answer held requests, close the sockets, save all tables, close the store.
 
-        Whatever fails on the way, the store is closed in the end.
+        The store is closed even if an earlier step fails.
         """
         try:
             await self._stop_serving()
@@ -181,7 +181,8 @@ class Node:
         await broker.start(ha_sockets)
 
     async def _bind_fast_port(self, port: int) -> Server | None:
-        """The official second port; without it a client with vipChannelEnabled finds nothing."""
+        """Bind the second port of official brokers, to which clients with vipChannelEnabled connect; `None` if it is in
+        use."""
         if port <= 0:
             return None
         fast = self._new_server(BROKER.name)
@@ -215,5 +216,5 @@ class Node:
 
 
 def _reachable(host: str) -> str:
-    """The address a client on this machine uses for a server bound to `host`."""
+    """The address by which a client on this machine reaches a server bound to `host`."""
     return {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

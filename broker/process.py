@@ -1,6 +1,6 @@
-"""One server process from the first word to the last: event loop, start, signals, stop.
+"""Runs the server process: event loop, start, signals, stop.
 
-`NAMESRV_ADDR=host:port` goes to standard output when everything is served and registered: scripts wait for that line.
+`NAMESRV_ADDR=host:port` is written to standard output once clients can connect: scripts wait for that line.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def run(
     config: BrokerConfig, name_server_config: NameServerConfig | None, journal_folder: Path | None = None
 ) -> None:
-    """Serve until SIGTERM or SIGINT. `StartError` or `StoreError` where it cannot start; nothing is left behind."""
+    """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open."""
     raise_file_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         node = Node(config, name_server_config, host=config.bind_address, journal_folder=journal_folder)
@@ -29,7 +29,7 @@ def run(
 
 
 def raise_file_limit() -> None:
-    """Every mapped file and connection holds a descriptor: take as many as the system allows, as far as it matters."""
+    """Raise the limit of file descriptors, which mapped files and connections use, as far as the system allows."""
     try:
         import resource
     except ImportError:  # Windows
@@ -41,20 +41,20 @@ def raise_file_limit() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Makes uvloop's event loops; `None`, asyncio's own, where uvloop is not to be had."""
+    """Creates uvloop's event loops; `None` means asyncio's own, if uvloop is not installed."""
     try:
         import uvloop
-    except ImportError:  # not made for this platform
+    except ImportError:  # not available for this platform
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
 
 
 async def _serve(node: Node, config: BrokerConfig) -> None:
-    asked_to_stop = asyncio.Event()
-    _on_signals(asked_to_stop.set)
+    stop_requested = asyncio.Event()
+    _on_signals(stop_requested.set)
     starting = asyncio.create_task(node.start())
-    stopping = asyncio.create_task(asked_to_stop.wait())
+    stopping = asyncio.create_task(stop_requested.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():  # a signal during the start: the start is undone
         starting.cancel()

@@ -1,7 +1,7 @@
-"""`pocketmq serve`: the options, what they make of the settings, and what a user reads when something is wrong.
+"""`pocketmq serve`: its options, the settings they change, and its error messages.
 
-Every option that says what a key says is that key, given last: `--port 10911` is `--set listenPort=10911`. Imports of
-the server wait until it is wanted, so that `--help` and `--print-config` are quick.
+An option with the meaning of a key sets that key after all others: `--port 10911` is `--set listenPort=10911`. The
+server is imported only when it starts, so that `--help` and `--print-config` are quick.
 """
 
 import logging
@@ -104,7 +104,7 @@ def serve(
 
 @contextmanager
 def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
-    """The directory to use, if the options name one; a temporary one is gone afterwards."""
+    """The directory of the store, if the options name one; a temporary directory is deleted at the end."""
     if not ephemeral:
         yield store
         return
@@ -113,7 +113,7 @@ def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
     try:
         folder = tempfile.mkdtemp(prefix="pocketmq-")
     except OSError as error:
-        raise StartError(f"cannot make a temporary store: {error}") from error
+        raise StartError(f"cannot create a temporary store: {error}") from error
     try:
         yield folder
     finally:
@@ -123,13 +123,13 @@ def _store_dir(store: str | None, *, ephemeral: bool) -> Iterator[str | None]:
 def _broker_config(
     conf_file: str | None, sets: Sequence[str], options: "dict[str, str | int | None]", *, no_namesrv: bool
 ) -> "BrokerConfig":
-    """Settings in the order of their weight: environment, file, --set, options."""
+    """The broker's settings: options win over --set, --set over the file, the file over the environment."""
     from .config.loading import Setting, load_broker
 
-    given = [
+    settings = [
         Setting(_KEYS[option], str(value), option) for option, value in options.items() if value is not None
     ]
-    config = load_broker(conf_file, sets, given)
+    config = load_broker(conf_file, sets, settings)
     if no_namesrv and not config.namesrv_addr:
         config.namesrv_addr = os.environ.get("NAMESRV_ADDR", "")
         if not config.namesrv_addr:
@@ -142,7 +142,7 @@ def _broker_config(
 def _name_server_config(
     broker: "BrokerConfig", conf_file: str | None, sets: Sequence[str], port: int | None
 ) -> "NameServerConfig":
-    """Its files are beside the store unless the settings say otherwise, so that one directory holds everything."""
+    """The name server's settings. Its files are in the directory of the store, unless the settings name other paths."""
     from .config.loading import load_name_server
 
     config = load_name_server(conf_file, sets, broker_conf_file=broker.conf_file)
@@ -154,7 +154,7 @@ def _name_server_config(
 
 
 def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> str:
-    """Every key we know of: value, official default, verdict, and what it does or why it does nothing."""
+    """All known keys with value, official default, verdict, and their effect or why they have none."""
     from .config import keys as config_keys
 
     lines = [_ROW.format("key", "value", "official default", "verdict", "what it does, or why nothing")]

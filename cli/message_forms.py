@@ -28,17 +28,17 @@ def body_form(message: MessageExt) -> bytes:
 
 def full_form(message: MessageExt) -> bytes:
     """All of a message, for people."""
-    told = [
+    rows = [
         ("id", message.message_id),
         ("born", f"{_moment(message.born_timestamp)} at {message.born_host}"),
         ("stored", f"{_moment(message.store_timestamp)} at {message.store_host}"),
     ]
     if message.reconsume_times:
-        told.append(("reconsume times", str(message.reconsume_times)))
+        rows.append(("reconsume times", str(message.reconsume_times)))
     if message.flag:
-        told.append(("flag", str(message.flag)))
-    told += sorted(message.properties.items())
-    lines = "".join(f"    {name}: {value}\n" for name, value in told)
+        rows.append(("flag", str(message.flag)))
+    rows += sorted(message.properties.items())
+    lines = "".join(f"    {name}: {value}\n" for name, value in rows)
     return text_form(message) + lines.encode("utf-8", "replace")
 
 

@@ -1,11 +1,11 @@
-"""Official RocketMQ programs against PocketMQ, and each other; see README.md.
+"""Official RocketMQ programs run against PocketMQ and against each other; see README.md.
 
 Rooms in reading order: `servers/` (networks, programs and servers that always end, raw questions to them), `official/`
 (jars, servers and programs of Apache RocketMQ), `requests/` (rows of requests and answers), `first_position/`,
 `access/`, `waiting/` (delayed, timed, popped and half messages), `clients/` (Python, C++, JavaScript, gRPC and Spark),
 `admin/` (mqadmin), `cluster/` (name servers, master and slave), `stores/` (one store in turns), `examples/` (the
 official example programs), `recorders/` (what writes `tests/golden`), `java/` (programs that tests compile).
-`conftest` has the fixtures, `on_demand` says what runs at night only.
+`conftest` has the fixtures, `on_demand` lists what runs at night only.
 
 Except for the programs in `clients/` and `admin/`, nothing here imports PocketMQ: our server is a process like the
 official one.

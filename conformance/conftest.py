@@ -1,5 +1,4 @@
-"""Fixtures: one running server of each side for the whole session, and fresh ones for tests that must own
-theirs.
+"""Fixtures: one running server of each side for the whole session, and fresh ones for tests that need their own.
 
     side             runs the test three times: on ours, on official 4.9.7 and on official 5.5.0
     asked_side       the same for tests by raw frames alone: on ours they are part of `make test`
@@ -45,9 +44,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker plays a file, and one all examples: what shares servers that are dear to open stays together."""
+    """One worker runs a whole file, and one all examples: tests that share slowly started servers stay together."""
     if config.option.markexpr != "interop":
-        return None  # the daily tests are shared one by one
+        return None  # the daily tests are distributed one by one
     from xdist.scheduler import LoadScopeScheduling
 
     class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
@@ -60,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def peers() -> None:
-    """Skips where Java, Maven, the jars or network namespaces are missing; fetches the jars if need be."""
+    """Skips if Java, Maven, the jars or network namespaces are missing; fetches missing jars."""
     reason = jars.why_unavailable() or namespaces.why_unavailable()
     if reason:
         pytest.skip(reason)
@@ -78,7 +77,7 @@ def make_server(side: str, home: Path, **options: Any) -> Server:
 
 
 def open_server(request: pytest.FixtureRequest, side: str, home: Path, **options: Any) -> Server:
-    """Ours on this machine's network where the run plays no official programs; else a namespace for each."""
+    """Ours on this machine's network if the run has no official programs; else each server in a namespace."""
     if side == "ours" and not with_java(request):
         return LocalServer(home, **options)
     request.getfixturevalue("peers")

@@ -1,4 +1,4 @@
-"""Tests that `make test` runs too: they ask ours by raw frames alone, without Java.
+"""Tests that `make test` runs too: they send raw frames to our server and need no Java.
 
 A test is one of them by its mark, `@DAILY` or `pytest.param("ours", marks=DAILY)`, unless it is marked `@JAVA`: then it
 starts official programs. All others here are `interop`.

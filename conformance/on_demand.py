@@ -1,9 +1,8 @@
 """What `make interop` leaves out unless POCKETMQ_INTEROP_ALL=1 is set.
 
-Left out is what takes longest, or plays official programs against official servers alone: that shows the test
-right, not us. All of it was played, and is again on demand. A whole test is marked `@ON_DEMAND`, a parameter is
-`pytest.param(..., marks=ON_DEMAND)`, a table that other tables are made from is `chosen(always, more)`, of a file in
-`OURS_ALONE` the official sides are left out, and of `FILES` all.
+Left out are the slowest tests, and tests of official programs on official servers: those check the tests, not PocketMQ.
+Mark a whole test with `@ON_DEMAND`, a parameter with `pytest.param(..., marks=ON_DEMAND)`, and build a table of rows
+with `chosen(always, more)`. Files in `OURS_ALONE` run without the official sides; files in `FILES` do not run.
 """
 
 import os
@@ -45,7 +44,7 @@ def chosen(always: Iterable[RowT], more: Iterable[RowT]) -> list[RowT]:
 
 
 def leave_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Take what is on demand out of `items`; what was taken."""
+    """Remove the on-demand tests from `items`; yields the removed ones."""
     if EVERYTHING:
         return
     kept = []

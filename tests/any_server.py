@@ -1,8 +1,8 @@
-"""The tests of the client on another server than the one each test makes: `POCKETMQ_TEST_NAMESRV` is its name server.
+"""Runs the tests of the client on an existing server; `POCKETMQ_TEST_NAMESRV` is the address of its name server.
 
-Every test begins on an empty server: before each one the topics, groups and offsets of the last one are deleted. Tests
-that use a `node` look into our server and are left out. `conformance/clients/test_client_suite.py` runs the suite this
-way on the official servers.
+Every test begins on an empty server: before each test the topics, groups and offsets of the last one are deleted.
+Tests that use a `node` need our server in the same process and are left out. `conformance/clients/test_client_suite.py`
+runs the suite this way on the official servers.
 """
 
 import json
@@ -37,7 +37,7 @@ def empty(namesrv_addr: str) -> None:
 
 
 def _wait_for_delayed_messages(broker: Peer) -> None:
-    """What the last test delayed by up to ten seconds (a first retry) would arrive in the middle of this one."""
+    """A message that the last test delayed by up to ten seconds (a first retry) would arrive during this test."""
     deadline = time.monotonic() + DELAYS_END_SECONDS
     while time.monotonic() < deadline:
         # Official brokers write numbers as keys, without quotes.

@@ -1,4 +1,4 @@
-"""For tests of the admin client: a topic, groups, messages in one queue, a member that saw them, and a fake server."""
+"""For tests of the admin client: a topic, groups, messages in one queue, a member that read them, and a fake server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -46,7 +46,7 @@ async def send(namesrv_addr: str, *bodies: bytes, queue: MessageQueue = QUEUE) -
 async def member(
     namesrv_addr: str, group: str, *, count: int, tags: str = "*"
 ) -> AsyncIterator[PushConsumer]:
-    """A consumer that has seen so many messages and reported its offsets."""
+    """A consumer that has received that many messages and reported its offsets."""
     seen: list[MessageExt] = []
 
     async def listener(message: MessageExt) -> None:
@@ -78,7 +78,7 @@ Answers = dict[int, Answer | Callable[[Command], Answer]]
 
 @asynccontextmanager
 async def fake(answers: Answers) -> AsyncIterator[str]:
-    """The address of a server that answers so; anything else with code 3."""
+    """The address of a server that gives these answers; other requests get code 3."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         cutter = FrameCutter()

@@ -33,18 +33,18 @@ class Between:
         return f"127.0.0.1:{self._port}"
 
     async def up(self) -> None:
-        """Take connections, always on the same port."""
+        """Accept connections, always on the same port."""
         self._server = await asyncio.start_server(self._link, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
-        """Take no more, and cut all there are."""
+        """Accept no more connections, and cut the open ones."""
         assert self._server is not None
         self._server.close()
         await self.cut()
 
     async def cut(self) -> None:
-        """Cut every connection; new ones may come."""
+        """Cut every connection; clients may open new ones."""
         links = list(self._links)
         for link in links:
             link.cancel()

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "client" / "vectors"
 def pulled_message(
     queue_offset: int, body: bytes = b"", reconsume_times: int = 0, consume_start_ms: int = 0
 ) -> MessageExt:
-    """A message as a pull brings it, with what a process queue looks at."""
+    """A message as a pull returns it, with the fields that a process queue reads."""
     record = Record("T", 0, queue_offset, 0, body, b"", 0, 0, 0, bytes(8), 0, bytes(8))
     message = as_message(record, "broker-a")
     message.reconsume_times, message.consume_start_ms = reconsume_times, consume_start_ms
@@ -21,7 +21,7 @@ def pulled_message(
 
 
 class FakeClock:
-    """Milliseconds that pass only when told so."""
+    """Milliseconds that pass only when a test advances them."""
 
     def __init__(self, now_ms: int = 1_000_000) -> None:
         self.now_ms = now_ms

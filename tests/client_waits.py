@@ -1,4 +1,4 @@
-"""What tests of the client share: servers, listeners that remember, what a topic holds."""
+"""Shared by tests of the client: servers, listeners that record, and the messages of a topic."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ async def committed(namesrv_addr: str, group: str, topic: str) -> dict[int, int 
 
 
 async def stored(namesrv_addr: str, topic: str) -> list[Record]:
-    """Every message of a topic; one that a message has just made is waited for, until the name server knows it."""
+    """Every message of a topic; waits until the name server knows a topic that a message has just created."""
     records: list[Record] = []
     async with PullConsumer("reader", namesrv_addr=namesrv_addr) as puller:
         async with asyncio.timeout(WAIT_SECONDS):

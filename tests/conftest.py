@@ -3,9 +3,9 @@
 hypothesis counts neither time nor slowness of an example: a busy machine is not a finding. Where CI is set it tries the
 same examples each time, elsewhere and at night (POCKETMQ_NIGHTLY) new ones; what fails prints how to repeat it.
 
-Bytecode is kept also where the environment forbids Python to write any. Some hundred tests start the program, and
-pytest rewrites two hundred files of tests: compiled anew each time, that is half of what collecting and starting costs.
-What was forbidden is files among the sources: these go into the virtual environment.
+Bytecode is kept even if the environment forbids Python to write it. About a hundred tests start the program, and pytest
+rewrites two hundred test files: compiling them again each time is half the cost of collecting and starting. The ban is
+on files among the sources, so the bytecode goes into the virtual environment.
 """
 
 import os

@@ -57,7 +57,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 class Terminal:
-    """Runs a document's commands; the server it started last is there for those that follow."""
+    """Runs a document's commands; the server it started last serves those that follow."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class Terminal:
         self._environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
 
     def run(self, command: str) -> str:
-        """What it printed; the exit code must be 0."""
+        """Run it and return what it printed; the exit code must be 0."""
         if SERVE.match(command):
             return self._serve(command.strip())
         command = command.replace("make demo", ".venv/bin/pocketmq demo").replace(ADDRESS, self.address)
@@ -101,7 +101,7 @@ class Terminal:
         return line.replace(self.address, ADDRESS)
 
     def end_server(self) -> None:
-        """SIGTERM, and it must end in order."""
+        """SIGTERM, and it must end cleanly."""
         server, self._server = self._server, None
         if server is None:
             return

@@ -1,13 +1,13 @@
-"""A process that writes to stores and is made to be killed: see `tests/store/durability/test_kill.py`.
+"""A process that writes to stores until it is killed: see `tests/store/durability/test_kill.py`.
 
-It forks a writer for each line `DIR MODE SEED` it reads, which is a thousand times quicker than a process made from
-nothing, and says `started PID`, later `ended PID`. What the writer does meanwhile stands between the two:
+It forks a writer for each line `DIR MODE SEED` it reads, which is a thousand times faster than starting a new process.
+It prints `started PID`, later `ended PID`. Between the two it prints what the writer does:
 
     a QUEUE OFFSET KEY     a message was acknowledged by the rules of the flush mode
     o OFFSET               a consumer offset is about to be committed
     p OFFSET               a file with this offset, or a later one, is on disk
 
-A message's body is its key and some bytes more. The writer goes on until it is killed.
+A message's body is its key and some more bytes. The writer continues until it is killed.
 """
 
 import os

@@ -1,14 +1,14 @@
-"""A disk that forgets on a power loss what was not forced, as real ones may: pages lost, or torn at 512 bytes.
+"""A disk that loses unsynced data on a power loss, as real ones may: pages lost, or torn at 512 bytes.
 
-`LosingDisk` stands in front of the calls that force files and folders, and remembers what each file and folder held
-then. `lose_power` makes the directory what the disk could hold afterwards:
+`LosingDisk` wraps the calls that sync files and folders, and records what each file and folder held at that moment.
+`lose_power` changes the directory to a state that the disk could be in afterwards:
 
     a page changed since it was forced    the new one, the old one, or a mixture sector by sector
     a file whose entry was never forced   there, there without length, or not there; of several the later ones go first
     a removal that was never forced       undone, or not (all of them alike: file systems keep their order)
 
-It can also refuse to force (EIO). The store runs on real files all the while. Reads nothing but the directory it was
-given; used by `test_power_loss.py`.
+It can also fail to sync (EIO). The store runs on real files all the time. It reads only its own directory; used by
+`test_power_loss.py`.
 """
 
 import errno
@@ -24,7 +24,7 @@ SECTOR_BYTES = 512
 
 
 class LosingDisk:
-    """`forced` and `entries` are what a power loss cannot take."""
+    """`forced` and `entries` are what survives a power loss."""
 
     def __init__(self, root: Path, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
         self._root = root

@@ -1,7 +1,7 @@
 """A name server on a port of its own, for tests: real sockets, virtual clock.
 
-`RunningNameServer` serves it; `stop` and `start` again play the part of one that was restarted. Used by the tests of
-the name server and of the broker's registration.
+`RunningNameServer` serves it; `stop` and another `start` are a restart. Used by the tests of the name server and of the
+broker's registration.
 """
 
 from pocketmq.broker.config.name_server_config import NameServerConfig

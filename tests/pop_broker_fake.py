@@ -1,7 +1,7 @@
-"""A name server and 5.x broker in one port, as far as a popping consumer asks: for tests of the client's side of pop.
+"""A name server and 5.x broker on one port, with the requests of a popping consumer: for tests of the client's pop.
 
-Answers are what 5.5.0 answers; what a test wants to know stands in its lists. Not a store: each message is handed out
-once, and again when its `change_invisible_time` asks for it.
+It answers as 5.5.0 does; its lists record what tests check. Not a store: each message is delivered once, and again when
+its `change_invisible_time` asks for it.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class PopBroker:
         await self._server.wait_closed()
 
     def bring(self, *records: Record) -> None:
-        """The next pop brings these."""
+        """The next pop returns these."""
         self.ready.append(list(records))
         held, self._held = self._held, []
         for again in held:

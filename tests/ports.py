@@ -1,4 +1,4 @@
-"""Ports that a test may give free and use again: a server that is stopped and comes back at the same address.
+"""Ports that a test may free and use again: for a server that is stopped and restarted at the same address.
 
 A port from `bind(("127.0.0.1", 0))` may be given to another worker's server or to any outgoing connection as soon as
 it is closed. The ports here lie below the range that the system draws from, and each process (a pytest-xdist
@@ -34,7 +34,7 @@ def _ports() -> "itertools.cycle[int]":
 
 @functools.cache
 def _claimed_range() -> tuple[int, socket.socket]:
-    """The first port of a range that no other process has, and the socket that says so."""
+    """The first port of a range that no other process has, and the socket that claims it."""
     for number in range(RANGES):
         first = FIRST_PORT + number * PORTS_EACH
         try:

@@ -1,4 +1,4 @@
-"""A server process, and a peer that may say anything to it: for tests of bad input.
+"""A server process, and a peer that can send any bytes to it: for tests of bad input.
 
 `ServedProcess` is `python -m pocketmq.broker` on free ports with its standard error in a file, so that a test can ask
 what it logged, how much memory it holds, and whether it ends cleanly. `Peer` is a blocking socket with frames made by
@@ -94,14 +94,14 @@ class Peer:
         self.socket.close()
 
     def say(self, data: bytes) -> None:
-        """Send bytes; a server that has closed meanwhile is no error here."""
+        """Send bytes; it is no error if the server has closed the connection."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
             pass
 
     def hear(self) -> Reply | None:
-        """The next frame, or None where the server closed the connection."""
+        """The next frame, or None if the server closed the connection."""
         head = self._exactly(WORDS.size)
         if head is None:
             return None
@@ -112,7 +112,7 @@ class Peer:
         return Reply(json.loads(rest[:size]), rest[size:])
 
     def call(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> Reply:
-        """Ask and take the answer; pushes of the server and late answers to others are passed over."""
+        """Send a request and return its answer; pushes of the server and late answers to other requests are skipped."""
         opaque = next(_opaques)
         self.say(request(code, _texts(fields), body, opaque=opaque))
         while True:
@@ -192,12 +192,12 @@ class ServedProcess:
 
     @property
     def private_bytes(self) -> int:
-        """Memory of its own: the mapped store, which the kernel takes back at will, is not counted."""
+        """Its private memory: the mapped store, which the kernel may reclaim at any time, is not counted."""
         return self._status("RssAnon")
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory it ever had, mapped files included."""
+        """The largest memory it ever had, mapped files included."""
         return self._status("VmHWM")
 
     def _status(self, name: str) -> int:
@@ -215,14 +215,14 @@ class ServedProcess:
         return Peer(self.namesrv_port, **options)
 
     def assert_serves(self) -> None:
-        """Both ports answer a newcomer."""
+        """Both ports answer a new connection."""
         with self.broker() as broker, self.name_server() as name_server:
             assert broker.call(GET_MAX_OFFSET, {"topic": "t", "queueId": 0}).code == SUCCESS
             assert name_server.call(GET_CLUSTER_INFO).code == SUCCESS
 
     @contextmanager
     def no_surprise(self) -> Iterator[None]:
-        """What happens inside meets no exception but those the server expects of bad peers: others leave a trace."""
+        """The block causes no exception except those the server expects of bad peers: its log has no traceback."""
         seen = self._error_file.stat().st_size
         yield
         with self._error_file.open("rb") as errors:

@@ -1,4 +1,4 @@
-"""A 4.9 broker that lets one account read, and nobody else: where that is said, and the keys as options of a source."""
+"""A 4.9 broker that lets only one account read: its files and settings, and the keys as options of a source."""
 
 from pathlib import Path
 

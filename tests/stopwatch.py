@@ -1,4 +1,4 @@
-"""How long something took on a machine that does other work too.
+"""Measures durations on a machine that does other work too.
 
 What Linux reports as pressure is subtracted: the time in which some task of the machine waited for a processor, a disk
 or memory. So a bound on a `Stopwatch` holds on a busy machine too; without such a report, ask for `load` as well.
@@ -12,19 +12,19 @@ PRESSURES = [Path("/proc/pressure", kind) for kind in ("cpu", "io", "memory")]
 
 
 class Stopwatch:
-    """Runs from its making on."""
+    """Runs from its creation on."""
 
     def __init__(self) -> None:
         self._began, self._waited = time.monotonic(), seconds_of_waiting()
 
     @property
     def seconds(self) -> float:
-        """Since the start, without what the machine kept tasks waiting."""
+        """Since the start, without the time in which tasks of this machine had to wait."""
         return time.monotonic() - self._began - (seconds_of_waiting() - self._waited)
 
 
 def seconds_of_waiting() -> float:
-    """How long in all some task of this machine could not run, since it started."""
+    """For how long in total some task of this machine could not run, since the machine started."""
     total = 0
     for path in PRESSURES:
         try:
@@ -35,7 +35,7 @@ def seconds_of_waiting() -> float:
 
 
 def load() -> float:
-    """How many tasks share a processor, where the machine does not report pressure; else 1."""
+    """How many tasks share a processor if the machine does not report pressure; else 1."""
     if PRESSURES[0].exists():
         return 1.0
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -1,7 +1,7 @@
-"""What a server has acknowledged is there after a kill, however soon the kill comes.
+"""What a server has acknowledged survives a kill, however soon after it the kill is.
 
 For messages see `tests/store/durability/test_recovery.py`. Here: topics and groups, whose tables are written beside the
-log. Consumer offsets are no part of it: they are saved every few seconds, as officially.
+log. Consumer offsets are not included: they are saved every few seconds, as in the official broker.
 """
 
 import json

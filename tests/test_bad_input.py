@@ -1,8 +1,8 @@
-"""Bytes, connections and peers that are not what they should be, against a server process on free ports.
+"""Malformed bytes, broken connections and bad peers, against a server process on free ports.
 
-Nothing of this kills the server, fills its memory, or keeps it from serving others; what cannot be understood ends its
-own connection, unanswered, as with the official servers. Requests that can be understood, but not granted, are in
-`test_bad_requests.py`; the turns of one connection in `tests/broker/network/test_connection.py`.
+None of them kills the server, fills its memory, or keeps it from serving others. Bytes that are no frame close their
+own connection without an answer, as in the official servers. Well-formed requests that are refused are in
+`test_bad_requests.py`; one connection's order of work in `tests/broker/network/test_connection.py`.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ def port(request: pytest.FixtureRequest, served: ServedProcess) -> int:
 
 
 def binary(rest: bytes) -> bytes:
-    """A frame with a binary header: a good head, and whatever shall follow."""
+    """A frame with a binary header: a valid start, and any bytes after it."""
     return frame(BINARY_HEAD.pack(GET_MAX_OFFSET, 0, 0, 7, 0) + rest, header_type=1)
 
 
@@ -99,10 +99,10 @@ NO_FRAMES = {
 
 
 @pytest.mark.parametrize("data", NO_FRAMES.values(), ids=NO_FRAMES)
-def test_what_is_no_frame_closes_the_connection_unanswered(port: int, data: bytes) -> None:
+def test_malformed_frame_closes_the_connection_without_an_answer(port: int, data: bytes) -> None:
     with Peer(port) as peer:
         peer.say(data)
-        if data[0] == TLS_HANDSHAKE:  # a handshake that makes no sense is told so, in its own words
+        if data[0] == TLS_HANDSHAKE:  # a bad TLS handshake gets a TLS alert
             assert peer.socket.recv(1) == bytes([TLS_ALERT])
             while peer.socket.recv(64):
                 pass
@@ -111,7 +111,7 @@ def test_what_is_no_frame_closes_the_connection_unanswered(port: int, data: byte
 
 
 @pytest.mark.parametrize("data", NO_FRAMES.values(), ids=NO_FRAMES)
-def test_request_before_it_is_answered_first(served: ServedProcess, data: bytes) -> None:
+def test_request_before_a_malformed_frame_is_answered_first(served: ServedProcess, data: bytes) -> None:
     with served.broker() as peer:
         peer.say(QUESTION + data + QUESTION)
         reply = peer.hear()
@@ -141,10 +141,10 @@ def test_random_header_in_a_good_frame_never_hangs(port: int) -> None:
             peer.hear()
 
 
-# -- frames that come slowly, late, or not at all
+# -- frames that arrive slowly, late, or not at all
 
 
-def test_frame_may_come_byte_by_byte(port: int) -> None:
+def test_frame_may_arrive_byte_by_byte(port: int) -> None:
     with Peer(port) as peer:
         for byte in request(3333, opaque=9):
             peer.say(bytes([byte]))
@@ -164,13 +164,13 @@ def test_largest_frame_is_read_and_one_byte_more_is_not(served: ServedProcess) -
         assert peer.is_closed_in_silence()
 
 
-def test_message_above_the_limit_is_refused_and_the_connection_goes_on(served: ServedProcess) -> None:
+def test_message_above_the_limit_is_refused_and_the_connection_stays_open(served: ServedProcess) -> None:
     with served.broker() as peer:
         assert peer.call(SEND_MESSAGE, send_fields("T"), bytes(5 * MIB)).code == 13
         assert peer.call(SEND_MESSAGE, send_fields("T"), b"x").code == SUCCESS
 
 
-def test_a_mebibyte_of_properties_is_refused_and_the_connection_goes_on(served: ServedProcess) -> None:
+def test_a_mebibyte_of_properties_is_refused_and_the_connection_stays_open(served: ServedProcess) -> None:
     with served.broker() as peer:
         fields = send_fields("T", properties="name\x01" + "x" * MIB + "\x02")
         assert peer.call(SEND_MESSAGE, fields, b"x").code == 13
@@ -185,7 +185,7 @@ def test_frame_that_ends_too_early_is_dropped_with_its_connection(port: int, sen
         assert peer.is_closed_in_silence()
 
 
-def test_promised_bytes_take_no_memory_before_they_come(served: ServedProcess) -> None:
+def test_a_large_frame_uses_no_memory_before_its_bytes_arrive(served: ServedProcess) -> None:
     before = served.private_bytes
     with contextlib.ExitStack() as peers:
         for _ in range(100):
@@ -195,7 +195,7 @@ def test_promised_bytes_take_no_memory_before_they_come(served: ServedProcess) -
         assert served.private_bytes - before < 20 * MIB
 
 
-def test_reset_in_the_middle_of_a_frame_harms_nobody(served: ServedProcess, port: int) -> None:
+def test_reset_in_the_middle_of_a_frame_affects_no_other_connection(served: ServedProcess, port: int) -> None:
     files = served.open_files
     for sent in range(0, len(QUESTION), 3):
         peer = Peer(port)
@@ -205,10 +205,10 @@ def test_reset_in_the_middle_of_a_frame_harms_nobody(served: ServedProcess, port
     wait_until(lambda: served.open_files <= files, "the server has closed the file")
 
 
-# -- many
+# -- many connections and many requests
 
 
-def test_500_connections_are_served_and_given_back(served: ServedProcess, port: int) -> None:
+def test_500_connections_are_served_and_their_files_closed(served: ServedProcess, port: int) -> None:
     files = served.open_files
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(Peer(port)) for _ in range(500)]
@@ -221,7 +221,7 @@ def test_500_connections_are_served_and_given_back(served: ServedProcess, port: 
     wait_until(lambda: served.open_files <= files, "the server has closed the file")
 
 
-def test_more_connections_than_files_leave_a_server_that_goes_on(tmp_path: Path) -> None:
+def test_server_keeps_serving_after_more_connections_than_it_may_open_files(tmp_path: Path) -> None:
     few_files = ("sh", "-c", 'ulimit -n 64; exec "$@"', "sh")
     with ServedProcess(tmp_path, command=few_files) as server:
         with contextlib.ExitStack() as stack, server.broker() as old:
@@ -242,7 +242,7 @@ def test_one_read_full_of_requests_is_answered_in_full(port: int) -> None:
             assert reply.opaque == number
 
 
-# -- peers that do not read, or do not speak
+# -- peers that do not read, or do not send
 
 
 def fill(served: ServedProcess, topic: str) -> None:
@@ -253,7 +253,7 @@ def fill(served: ServedProcess, topic: str) -> None:
 
 
 @pytest.mark.parametrize("code", [PULL_MESSAGE, GET_BROKER_CONFIG])
-def test_peers_that_read_nothing_cost_bounded_memory_and_nobody_else(
+def test_peers_that_read_nothing_use_bounded_memory_and_delay_no_other_peer(
     served: ServedProcess, code: int
 ) -> None:
     fields = {name: str(value) for name, value in pull_fields("Slow").items()}
@@ -287,7 +287,7 @@ def test_peer_that_reads_late_gets_everything(served: ServedProcess) -> None:
         )
 
 
-def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) -> None:
+def test_peers_that_send_or_read_nothing_are_dropped_after_the_idle_limit(tmp_path: Path) -> None:
     words = ["--set", f"serverChannelMaxIdleTimeSeconds={IDLE_SECONDS}"]
     with ServedProcess(tmp_path, words) as server, contextlib.ExitStack() as stack:
         fill(server, "Deaf")
@@ -306,6 +306,7 @@ def test_silent_and_deaf_peers_are_dropped_after_the_idle_limit(tmp_path: Path) 
         )
 
 
+@pytest.mark.slow
 def test_stop_does_not_wait_for_peers_that_never_answer(tmp_path: Path) -> None:
     with ServedProcess(tmp_path) as server, contextlib.ExitStack() as stack:
         fill(server, "Deaf")

@@ -1,8 +1,8 @@
-"""Requests no official client would send: unknown codes, missing and wrong fields, bodies that are not what they should
-be, one-way requests that fail, answers nobody asked for.
+"""Requests no official client would send: unknown codes, missing and wrong fields, malformed bodies, one-way requests
+that fail, answers without a request.
 
-Each is refused in words that say why, or passed over. What comes before a request can be understood is in
-`test_bad_input.py`; wrong values for every code that is served in `test_random_requests.py`.
+Each is refused with a remark that says why, or ignored. Malformed frames are in `test_bad_input.py`; wrong values for
+every served code in `test_random_requests.py`.
 """
 
 import json
@@ -53,11 +53,11 @@ def name_server(served: ServedProcess) -> Iterator[Peer]:
         yield peer
 
 
-# -- requests that are understood and refused
+# -- well-formed requests that are refused
 
 
 @pytest.mark.parametrize("code", [0, 9, 9999, 32768, -1, 2**31 - 1])
-def test_unknown_code_is_answered_3_with_the_code_in_words(
+def test_unknown_code_gets_code_3_and_a_remark_that_names_it(
     broker: Peer, name_server: Peer, code: int
 ) -> None:
     for peer in (broker, name_server):
@@ -91,7 +91,7 @@ def test_missing_field_is_named_in_the_answer(
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "99999999999", "0x10", " "])
-def test_number_that_is_none_is_named_in_the_answer(broker: Peer, text: str) -> None:
+def test_field_that_is_no_number_is_named_in_the_answer(broker: Peer, text: str) -> None:
     reply = broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": text})
     assert reply.code == SYSTEM_ERROR
     assert f"queueId is {text!r}" in reply.remark
@@ -103,13 +103,13 @@ def test_long_nonsense_is_not_sent_back_in_full(broker: Peer) -> None:
     assert len(reply.remark) < 1000
 
 
-def test_unknown_fields_are_passed_over(broker: Peer) -> None:
+def test_unknown_fields_are_ignored(broker: Peer) -> None:
     assert broker.call(GET_MAX_OFFSET, {"topic": "T", "queueId": 0, "moon": "full", "": ""}).code == SUCCESS
 
 
 @pytest.mark.parametrize("code", [34, 41, 42, 46, 200, 18, 225])
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff\xfe{}", b"[" * 100_000, b"{'a':" * 50_000, b"7"])
-def test_body_that_is_not_the_json_it_should_be_is_refused(broker: Peer, code: int, body: bytes) -> None:
+def test_malformed_json_body_is_refused(broker: Peer, code: int, body: bytes) -> None:
     reply = broker.call(code, {}, body)
     assert reply.code != SUCCESS
     assert reply.remark
@@ -118,15 +118,13 @@ def test_body_that_is_not_the_json_it_should_be_is_refused(broker: Peer, code: i
 
 @pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\x78\x9c\x00", b"\xff" * 100])
 @pytest.mark.parametrize("compressed", [False, True])
-def test_registration_that_cannot_be_read_registers_nobody(
-    name_server: Peer, compressed: bool, body: bytes
-) -> None:
+def test_malformed_registration_registers_no_broker(name_server: Peer, compressed: bool, body: bytes) -> None:
     fields = registration_fields("broken", compressed=compressed)
     assert name_server.call(103, fields, body).code == SYSTEM_ERROR
     assert b"broken" not in name_server.call(GET_CLUSTER_INFO).body
 
 
-def test_registration_with_a_wrong_checksum_registers_nobody(name_server: Peer) -> None:
+def test_registration_with_a_wrong_checksum_registers_no_broker(name_server: Peer) -> None:
     reply = name_server.call(103, registration_fields("broken", bodyCrc32=1), b"{}")
     assert (reply.code, reply.remark) == (SYSTEM_ERROR, "crc32 not match")
     assert b"broken" not in name_server.call(GET_CLUSTER_INFO).body
@@ -163,7 +161,7 @@ def test_one_way_request_that_fails_is_not_answered(
     assert (reply.opaque, reply.code) == (MARKER_OPAQUE, SUCCESS)
 
 
-def test_answers_to_questions_nobody_asked_are_passed_over(broker: Peer, name_server: Peer) -> None:
+def test_answers_without_a_request_are_ignored(broker: Peer, name_server: Peer) -> None:
     for peer in (broker, name_server):
         for opaque in (0, 1, -1, 2**31 - 1):
             peer.say(request(0, opaque=opaque, flag=1))
@@ -175,7 +173,7 @@ def test_answers_to_questions_nobody_asked_are_passed_over(broker: Peer, name_se
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-def test_batch_whose_lengths_lead_outside_stores_nothing(broker: Peer, count: int) -> None:
+def test_batch_whose_lengths_exceed_its_body_stores_nothing(broker: Peer, count: int) -> None:
     element = struct.pack(">iiiii", 30, 0, 0, 0, 4) + b"body" + struct.pack(">h", 0)
     fields = dict(zip("abcdefghim", ["raw", "BatchT", "TBW102", 4, 0, 0, 1, 0, "", True], strict=True))
     for lie in (
@@ -189,7 +187,7 @@ def test_batch_whose_lengths_lead_outside_stores_nothing(broker: Peer, count: in
 
 
 @pytest.mark.parametrize("group", ["../../up", "a/b", "/abs", "..", "g" * 300, "\0"])
-def test_no_name_leads_out_of_the_store(served: ServedProcess, broker: Peer, group: str) -> None:
+def test_no_name_is_used_as_a_path_outside_the_store(served: ServedProcess, broker: Peer, group: str) -> None:
     heartbeat = {"clientID": "c", "consumerDataSet": [{"groupName": group, "subscriptionDataSet": []}]}
     broker.call(34, {}, json.dumps(heartbeat).encode())
     for topic in (group, f"%RETRY%{group}", f"%DLQ%{group}"):

@@ -1,4 +1,4 @@
-"""What the documents say is so: their commands run, their links lead somewhere, their tables are those of the program.
+"""The documents are true: their commands run, their links have targets, their tables are those of the program.
 
 `documents.py` runs the commands; `make test` runs this file and is not run again.
 """
@@ -136,7 +136,7 @@ def anchors(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_lead_to_existing_targets(document: Path) -> None:
     text = FENCE.sub("", document.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         name, _, anchor = target.partition("#")

@@ -1,13 +1,15 @@
 """Consumer offsets after kill -9: at most flushConsumerOffsetInterval old, and never ahead of what was committed.
 
-One process after another serves the same store. A client commits rising offsets, one after the other, until the
-server has saved some; the server is killed somewhere between two savings, and the next one says what it knows.
+One process after another serves the same store. A client commits rising offsets until the server has saved some. The
+server is killed at some moment between two saves, and the next one reports the offsets it has.
 """
 
 import json
 import random
 import time
 from pathlib import Path
+
+import pytest
 
 from raw_peer import SEND_MESSAGE, SUCCESS, Peer, ServedProcess, send_fields
 
@@ -26,7 +28,7 @@ def fields(queue_id: int, **more: object) -> dict[str, object]:
 
 
 def saved_offset(folder: Path) -> int:
-    """Of queue 0, as the file on disk has it at this moment; -1 for none."""
+    """Queue 0's offset in the file on disk at this moment; -1 if it has none."""
     try:
         text = (folder / "store" / "config" / "consumerOffset.json").read_bytes()
     except FileNotFoundError:
@@ -38,7 +40,7 @@ def saved_offset(folder: Path) -> int:
 def commit_until_killed(
     server: ServedProcess, first: int, chance: random.Random
 ) -> tuple[list[float], float]:
-    """Commit `first`, `first + 1`, ... to each queue; returns when each was answered, and when the kill came."""
+    """Commit `first`, `first + 1`, ... to each queue; returns when each was answered, and when the kill was."""
     answered: list[float] = []
     saved, savings, kill_at = -1, 0, float("inf")
     with server.broker() as peer:
@@ -59,7 +61,7 @@ def commit_until_killed(
 
 
 def age_of_oldest_unsaved(answered: list[float], saved: int, now: float) -> float:
-    """Seconds since the first of these commits was answered that is not among the first `saved` ones."""
+    """Seconds since the answer to the first unsaved commit, the one after the first `saved` ones."""
     return now - answered[saved] if saved < len(answered) else 0.0
 
 
@@ -69,6 +71,7 @@ def known_offset(peer: Peer, queue_id: int) -> int:
     return int(reply.fields["offset"])
 
 
+@pytest.mark.slow
 def test_offsets_are_a_little_old_and_never_ahead(tmp_path: Path) -> None:
     chance = random.Random(7)
     first = 0

@@ -1,6 +1,6 @@
-"""The package as it is installed: pyproject.toml, setup.py, the folders and the type checkers' links tell one story.
+"""The package as it is installed: pyproject.toml, setup.py, the folders and the type checkers' links agree.
 
-Not a build: making a wheel needs the network for its build tools.
+Not a build: building a wheel needs the network for its build tools.
 """
 
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Wrong values in every field and every member of the body, for every code that is served.
+"""Wrong values in every field and every member of the body, for every served code.
 
 Each request is answered, and none surprises the server: what it does not expect leaves a trace in its log, and these
 tests look for traces. Random values are the same in every run by day; at night
@@ -52,7 +52,7 @@ def broker(served: ServedProcess) -> Iterator[Peer]:
         yield peer
 
 
-# -- bodies that are right but for one member
+# -- bodies that are right except for one member
 
 VALID_BODIES: dict[int, Any] = {
     18: {
@@ -162,7 +162,7 @@ ODD: tuple[Any, ...] = (
 
 
 def variants(tree: Any) -> Iterator[Any]:
-    """The tree with one part replaced by each odd value, or left out; parts from the root to the leaves."""
+    """The tree with one part replaced by each odd value, or removed; parts from the root to the leaves."""
     yield from ODD
     members = (
         list(tree.items())
@@ -190,7 +190,7 @@ def test_no_wrong_member_of_a_body_surprises_the_server(served: ServedProcess, c
         assert peer.call(code, FIELDS.get(code), json.dumps(VALID_BODIES[code]).encode()).code in (0, 1, 29)
 
 
-# -- every code that is served
+# -- every served code
 
 NAMES = [
     "TopicTest",
@@ -242,8 +242,8 @@ bodies = (
 
 
 def fields_of(request_type: type[msgspec.Struct]) -> st.SearchStrategy[dict[str, str]]:
-    """Header fields that are mostly plausible, so that the checks behind the first are reached too: up to three
-    of them are nonsense, or missing where they must not be."""
+    """Header fields that are mostly plausible, so that requests get past the first check too: up to three of them are
+    nonsense, or are missing although they are required."""
 
     def likely(kind: object) -> st.SearchStrategy[str]:
         words = NUMBERS[:5] if "int" in str(kind) else ["true", "false"] if "bool" in str(kind) else NAMES[:2]
@@ -267,7 +267,7 @@ def _changed(fields: dict[str, str], changes: dict[str, str | None]) -> dict[str
 
 
 def ask(peer: Peer, code: int, fields: dict[str, str], body: bytes, *, may_wait: bool) -> Reply | None:
-    """The answer to one request; behind it goes a second one, whose answer proves that the first harmed nobody."""
+    """The answer to one request; a second request follows, whose answer shows that the server still serves."""
     peer.say(request(code, fields, body, opaque=FUZZ_OPAQUE))
     peer.say(request(28 if may_wait else 3333, opaque=MARKER_OPAQUE))
     answers: dict[int, Reply] = {}
@@ -305,7 +305,7 @@ def test_no_request_to_the_name_server_surprises_it(served: ServedProcess, code:
     @fuzzed
     @given(fields=fields_of(NAME_SERVER.table[code].request_type), body=bodies)
     def fuzz(fields: dict[str, str], body: bytes) -> None:
-        # A connection each: what registers here as a broker may be dropped with its connection for its silence.
+        # A connection each: the name server may drop the connection of a silent registered broker.
         with served.no_surprise(), served.name_server() as name_server:
             ask(name_server, code, fields, body, may_wait=False)
 

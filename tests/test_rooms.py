@@ -1,8 +1,8 @@
 """Inside a package the rooms run one way: `ROOMS` lists them bottom up, and a room imports rooms before it only.
 
-A room is a folder of a package, or a file that lies beside the folders. Every import counts, also one inside a function
-or under TYPE_CHECKING. A line with several rooms says that these do not import one another. No circle of files exists
-anywhere. Reads the source with `ast`; imports nothing.
+A room is a folder of a package, or a file beside the folders. Every import counts, also one inside a function or under
+TYPE_CHECKING. Rooms in one line do not import one another. No files import one another in a circle. Reads the source
+with `ast`; imports nothing.
 """
 
 import ast
@@ -159,7 +159,7 @@ FOLDERS = sorted({path.parent for package in ROOMS for path in sources(package)}
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=[str(folder.relative_to(ROOT)) for folder in FOLDERS])
 def test_a_folder_is_small_enough_to_see_at_once(folder: Path) -> None:
-    """Two files are a file, and more than 14 want another wall; the map of a room is not counted as its fifteenth."""
+    """At least three files or rooms besides its map (two files could be one), and at most 14 files."""
     files = list(folder.glob("*.py"))
     rooms = list(folder.glob("*/__init__.py"))
     assert len(files) + len(rooms) >= 4

@@ -1,6 +1,6 @@
-"""House rules that a reader would otherwise have to enforce: sizes, names, first lines, nothing left behind.
+"""House rules that a reader would otherwise have to enforce: sizes, names, first lines, no open ends.
 
-Looks at the files git would commit. Formatting and types are ruff's and mypy's business, not this file's.
+Checks the files git would commit. Formatting and types are checked by ruff and mypy, not here.
 """
 
 import ast
@@ -103,7 +103,7 @@ def test_functions_fit_a_screen() -> None:
     assert long == []
 
 
-def test_file_names_say_what_is_inside() -> None:
+def test_file_names_describe_their_content() -> None:
     vague = [
         str(path.relative_to(ROOT))
         for path in python_files()
@@ -117,7 +117,7 @@ def test_every_python_file_begins_with_a_docstring() -> None:
     assert silent == []
 
 
-def test_nothing_is_left_to_do() -> None:
+def test_no_file_has_a_to_do_note() -> None:
     assert findings(LEFT_BEHIND, text_files()) == []
 
 
@@ -129,5 +129,5 @@ def test_no_registry_address() -> None:
     assert findings(REGISTRY, text_files()) == []
 
 
-def test_the_project_speaks_of_itself_only() -> None:
+def test_files_speak_of_the_project_only() -> None:
     assert findings(SHARED_FOLDER, text_files()) == []

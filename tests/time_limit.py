@@ -1,7 +1,7 @@
 """A test that takes above two seconds and is not marked `slow` fails: a hook, in the conftest of each test folder.
 
-The time that the machine kept it waiting does not count (`stopwatch.py`): a busy machine excuses a slow test, and never
-fails a quick one.
+Time in which the machine made the test wait does not count (`stopwatch.py`): a busy machine may excuse a slow test, but
+never fails a fast one.
 """
 
 from collections.abc import Generator

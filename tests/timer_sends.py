@@ -1,4 +1,4 @@
-"""A broker with a timer on a virtual clock, messages for it, and what has come of them, for timed messages."""
+"""For tests of timed messages: a broker with a timer on a virtual clock, messages for it, and their deliveries."""
 
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.message.properties import decode_properties, encode_properties_text

@@ -1,4 +1,4 @@
-"""Half messages and their ends as requests, and what a topic holds, for the tests of transactions and their kin.
+"""For tests of transactions: half messages and their ends as requests, and the messages of a topic.
 
 No fixtures: those are in `broker/conftest.py`. Works on a broker of `broker_fakes.py`.
 """

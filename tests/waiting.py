@@ -1,9 +1,9 @@
-"""Waiting for a fact, with words for its absence: the only way in which tests wait.
+"""Waiting for a condition, with a message if it never holds: the only way in which tests wait.
 
     await until(lambda: len(seen.messages) == 4)            in a loop
     wait_until(lambda: log.exists(), "the log is written")  beside one
 
-A fact that never becomes true is an AssertionError that says what was awaited: the words, or the caller's own line.
+A condition that never holds is an AssertionError that names it: by the given words, or by the caller's own line.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def until(condition: Callable[[], object], timeout: float = WAIT_SECONDS, 
 async def until_it_says(
     question: Callable[[], Awaitable[object]], wanted: object, timeout: float = WAIT_SECONDS, what: str = ""
 ) -> None:
-    """Return once the question is answered with `wanted`."""
+    """Return once the function returns `wanted`."""
     caller = inspect.currentframe()
     deadline = time.monotonic() + timeout
     while (answer := await asyncio.wait_for(question(), timeout)) != wanted:

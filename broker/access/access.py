@@ -16,7 +16,7 @@ PLAIN_ACL_SECONDS = 0.5
 
 
 class Access:
-    """`open` reads the rules, once the tables are read."""
+    """Call `open` after the tables are read."""
 
     def __init__(self, state: BrokerState) -> None:
         config, tables = state.config, state.tables
@@ -29,18 +29,18 @@ class Access:
             state.folder, state.clock.now_ms, self.users, lambda: tables.save_soon(self.acls)
         )
         self.plain_acl: PlainAcl | None = None
-        """With aclEnable."""
+        """`None` without aclEnable."""
         if config.acl_enable:
             self.plain_acl = PlainAcl(Path(config.rocketmq_home or config.store.root) / "conf")
         self.guard = self._make_guard()
-        """What every request passes first; `None` without access control."""
+        """Checks every request before its handler runs; `None` without access control."""
 
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
         return (self.users, self.acls)
 
     def open(self) -> None:
-        """Read the rules, and make the users the settings name. `StartError` where they cannot be read."""
+        """Read the access keys, and create the users named in the settings. Raises `StartError` if either fails."""
         if self.plain_acl is not None:
             self.plain_acl.load()
         if self.config.is_5:

@@ -1,12 +1,12 @@
-"""Who may send which request: the guard that every connection of a protected broker asks first.
+"""The guard of the 5.x line: checks the signature and the rights of every request before its handler runs.
 
-    authenticationEnabled     5.x: every request is signed by an existing, enabled user
-    authorizationEnabled      5.x: and that user may do it, or is a super user
-    aclEnable                 the access keys of plain_acl.yml, checked as the 4.9 line does (`plain_acl.py`)
+    authenticationEnabled     5.x: an existing, enabled user must have signed the request
+    authorizationEnabled      5.x: that user must have the right, or be a super user
+    aclEnable                 4.9: the access keys of plain_acl.yml, see `plain_acl.py`
 
-A refusal is answered before the handler sees the request: NO_PERMISSION in 5.x, SYSTEM_ERROR in the 4.9 line; a refused
-one-way request is dropped. Replies to our own requests are not asked about. Without any of the three there is no guard
-and nothing to pay. Mirrors the authentication and authorization pipelines of 5.x and the RPC hook of 4.9.
+A refused request gets NO_PERMISSION in 5.x and SYSTEM_ERROR in the 4.9 line; a refused one-way request is dropped.
+Replies to our own requests are not checked. A broker without any of the three settings has no guard, and its requests
+cost nothing extra. Mirrors the authentication and authorization pipelines of 5.x and the RPC hook of 4.9.
 """
 
 import logging
@@ -43,7 +43,7 @@ class _Credentials(Body, frozen=True):
 
 
 class AccessControl:
-    """The guard of 5.x. `users` and `acls` may change at any time; every request is checked anew."""
+    """The guard of 5.x. `users` and `acls` may change at any time; each request is checked against the current ones."""
 
     def __init__(self, config: "BrokerConfig", users: UserTable, acls: AclTable) -> None:
         self._authenticates = config.authentication_enabled
@@ -107,13 +107,15 @@ def _codes(text: str) -> frozenset[int]:
 
 
 def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
-    """The super users broker.conf names, unless they exist. `StartError` where it is no such JSON; what
-    was given is not repeated, for it holds a password."""
+    """Create the super users named in broker.conf, unless they exist. Raises `StartError` if the setting is not the
+    expected JSON; the message does not repeat the value, because it contains a password."""
     if config.init_authentication_user:
         try:
             user = UserInfo.decode(config.init_authentication_user.encode())
         except BodyError:
-            raise StartError('initAuthenticationUser is not {"username":...,"password":...}') from None
+            raise StartError(
+                'initAuthenticationUser must have the form {"username":...,"password":...}'
+            ) from None
         _make_super(users, user.username, user.password, "initAuthenticationUser")
     if config.inner_client_authentication_credentials:
         inner = _inner_credentials(config)
@@ -121,7 +123,7 @@ def make_first_users(config: "BrokerConfig", users: UserTable) -> None:
 
 
 def signer_of(config: "BrokerConfig") -> Signer | None:
-    """How we sign what we ask of name servers and masters, with innerClientAuthenticationCredentials."""
+    """Signs our own requests to name servers and masters, with innerClientAuthenticationCredentials."""
     if not config.inner_client_authentication_credentials:
         return None
     inner = _inner_credentials(config)
@@ -140,24 +142,24 @@ def _inner_credentials(config: "BrokerConfig") -> _Credentials:
     try:
         return _Credentials.decode(config.inner_client_authentication_credentials.encode())
     except BodyError:
-        reason = 'innerClientAuthenticationCredentials is not {"accessKey":...,"secretKey":...}'
+        reason = 'innerClientAuthenticationCredentials must have the form {"accessKey":...,"secretKey":...}'
         raise StartError(reason) from None
 
 
 def _make_super(users: UserTable, name: str | None, password: str | None, key: str) -> None:
     if not name or not password:
-        raise StartError(f"{key} names no user or no password")
+        raise StartError(f"{key} must contain a user name and a password")
     if users.find(name) is None:
         users.create(UserInfo(username=name, password=password, user_type=SUPER))
 
 
 def warn_if_open(config: "BrokerConfig", host: str) -> None:
-    """Say once that everybody who can reach this machine may do everything."""
+    """Log a warning if the broker accepts every request from other machines."""
     is_local = host.startswith("127.") or host in ("::1", "localhost")
     if not is_local and not (config.authentication_enabled or config.acl_enable):
         where = "every address" if host in EVERY_ADDRESS else host
         _log.warning(
-            "listening on %s without access control: whoever reaches it may read, write and delete everything; "
-            "set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
+            "listening on %s without access control: every client that reaches it may read, write and delete "
+            "everything; set authenticationEnabled (or aclEnable), or listen on 127.0.0.1",
             where,
         )

@@ -1,9 +1,9 @@
-"""What a request wants to do with which topic, group or cluster: the needs that 5.x authorization checks.
+"""The rights that a request needs on topics, groups or the cluster; 5.x authorization checks them.
 
-Most requests are rows of `access_rules.tsv`, taken from the annotations of the official request headers: fields that
-name topics and groups, else the cluster, and any one of the actions. What sends, reads and keeps clients alive has
-rules of its own, here. Requests in neither, such as 25 and 26, need nothing but a signature, as in the official
-broker. Mirrors `DefaultAuthorizationContextBuilder`.
+Most requests are rows of `access_rules.tsv`, which follows the annotations of the official request headers: the header
+fields that name topics and groups (otherwise the cluster), and actions of which one suffices. Sends, reads and
+heartbeats have rules of their own in this file. Any other request, such as 25 and 26, only needs a signature, as in
+the official broker. Mirrors `DefaultAuthorizationContextBuilder`.
 """
 
 import functools
@@ -41,7 +41,7 @@ _SEPARATORS: Final = ";,"
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One row: `fields` are (Topic or Group, header field, separator of a list or nothing)."""
+    """One row: `fields` are (Topic or Group, header field, separator if the field is a list)."""
 
     needs_cluster: bool
     actions: tuple[str, ...]
@@ -65,9 +65,9 @@ def _rule(code: str, cluster: str, actions: str, fields: str) -> tuple[int, Rule
 
 
 def needs_of(command: Command, cluster: str) -> list[Need]:
-    """Everything a request needs; all of it must be allowed. A request without header fields needs nothing.
+    """All rights that a request needs; each must be allowed. A request without header fields needs none.
 
-    Raises `BodyError` where the body that names the topics cannot be read.
+    Raises `BodyError` if the body names the topics and cannot be read.
     """
     fields = command.fields
     if not fields:
@@ -95,7 +95,7 @@ def _by_table(rule: Rule, fields: dict[str, str], cluster: str) -> list[Need]:
     return needs
 
 
-# -- rules of their own
+# -- requests with a rule of their own
 
 _PUB: Final = ("Pub",)
 _SUB: Final = ("Sub",)

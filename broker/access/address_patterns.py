@@ -1,10 +1,11 @@
-"""Addresses that need no key, as plain_acl.yml of 4.9 writes them.
+"""Address patterns of plain_acl.yml (4.9): clients at a matching address need no key.
 
-    192.168.0.7     that address                        10.0.0.{1,2,3}   any of these in the last place
-    192.168.0.*     any number in that place            1.2.3.4,1.2.3.5  any of these
-    192.168.5-9.*   any of these numbers in that place  *                everybody; nothing: nobody
+    192.168.0.7     that address                        10.0.0.{1,2,3}   one of these as the last number
+    192.168.0.*     any last number                     1.2.3.4,1.2.3.5  one of these addresses
+    192.168.5-9.*   third number from 5 to 9            *                every address
+                                                        empty text       no address
 
-IPv6 addresses the same, with `:` between their eight groups. Mirrors `RemoteAddressStrategyFactory`.
+IPv6 addresses likewise, with `:` between their eight groups. Mirrors `RemoteAddressStrategyFactory`.
 """
 
 from collections.abc import Callable
@@ -14,20 +15,20 @@ from typing import Final
 Matches = Callable[[str], bool]
 """Called with a peer's address, without its port."""
 
-_EVERYBODY: Final = frozenset({"*", "*.*.*.*", "*:*:*:*:*:*:*:*"})
+_EVERY_ADDRESS: Final = frozenset({"*", "*.*.*.*", "*:*:*:*:*:*:*:*"})
 _Range = tuple[int, int]
 
 
 class PatternError(ValueError):
-    """Text that is no pattern of addresses."""
+    """A text that is not an address pattern."""
 
 
 def parse_pattern(text: str | None) -> Matches:
-    """What the pattern matches. Raises `PatternError`."""
+    """A function that says whether an address matches. Raises `PatternError`."""
     text = (text or "").strip()
     if not text:
         return lambda address: False
-    if text in _EVERYBODY:
+    if text in _EVERY_ADDRESS:
         return lambda address: True
     if text.endswith("}"):
         head, brace, tails = text[:-1].partition("{")
@@ -43,33 +44,33 @@ def parse_pattern(text: str | None) -> Matches:
 
 
 def _parts_of(text: str) -> tuple[_Range, ...]:
-    """The numbers allowed in each place."""
+    """The allowed range of each number of the address."""
     is_6 = ":" in text
     if is_6 and "*" not in text and "-" not in text:
         text = _exploded(text)
-    places = text.split(":" if is_6 else ".")
-    if len(places) != (8 if is_6 else 4):
-        raise PatternError(f"{text} is no address")
-    return tuple(_range_of(place, 16 if is_6 else 10) for place in places)
+    numbers = text.split(":" if is_6 else ".")
+    if len(numbers) != (8 if is_6 else 4):
+        raise PatternError(f"{text} is not an IP address")
+    return tuple(_range_of(number, 16 if is_6 else 10) for number in numbers)
 
 
 def _exploded(text: str) -> str:
     try:
         return IPv6Address(text).exploded
     except ValueError as error:
-        raise PatternError(f"{text} is no address") from error
+        raise PatternError(f"{text} is not an IP address") from error
 
 
-def _range_of(place: str, radix: int) -> _Range:
+def _range_of(text: str, radix: int) -> _Range:
     most = 0xFFFF if radix == 16 else 255
-    if place == "*":
+    if text == "*":
         return 0, most
-    low, minus, high = place.partition("-")
+    low, minus, high = text.partition("-")
     try:
         first = int(low, radix)
         last = int(high, radix) if minus else first
     except ValueError as error:
-        raise PatternError(f"{place} is no number of an address") from error
+        raise PatternError(f"{text} is not a number of an IP address") from error
     if not 0 <= first <= last <= most:
         raise PatternError(
             f"RangeRemoteAddressStrategy netaddress examine scope Exception start is {first} , end is {last}"
@@ -79,13 +80,13 @@ def _range_of(place: str, radix: int) -> _Range:
 
 def _matches(pattern: tuple[_Range, ...], address: str) -> bool:
     try:
-        asked = ip_address(address.strip("[]").partition("%")[0].removeprefix("::ffff:"))
+        parsed = ip_address(address.strip("[]").partition("%")[0].removeprefix("::ffff:"))
     except ValueError:
         return False
-    if isinstance(asked, IPv6Address):
-        numbers = [int(group, 16) for group in asked.exploded.split(":")]
+    if isinstance(parsed, IPv6Address):
+        numbers = [int(group, 16) for group in parsed.exploded.split(":")]
     else:
-        numbers = list(asked.packed)
+        numbers = list(parsed.packed)
     return len(numbers) == len(pattern) and all(
         low <= number <= high for number, (low, high) in zip(numbers, pattern, strict=True)
     )

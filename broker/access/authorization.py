@@ -1,12 +1,12 @@
-"""May this subject do that to this resource? The rules of 5.x policies.
+"""Decides whether a subject may perform an action on a resource: the rules of 5.x policies.
 
     entry       resource (`Topic:Orders`, `Group:bill*`, `Cluster:*`, `*`), actions, source addresses, Allow or Deny
-    applies     where resource, action and address match; entries of the policy Custom come before those of Default
-    decides     the nearest of those that apply: whole name, then longer prefix, then any name, then any resource;
-                between equals Deny. Where none applies, nothing is allowed.
+    applies     if resource, action and address match; entries of the policy Custom precede those of Default
+    decides     the most specific entry that applies: whole name, then longer prefix, then any name, then any resource;
+                Deny wins between equals. If no entry applies, the action is denied.
 
-Super users may do everything. Pure functions: users and rights are in `user_table.py`, what a request needs in
-`access_rules.py`. Mirrors `UserAuthorizationHandler`, `AclAuthorizationHandler` and the models they use.
+Super users may do everything. Pure functions: `user_table.py` has users and rights, `access_rules.py` has the needs of
+each request. Mirrors `UserAuthorizationHandler`, `AclAuthorizationHandler` and the models they use.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,12 @@ ANY: Final = "*"
 RESOURCE_TYPES: Final = ("Unknown", "Any", "Cluster", "Namespace", "Topic", "Group")
 ACTIONS: Final = ("Unknown", "All", "Any", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
 Pattern = Literal["any", "literal", "prefixed"]
-_NEARNESS: Final = {"literal": 0, "prefixed": 1, "any": 2}
+_PATTERN_RANK: Final = {"literal": 0, "prefixed": 1, "any": 2}
+"""The most specific pattern first."""
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """What is asked for or given rights to. `kind` is `Any` for every resource there is."""
+    """The object of a right or of a need. `kind` is `Any` for all resources."""
 
     kind: str
     name: str | None
@@ -40,20 +41,20 @@ class Resource(msgspec.Struct, frozen=True):
         star = "" if self.pattern == "literal" else "*"
         return f"{self.kind}:{'' if self.pattern == 'any' else self.name or ''}{star}"
 
-    def covers(self, asked: "Resource") -> bool:
+    def covers(self, needed: "Resource") -> bool:
         if self.kind == "Any":
             return True
-        if self.kind != asked.kind:
+        if self.kind != needed.kind:
             return False
         if self.pattern == "any":
             return True
         if self.pattern == "literal":
-            return self.name == asked.name
-        return (asked.name or "").startswith(self.name or "")
+            return self.name == needed.name
+        return (needed.name or "").startswith(self.name or "")
 
 
 class Need(msgspec.Struct, frozen=True):
-    """One thing a request wants to do: any of `actions` suffices."""
+    """A right that a request needs: one of `actions` on the resource suffices."""
 
     resource: Resource
     actions: tuple[str, ...]
@@ -64,12 +65,12 @@ def topic(name: str) -> Resource:
 
 
 def group(name: str) -> Resource:
-    """A group, also by the name of its retry topic."""
+    """A group, named by itself or by its retry topic."""
     return Resource("Group", name.removeprefix(RETRY_PREFIX))
 
 
 def parse_resource(text: str | None) -> Resource | None:
-    """`Topic:x`, `Group:x*`, `Cluster:*`, `*`; `None` for what is no resource."""
+    """Reads `Topic:x`, `Group:x*`, `Cluster:*` or `*`; `None` for any other text."""
     if text is None or not text.strip():
         return None
     if text == ANY:
@@ -86,13 +87,13 @@ def parse_resource(text: str | None) -> Resource | None:
 
 
 def by_name(names: Iterable[str], text: str | None) -> str | None:
-    """The official spelling of a name given in any case."""
+    """The official spelling of a name; `text` may be in any case."""
     wanted = (text or "").lower()
     return next((name for name in names if name.lower() == wanted), None)
 
 
 def refusal(subject: str, acl: AclInfo | None, need: Need, source: str) -> str | None:
-    """Why the subject, not a super user, may not do this from that address; `None` where it may."""
+    """The reason why a subject that is not a super user lacks the right; `None` if it has it."""
     decision = None if acl is None else _decision(acl, need, source)
     if decision == "Allow":
         return None
@@ -127,16 +128,16 @@ def _applies(entry: PolicyEntryInfo, need: Need, source: str) -> bool:
 
 def _rank(entry: PolicyEntryInfo) -> tuple[bool, int, int, bool]:
     resource = parse_resource(entry.resource)
-    assert resource is not None  # it applied
+    assert resource is not None  # `_applies` has parsed it
     length = len(resource.name or "") if resource.pattern == "prefixed" else 0
-    return resource.kind == "Any", _NEARNESS[resource.pattern], -length, entry.decision != "Deny"
+    return resource.kind == "Any", _PATTERN_RANK[resource.pattern], -length, entry.decision != "Deny"
 
 
 def is_in_ranges(address: str, ranges: Sequence[str]) -> bool:
-    """Whether an IP address is one of those named or lies in one of the networks (`10.0.0.0/8`)."""
+    """Whether an IP address equals one of the addresses or is part of one of the networks (`10.0.0.0/8`)."""
     try:
-        asked = ip_address(address.partition("%")[0].removeprefix("::ffff:"))
-        return any(asked in ip_network(one.strip(), strict=False) for one in ranges)
+        parsed = ip_address(address.partition("%")[0].removeprefix("::ffff:"))
+        return any(parsed in ip_network(text.strip(), strict=False) for text in ranges)
     except ValueError:
         return False
 

@@ -1,7 +1,8 @@
-"""Access keys over the wire, 4.9 line: 50 makes or changes one, 51 removes it, 52 tells versions, 53 white addresses.
+"""Requests about access keys, 4.9 line: 50 creates or changes a key, 51 deletes it, 52 answers the versions of the
+files, 53 changes the white addresses.
 
-The files are written anew, and their comments are lost, as in the official broker; the former state stays as .bak.
-Only admins may (see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
+A changed file is written anew and loses its comments, as in the official broker; the former content stays as .bak.
+Only admins may change keys (see `plain_acl_needs.py`). Mirrors the ACL part of `AdminBrokerProcessor` of 4.9.
 """
 
 from pathlib import Path
@@ -21,9 +22,9 @@ from pocketmq.store.files.json_file import JsonFile
 from ..errors import Refusal
 from ..network.dispatch import handles
 from .access import Access
-from .plain_acl import (
+from .plain_acl import PlainAcl
+from .plain_acl_file import (
     AclError,
-    PlainAcl,
     account_of,
     is_long_enough,
     pattern_of,
@@ -46,7 +47,7 @@ _PERMISSION = (
 
 @handles(UpdateAndCreateAclConfig)
 def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConfig) -> None:
-    """Make an access key, in plain_acl.yml, or change what the request names of one, in its file."""
+    """Create an access key in plain_acl.yml, or change the named properties of a key in its own file."""
     acl = _acl(access)
     try:
         if not is_long_enough(request.access_key, request.secret_key):
@@ -61,7 +62,7 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
                 entry = known
         if entry:
             accounts.remove(entry)
-        given = {
+        requested = {
             "accessKey": request.access_key,
             "secretKey": request.secret_key or None,
             "whiteRemoteAddress": request.white_remote_address,
@@ -71,13 +72,13 @@ def update_and_create_acl_config(access: Access, request: UpdateAndCreateAclConf
             "topicPerms": topic_perms,
             "groupPerms": group_perms,
         }
-        entry = entry | {name: value for name, value in given.items() if value is not None}
+        entry = entry | {name: value for name, value in requested.items() if value is not None}
         account_of(entry)
         content["accounts"] = [*accounts, entry]
         _write(access, path, content)
     except (AclError, OSError) as error:
         raise Refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED, str(error)) from error
-    acl.taken()
+    acl.reload()
 
 
 @handles(DeleteAclConfig)
@@ -98,7 +99,7 @@ def delete_acl_config(access: Access, request: DeleteAclConfig) -> None:
         _write(access, path, content)
     except (AclError, OSError) as error:
         raise Refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED, str(error)) from error
-    acl.taken()
+    acl.reload()
 
 
 @handles(GetBrokerClusterAclInfo)
@@ -121,20 +122,20 @@ def get_broker_cluster_acl_info(
 
 @handles(UpdateGlobalWhiteAddrsConfig)
 def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteAddrsConfig) -> None:
-    """Replace the addresses of one file that need no key."""
+    """Replace the addresses in one file whose clients need no key."""
     acl = _acl(access)
     path = Path(request.acl_file_full_path) if request.acl_file_full_path else acl.default_file
     if path not in acl.files():
         remark = f"The globalWhiteAddresses[{request.global_white_addrs}] has been updated failed."
         raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, remark)
-    addresses = [one.strip() for one in request.global_white_addrs.split(",") if one.strip()]
+    addresses = [text.strip() for text in request.global_white_addrs.split(",") if text.strip()]
     try:
-        for one in addresses:
-            pattern_of(one)
+        for address in addresses:
+            pattern_of(address)
         content = read_yaml(path)
         content["globalWhiteRemoteAddresses"] = addresses
         _write(access, path, content)
-        acl.taken()
+        acl.reload()
     except (AclError, OSError) as error:
         raise Refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED, str(error)) from error
 
@@ -142,7 +143,7 @@ def update_global_white_addrs_config(access: Access, request: UpdateGlobalWhiteA
 def _acl(access: Access) -> PlainAcl:
     acl = access.plain_acl
     if acl is None:
-        remark = "the access keys of this broker are not in use: aclEnable is false"
+        remark = "this broker does not use access keys: aclEnable is false"
         raise Refusal(ResponseCode.SYSTEM_ERROR, remark)
     return acl
 

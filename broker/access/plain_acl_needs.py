@@ -47,8 +47,8 @@ any key could make itself an admin."""
 Needs = dict[str, int]
 
 
-def is_allowed(wanted: int, given: int) -> bool:
-    return not given & DENY and bool(wanted & given)
+def is_allowed(wanted: int, granted: int) -> bool:
+    return not granted & DENY and bool(wanted & granted)
 
 
 def needs_of(command: Command) -> Needs:

@@ -1,7 +1,8 @@
 """Checks the signature of a request.
 
-What is signed is defined in `pocketmq.protocol.wire.signatures`, the same for both lines except one field that old
-clients leave unsigned. What a user may do is in `plain_acl.py` (4.9) and `authorization.py` (5.x). Nothing here logs.
+`pocketmq.protocol.wire.signatures` defines the signed content. It is the same in both lines, except for one field that
+old clients leave unsigned. Rights are checked in `plain_acl.py` (4.9) and `authorization.py` (5.x). Nothing is logged
+here.
 """
 
 from typing import Final
@@ -11,13 +12,13 @@ from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.signatures import SIGNATURE, signature_of, signed_content
 
 _UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
-"""Added by clients up to V4_9_3 after the signing."""
+"""A field that clients up to V4_9_3 add after signing."""
 
 
 def is_signed_with(secret_key: str, command: Command, *, is_5: bool) -> bool:
-    """Whether the command has the right signature. Takes as long for a wrong one as for the right one.
+    """Whether the command has the right signature. A wrong one takes as long to check as the right one.
 
-    4.9 never counts _UNIQUE_KEY_QUERY; 5.x counts it for clients newer than V4_9_3 only.
+    4.9 never includes _UNIQUE_KEY_QUERY; 5.x includes it only for clients newer than V4_9_3.
     """
     import hmac  # 2 MB of OpenSSL that most brokers never need
 

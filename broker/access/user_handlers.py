@@ -1,8 +1,8 @@
 """Users and rights for administrators, 5.x: 3001 to 3005, and 3006 to 3010.
 
-What is kept and what is refused is in `user_table.py`; whether a caller may do this at all was decided by
-`access_control.py`. Mirrors the auth part of `AdminBrokerProcessor`. Users answered to 3004 and 3005 carry their
-passwords, as in the official broker ones do: mqadmin copies users with it.
+`user_table.py` stores users and rights and refuses bad changes; `access_control.py` has already checked the caller. The
+answers to 3004 and 3005 contain passwords, as in the official broker: mqadmin needs them to copy users. Mirrors the
+auth part of `AdminBrokerProcessor`.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ _SYSTEM_ERROR: Final = "An system error occurred, please try again later."
 
 @handles(AuthCreateUser)
 async def auth_create_user(access: Access, request: AuthCreateUser, call: CallWithBody[UserInfo]) -> Answer:
-    """Make a user. Only a super user makes a super user."""
+    """Create a user. Only a super user may create a super user."""
     user = _user_of(access, request.username, call, "create")
     _checked(access, lambda: access.users.create(user))
     await access.tables.saved(access.users)
@@ -59,7 +59,7 @@ async def auth_create_user(access: Access, request: AuthCreateUser, call: CallWi
 
 @handles(AuthUpdateUser)
 async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWithBody[UserInfo]) -> Answer:
-    """Change password, type or status; a super user is changed by a super user."""
+    """Change password, type or status. Only a super user may change a super user."""
     user = _user_of(access, request.username, call, "update")
     known = access.users.find(user.username or "")
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
@@ -71,12 +71,12 @@ async def auth_update_user(access: Access, request: AuthUpdateUser, call: CallWi
 
 @handles(AuthDeleteUser)
 async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) -> Answer:
-    """Remove a user with its rights."""
+    """Delete a user and its rights."""
     known = _checked(access, lambda: access.users.get(request.username))
     if known is not None and known.user_type == SUPER and not _is_super_login(access, call):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The super user can only be update by super user")
     _checked(access, lambda: access.users.delete(request.username))
-    access.acls.forget(f"User:{request.username}")
+    access.acls.user_deleted(f"User:{request.username}")
     await access.tables.saved(access.acls)
     await access.tables.saved(access.users)
     return Answer(remark=UNSET_REMARK)
@@ -84,7 +84,7 @@ async def auth_delete_user(access: Access, request: AuthDeleteUser, call: Call) 
 
 @handles(AuthGetUser)
 def auth_get_user(access: Access, request: AuthGetUser) -> Answer:
-    """One user; no body where there is none."""
+    """One user; no body if it does not exist."""
     if request.username is None or not request.username.strip():
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
     user = _checked(access, lambda: access.users.get(request.username))
@@ -93,7 +93,7 @@ def auth_get_user(access: Access, request: AuthGetUser) -> Answer:
 
 @handles(AuthListUser)
 def auth_list_user(access: Access, request: AuthListUser) -> Answer:
-    """Users whose name holds the filter; no body where there are none."""
+    """Users whose name contains the filter; no body if none does."""
     found = _checked(access, lambda: access.users.matching(request.filter))
     return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
 
@@ -101,12 +101,12 @@ def auth_list_user(access: Access, request: AuthListUser) -> Answer:
 def _user_of(access: Access, username: str | None, call: CallWithBody[UserInfo], verb: str) -> UserInfo:
     if not username:
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The username is blank")
-    given = call.read_body()
+    body = call.read_body()
     user = UserInfo(
         username=username,
-        password=given.password,
-        user_type=by_name((SUPER, NORMAL), given.user_type),
-        user_status=by_name((ENABLE, DISABLE), given.user_status),
+        password=body.password,
+        user_type=by_name((SUPER, NORMAL), body.user_type),
+        user_status=by_name((ENABLE, DISABLE), body.user_status),
     )
     if user.user_type == SUPER and not _is_super_login(access, call):
         remark = f"The super user can only be {verb} by super user"
@@ -115,8 +115,8 @@ def _user_of(access: Access, username: str | None, call: CallWithBody[UserInfo],
 
 
 def _is_super_login(access: Access, call: Call) -> bool:
-    """A request without an access key counts as a super user's, as in the official broker; with access control on, none
-    gets this far."""
+    """Whether a super user sent the request. A request without an access key counts as a super user's, as in the
+    official broker; with access control on, such a request never reaches a handler."""
     name = (call.command.fields or {}).get(ACCESS_KEY)
     if not name:
         return True
@@ -131,13 +131,13 @@ def _is_super_login(access: Access, call: Call) -> bool:
 
 @handles(AuthCreateAcl)
 async def auth_create_acl(access: Access, request: AuthCreateAcl, call: CallWithBody[AclInfo]) -> Answer:
-    """Give rights to a subject."""
+    """Grant rights to a subject."""
     return await _put_acl(access, request.subject, call)
 
 
 @handles(AuthUpdateAcl)
 async def auth_update_acl(access: Access, request: AuthUpdateAcl, call: CallWithBody[AclInfo]) -> Answer:
-    """Change rights of a subject: as giving them."""
+    """Change rights of a subject, by the same rules as granting them."""
     return await _put_acl(access, request.subject, call)
 
 
@@ -150,19 +150,19 @@ async def _put_acl(access: Access, subject: str | None, call: CallWithBody[AclIn
 
 @handles(AuthDeleteAcl)
 async def auth_delete_acl(access: Access, request: AuthDeleteAcl) -> Answer:
-    """Take rights away: of one resource, or all of a subject."""
+    """Revoke rights: those on one resource, or all of the subject."""
     subject = _subject(request.subject)
     resource = parse_resource(request.resource)
     kind = by_name((CUSTOM, DEFAULT), request.policy_type)
     key = None if resource is None else resource.key
-    _checked(access, lambda: access.acls.take_away(subject, kind, key))
+    _checked(access, lambda: access.acls.revoke(subject, kind, key))
     await access.tables.saved(access.acls)
     return Answer(remark=UNSET_REMARK)
 
 
 @handles(AuthGetAcl)
 def auth_get_acl(access: Access, request: AuthGetAcl) -> Answer:
-    """The rights of a subject; no body where it has none."""
+    """The rights of a subject; no body if it has none."""
     subject = _subject(request.subject)
     acl = _checked(access, lambda: access.acls.get(subject))
     return Answer(remark=UNSET_REMARK, body=None if acl is None else acl.encode())
@@ -170,7 +170,7 @@ def auth_get_acl(access: Access, request: AuthGetAcl) -> Answer:
 
 @handles(AuthListAcl)
 def auth_list_acl(access: Access, request: AuthListAcl) -> Answer:
-    """Rights by parts of subject and resource; no body where there are none."""
+    """Rights whose subject and resource contain the filters; no body if none match."""
     found = _checked(access, lambda: access.acls.matching(request.subject_filter, request.resource_filter))
     return Answer(remark=UNSET_REMARK, body=fastjson.dumps(found) if found else None)
 
@@ -224,7 +224,7 @@ def _entry_of(entry: PolicyEntryInfo) -> PolicyEntryInfo:
 
 
 def _checked(access: Access, action: Callable[[], ResultT]) -> ResultT:
-    """Run it where users are kept at all; refusals in the official code."""
+    """Run the action if users are configured; its refusals become NO_PERMISSION."""
     config = access.config
     is_configured = bool(config.authentication_metadata_provider)
     if not (is_configured or config.authentication_enabled or config.authorization_enabled):

@@ -4,8 +4,9 @@
     acls.json    {"acls":{"User:alice":{"policies":[...],...}}, "dataVersion":{...}}
 
 The official broker keeps them in RocksDB below its own auth path; neither broker reads the other's files. Passwords are
-kept as they are, for they check signatures, so the files are readable by their owner alone. Mirrors the metadata
-managers of the official auth module and their words. Who asks: `user_handlers.py`; who decides: `authorization.py`.
+stored in plain text because they check signatures, so only the owner can read the files. `user_handlers.py` changes the
+tables, `authorization.py` decides by them. Mirrors the metadata managers of the official auth module and their
+messages.
 """
 
 import os
@@ -27,7 +28,7 @@ ENABLE, DISABLE = "enable", "disable"
 
 
 class AccessRefusedError(Exception):
-    """A user or right that cannot be made, changed or found, in the official words."""
+    """A user or right that cannot be created, changed or found; the message is the official broker's."""
 
 
 class _Users(Body, frozen=True):
@@ -41,7 +42,7 @@ class _Acls(Body, frozen=True):
 
 
 class _SecretFile(JsonFile):
-    """Like any other table's file, but readable by its owner only from the first byte on."""
+    """Like the file of any other table, but only its owner can read it, from the first byte on."""
 
     def save(self, content: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ class _SecretFile(JsonFile):
 
 
 class UserTable(JsonTable):
-    """Who may sign requests, by name."""
+    """The users that may sign requests, by name."""
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
@@ -62,15 +63,15 @@ class UserTable(JsonTable):
         self._users: dict[str, UserInfo] = {}
 
     def find(self, username: str) -> UserInfo | None:
-        """A user with its password; answers about users leave the password out."""
+        """A user, with its password."""
         return self._users.get(username)
 
     def get(self, username: str | None) -> UserInfo | None:
-        """`find` for administrators: a blank name is refused."""
+        """Like `find`, but refuses a blank name: for administrators."""
         return self._users.get(_checked_name(username))
 
     def matching(self, part: str | None) -> list[UserInfo]:
-        """Users whose name holds `part`, in the order of names."""
+        """Users whose name contains `part`, in alphabetical order."""
         return [user for name, user in sorted(self._users.items()) if not part or part in name]
 
     def create(self, user: UserInfo) -> None:
@@ -85,7 +86,7 @@ class UserTable(JsonTable):
         self._changed()
 
     def update(self, user: UserInfo) -> None:
-        """Change what the given one names: password, type, status."""
+        """Change the properties that `user` has: password, type, status."""
         name = _checked_name(user.username)
         known = self._users.get(name)
         if known is None:
@@ -100,7 +101,7 @@ class UserTable(JsonTable):
         self._changed()
 
     def delete(self, username: str | None) -> None:
-        """Remove a user; one that is not there is gone already."""
+        """Delete a user; does nothing if it does not exist."""
         if self._users.pop(_checked_name(username), None) is not None:
             self._changed()
 
@@ -120,7 +121,7 @@ class UserTable(JsonTable):
 
 
 class AclTable(JsonTable):
-    """What each subject (`User:name`) is allowed and denied."""
+    """What each subject (`User:name`) may and may not do."""
 
     def __init__(
         self,
@@ -138,13 +139,13 @@ class AclTable(JsonTable):
         return self._acls.get(subject)
 
     def get(self, subject: str) -> AclInfo | None:
-        """`find` for administrators: a user that is not there is refused."""
+        """Like `find`, but refuses an unknown user: for administrators."""
         if self._users.find(_username_of(subject)) is None:
             raise AccessRefusedError("The subject is not exist.")
         return self._acls.get(subject)
 
     def matching(self, subject_part: str | None, resource_part: str | None) -> list[AclInfo]:
-        """Rights of subjects whose key holds one text, less the entries whose resource does not hold the other."""
+        """The entries whose resource contains `resource_part`, of subjects that contain `subject_part`."""
         found = []
         for subject, acl in sorted(self._acls.items()):
             if subject_part and subject_part not in subject:
@@ -165,7 +166,7 @@ class AclTable(JsonTable):
         return found
 
     def put(self, acl: AclInfo) -> None:
-        """Give or change rights: entries for existing resources are replaced, others added (3006, 3007)."""
+        """Grant or change rights: replaces the entries of known resources, adds the others (3006, 3007)."""
         subject = acl.subject or ""
         if self._users.find(_username_of(subject)) is None:
             raise AccessRefusedError(f"The subject of {subject} is not exist.")
@@ -181,8 +182,8 @@ class AclTable(JsonTable):
         self._acls[subject] = AclInfo(subject=subject, policies=list(policies.values()))
         self._changed()
 
-    def take_away(self, subject: str, policy_type: str | None, resource: str | None) -> None:
-        """Remove the entries for a resource in one kind of policy (3008), or everything where none is named."""
+    def revoke(self, subject: str, policy_type: str | None, resource: str | None) -> None:
+        """Delete the entries of a resource in one kind of policy, or all rights if `resource` is `None` (3008)."""
         if self._users.find(_username_of(subject)) is None:
             raise AccessRefusedError("The subject is not exist.")
         acl = self._acls.get(subject)
@@ -201,8 +202,8 @@ class AclTable(JsonTable):
             self._acls[subject] = replace(acl, policies=left)
         self._changed()
 
-    def forget(self, subject: str) -> None:
-        """A user was deleted."""
+    def user_deleted(self, subject: str) -> None:
+        """Delete the rights of a deleted user."""
         if self._acls.pop(subject, None) is not None:
             self._changed()
 
@@ -215,9 +216,9 @@ class AclTable(JsonTable):
         return True
 
 
-def _merged(before: list[PolicyEntryInfo], given: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
+def _merged(before: list[PolicyEntryInfo], changed: list[PolicyEntryInfo]) -> list[PolicyEntryInfo]:
     entries = {entry.resource: entry for entry in before}
-    entries.update((entry.resource, entry) for entry in given)
+    entries.update((entry.resource, entry) for entry in changed)
     return list(entries.values())
 
 

@@ -1,4 +1,4 @@
-"""Settings over the wire: 25 changes them, 26 returns all of them.
+"""Requests about settings: 25 changes them, 26 returns all of them.
 
 Mirrors `AdminBrokerProcessor.updateBrokerConfig` and `getBrokerConfig`. `config/changes.py` says which keys can be
 changed. The remark of the answer to 25 names the keys that take effect at the next start. If the broker was started
@@ -20,12 +20,12 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
     if not call.body:
         return Answer()
     config, state = broker.config, broker.state
-    given = changes.read_changes(call.body)
-    changes.refuse_changes(config, given, is_5=config.is_5)
-    accepted = changes.apply_changes(config, given, call.connection.peer)
+    requested = changes.read_changes(call.body)
+    changes.refuse_changes(config, requested, is_5=config.is_5)
+    accepted = changes.apply_changes(config, requested, call.connection.peer)
     state.settings_version = state.settings_version.next_version(broker.clock.now_ms())
     changes.write_changes(config.conf_file, accepted)
-    if "brokerPermission" in given:
+    if "brokerPermission" in requested:
         await broker.cluster.registration.permission_changed()
     broker.topics.settings = config.topic_settings()
     broker.groups.settings = config.group_settings()
@@ -35,7 +35,7 @@ async def update_broker_config(broker: Broker, request: UpdateBrokerConfig, call
 
 @handles(GetBrokerConfig)
 def get_broker_config(broker: Broker, request: GetBrokerConfig) -> Answer:
-    """All official keys of the emulated line, a `key=value` a line."""
+    """All official keys of the emulated line, one `key=value` a line."""
     version = broker.state.settings_version
     members: dict[str, int] = {"counter": version.counter}
     if broker.config.is_5:

@@ -1,8 +1,7 @@
 """Consumer groups for administrators: settings (200, 225, 201, 352, 353, 207), members (203, 204, 328), progress (208).
 
 Settings are in the store's group table, members in `membership/consumer_groups.py` and
-`membership/producer_groups.py`. Mirrors the group
-part of `AdminBrokerProcessor`.
+`membership/producer_groups.py`. Mirrors the group part of `AdminBrokerProcessor`.
 """
 
 from typing import Final
@@ -46,13 +45,12 @@ from ..state.refusals import invalid_parameter
 MAX_PAGE_SIZE: Final = 2000
 """Topics or groups in one page, the official default of splitMetadataSize."""
 MAX_QUEUES: Final = 65_536
-"""Most queues an administrator may give a topic, or a group for its retries. Officially there is no limit,
-and one request about a topic with millions of queues, as a slip of the finger makes it, keeps the broker busy for
-minutes."""
+"""Most queues of a topic, or of a group's retry topic. The official broker has no limit; there a topic with millions of
+queues, created by a typing mistake, keeps the broker busy for minutes at each request about it."""
 
 
 def refuse_on_slave(broker: Broker) -> None:
-    """The 4.9 line takes no changes of topics and groups on a slave; 5.x takes them."""
+    """A slave of the 4.9 line refuses changes of topics and groups; one of the 5.x line accepts them."""
     if not broker.config.is_5 and broker.config.is_slave:
         raise Refusal(
             ResponseCode.SYSTEM_ERROR,
@@ -61,7 +59,7 @@ def refuse_on_slave(broker: Broker) -> None:
 
 
 def tps_of(broker: Broker, name: str, key: str) -> float:
-    """Messages a second over the last minute of one series; 0 where nothing was counted."""
+    """Messages a second over the last minute of one series; 0 if nothing was counted."""
     series = broker.statistics.find(name, key)
     return 0.0 if series is None or series.stats_minute is None else series.stats_minute.tps
 
@@ -73,7 +71,7 @@ def tps_of(broker: Broker, name: str, key: str) -> float:
 async def update_and_create_subscription_group(
     broker: Broker, request: UpdateAndCreateSubscriptionGroup, call: CallWithBody[SubscriptionGroupConfig]
 ) -> None:
-    """Make a group or replace its settings. No body changes nothing (5.x)."""
+    """Create a group or replace its settings. In 5.x a request without a body changes nothing."""
     refuse_on_slave(broker)
     if not call.body and broker.config.is_5:
         return
@@ -87,7 +85,7 @@ async def update_and_create_subscription_group(
 async def update_and_create_subscription_group_list(
     broker: Broker, request: UpdateAndCreateSubscriptionGroupList, call: CallWithBody[SubscriptionGroupList]
 ) -> None:
-    """Several groups: none where a name is bad; those before one whose attributes are bad."""
+    """Create or change several groups: none if one name is bad; only those before the first with bad attributes."""
     group_configs = call.read_body().group_config_list or []
     for group_config in group_configs:
         _check_group(broker, group_config)
@@ -98,7 +96,7 @@ async def update_and_create_subscription_group_list(
 
 def _check_group(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
     if group_config.retry_queue_nums > MAX_QUEUES:
-        remark = f"retryQueueNums is {group_config.retry_queue_nums}, at most {MAX_QUEUES} are possible."
+        remark = f"retryQueueNums must be at most {MAX_QUEUES}, got {group_config.retry_queue_nums}."
         raise Refusal(invalid_parameter(broker.config), remark)
     if not broker.config.is_5:
         if group_config.group_name is None:
@@ -119,7 +117,7 @@ def _update(broker: Broker, group_config: SubscriptionGroupConfig) -> None:
 
 @handles(GetAllSubscriptionGroupConfig)
 def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptionGroupConfig) -> Answer:
-    """The group table: whole for callers that name no page, else one page of it (5.x)."""
+    """The whole group table, or one page of it if the request names a page (5.x)."""
     groups = broker.groups
     if not broker.config.is_5:
         return Answer(body=groups.to_json())
@@ -130,15 +128,14 @@ def get_all_subscription_group_config(broker: Broker, request: GetAllSubscriptio
     return Answer(reply=reply, body=fastjson.dumps(page))
 
 
-def page_size(asked_count: int | None) -> int:
-    """Entries of one page of 21 or 201: what was asked for, within limits."""
-    return MAX_PAGE_SIZE if asked_count is None else min(MAX_PAGE_SIZE, max(0, asked_count))
+def page_size(requested: int | None) -> int:
+    """Entries in one page of 21 or 201: the requested number, within limits."""
+    return MAX_PAGE_SIZE if requested is None else min(MAX_PAGE_SIZE, max(0, requested))
 
 
 @handles(GetSubscriptionGroupConfig)
 def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupConfig) -> Answer:
-    """One group's settings; asking creates the group where groups are created automatically, as in the official
-    broker."""
+    """The settings of one group. Creates the group if groups are created automatically, as in the official broker."""
     group_config = broker.groups.find_or_create(request.group)
     if group_config is None:
         raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
@@ -147,10 +144,9 @@ def get_subscription_group_config(broker: Broker, request: GetSubscriptionGroupC
 
 @handles(DeleteSubscriptionGroup)
 def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) -> None:
-    """Delete a group, and its offsets if the request says so: each line has a flag of its own for that and ignores the
-    other's.
+    """Delete a group, and its offsets if the request has the flag for it; each line has a flag of its own.
 
-    Where the offsets stay, 5.x creates the group anew at once, if groups are created automatically.
+    If the offsets stay and groups are created automatically, 5.x creates the group again at once.
     """
     refuse_on_slave(broker)
     is_5, name = broker.config.is_5, request.group_name
@@ -164,7 +160,7 @@ def delete_subscription_group(broker: Broker, request: DeleteSubscriptionGroup) 
 
 @handles(UpdateAndGetGroupForbidden)
 async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGroupForbidden) -> Answer:
-    """Forbid a group to read one topic, or allow it again; without `readable` only say which holds."""
+    """Forbid a group to read one topic, or allow it again; without `readable` only answer whether it is allowed."""
     group, topic = request.group, request.topic
     if request.readable is not None:
         broker.groups.set_forbidden(group, topic, forbidden=not request.readable)
@@ -178,7 +174,7 @@ async def update_and_get_group_forbidden(broker: Broker, request: UpdateAndGetGr
 
 @handles(GetConsumerConnectionList)
 def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionList) -> ConsumerConnection:
-    """Who consumes in a group, and what."""
+    """The members of a consumer group and their subscriptions."""
     group = broker.membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"the consumer group[{request.consumer_group}] not online"
@@ -194,7 +190,7 @@ def get_consumer_connection_list(broker: Broker, request: GetConsumerConnectionL
 
 @handles(GetProducerConnectionList)
 def get_producer_connection_list(broker: Broker, request: GetProducerConnectionList) -> ProducerConnection:
-    """Who produces in a group."""
+    """The members of a producer group."""
     members = broker.membership.producers.get(request.producer_group)
     if members is None:
         remark = f"the producer group[{request.producer_group}] not exist"
@@ -210,7 +206,7 @@ def get_all_producer_info(broker: Broker, request: GetAllProducerInfo) -> Produc
         group: [
             ProducerInfo(
                 client_id=client.client_id,
-                remote_ip=f"/{client.connection.peer}",  # a Java socket address in words
+                remote_ip=f"/{client.connection.peer}",  # as Java writes a socket address
                 language=client.language,
                 version=client.version,
                 last_update_timestamp=client.last_update_ms,
@@ -236,7 +232,7 @@ def _connection_of(client: Client) -> Connection:
 
 @handles(GetConsumeStats)
 def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer | ConsumeStats:
-    """How far the group is in each queue of its topics, and how fast it reads."""
+    """The group's offset in each queue of its topics, and how fast it reads."""
     group = request.consumer_group
     table: dict[MessageQueue, OffsetWrapper] = {}
     consume_tps = 0.0
@@ -254,7 +250,7 @@ def get_consume_stats(broker: Broker, request: GetConsumeStats) -> Answer | Cons
 
 
 def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consume_tps: float) -> bytes:
-    """The answer of the 4.9 line, which does not know where a pull ended."""
+    """The answer of the 4.9 line, which does not keep the offsets of pulls."""
     rows = {
         queue: {
             "brokerOffset": row.broker_offset,
@@ -267,7 +263,8 @@ def _encode_without_pull_offsets(table: dict[MessageQueue, OffsetWrapper], consu
 
 
 def _topics_to_report(broker: Broker, request: GetConsumeStats) -> set[str]:
-    """The topics named, or all the group has offsets for; less those an online group does not subscribe to."""
+    """The named topics, or all topics in which the group has offsets; without those that an online group does not
+    subscribe to."""
     if broker.config.is_5:
         listed = {topic for topic in (request.topic_list or "").split(";") if topic}
         if listed:

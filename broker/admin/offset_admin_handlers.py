@@ -1,8 +1,8 @@
 """Offsets for administrators and slaves: cloning a group's (314), the whole tables (43, 45), the groups' lowest (308),
 and the topics a group has offsets in (343, 5.x).
 
-What a consumer asks is in `first_position/offset_handlers.py`; resets are in
-`client_relay_handlers.py`. Mirrors the offset part of `AdminBrokerProcessor`.
+Requests of consumers are in `first_position/offset_handlers.py`, resets in `reset_handlers.py`. Mirrors the offset part
+of `AdminBrokerProcessor`.
 """
 
 from typing import Final
@@ -22,10 +22,10 @@ _LONG_MAX: Final = (1 << 63) - 1
 
 @handles(CloneGroupOffset)
 def clone_group_offset(broker: Broker, request: CloneGroupOffset) -> None:
-    """Copy the offsets of one group to another, in one topic or in all it has offsets in.
+    """Copy the offsets of one group to another, in one topic or in all topics in which it has offsets.
 
-    Unknown topics are skipped without a word; so are topics the source group does not subscribe to at the moment,
-    unless it is declared `offline`. Without a topic the official broker clones nothing by mistake.
+    Skips unknown topics, and unless the request says `offline`, topics to which the online members of the source group
+    do not subscribe. Without a topic the official broker clones nothing, by mistake.
     """
     source = request.src_group
     topics = (
@@ -54,9 +54,9 @@ def get_all_delay_offset(broker: Broker, request: GetAllDelayOffset) -> Answer:
 
 @handles(QueryCorrectionOffset)
 def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> QueryCorrectionOffsetBody:
-    """For each queue the lowest offset of all groups; `Long.MAX_VALUE` where the compared group is behind even that.
+    """The lowest offset of all groups in each queue; `Long.MAX_VALUE` if the compared group has a lower one.
 
-    The 4.9 line looks the compared group up under a wrong key, so that there it changes nothing.
+    The 4.9 line looks up the compared group under a wrong key, so there it has no effect.
     """
     topic = request.topic
     filter_groups = request.filter_groups.split(",") if request.filter_groups else ()
@@ -72,6 +72,6 @@ def query_correction_offset(broker: Broker, request: QueryCorrectionOffset) -> Q
 
 @handles(QueryTopicsByConsumer)
 def query_topics_by_consumer(broker: Broker, request: QueryTopicsByConsumer) -> TopicList:
-    """The topics a group has offsets in."""
+    """The topics in which a group has offsets."""
     topics = hash_map_order(sorted(broker.offsets.topics_of(request.group)))
     return TopicList(topic_list=list(topics), broker_addr=broker.identity.address)

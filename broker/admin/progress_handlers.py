@@ -1,7 +1,7 @@
-"""How far groups are behind, for administrators: in time (303), of all groups at once (317), and what they read (345).
+"""Progress of consumer groups: of one group in time (303), of all groups (317), and a group's subscription (345).
 
-One group's progress, 208, is in `group_handlers.py`. Mirrors `AdminBrokerProcessor.queryConsumeTimeSpan`,
-`fetchAllConsumeStatsInBroker` and `querySubscriptionByConsumer`.
+The progress of one group in offsets, 208, is in `group_handlers.py`. Mirrors
+`AdminBrokerProcessor.queryConsumeTimeSpan`, `fetchAllConsumeStatsInBroker` and `querySubscriptionByConsumer`.
 """
 
 from typing import Any
@@ -43,9 +43,8 @@ def _time_span(broker: Broker, group: str, topic: str, queue_id: int) -> QueueTi
     max_offset = store.max_offset(topic, queue_id)
     consumed = broker.offsets.query(topic, group, queue_id)
     delay_ms = 0
-    if (
-        consumed < max_offset
-    ):  # without an offset: since the epoch and a millisecond, for there is no message -1
+    if consumed < max_offset:
+        # A group without an offset: the store time of message -1 is -1, so the delay is the whole time since 1970.
         delay_ms = broker.clock.now_ms() - store.store_time(topic, queue_id, consumed)
     return QueueTimeSpan.of(
         MessageQueue(topic, broker.config.broker_name, queue_id),
@@ -58,7 +57,7 @@ def _time_span(broker: Broker, group: str, topic: str, queue_id: int) -> QueueTi
 
 @handles(GetBrokerConsumeStats)
 def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats) -> Answer:
-    """The progress of every group in every topic it has offsets in, or in the ordered topics alone."""
+    """The progress of every group in every topic in which it has offsets, or only in the ordered topics."""
     rows, total_diff, total_inflight_diff = [], 0, 0
     for group in broker.groups.groups:
         topics: list[dict[str, Any]] = []
@@ -66,7 +65,7 @@ def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats) -> 
             stats = _consume_stats(broker, group, topic_config)
             for row in stats["offsetTable"].values():
                 total_diff += row["brokerOffset"] - row["consumerOffset"]
-                # The official broker fills in no pull offset here, and counts with its zero all the same.
+                # The official broker leaves the pull offset at zero here and subtracts from it.
                 total_inflight_diff -= row["consumerOffset"]
             topics.append(stats)
         rows.append({group: topics})
@@ -81,7 +80,7 @@ def get_broker_consume_stats(broker: Broker, request: GetBrokerConsumeStats) -> 
 
 
 def _topics_of(broker: Broker, group: str, *, is_order: bool) -> list[TopicConfig]:
-    """Topics a group has offsets in; less those that are gone, or that its online members do not subscribe to."""
+    """The existing topics in which a group has offsets, without those to which its online members do not subscribe."""
     online = broker.membership.consumers.get(group)
     found = (broker.topics.find(topic) for topic in sorted(broker.offsets.topics_of(group)))
     return [
@@ -115,7 +114,7 @@ def _consume_stats(broker: Broker, group: str, topic_config: TopicConfig) -> dic
 def query_subscription_by_consumer(
     broker: Broker, request: QuerySubscriptionByConsumer
 ) -> QuerySubscriptionResponseBody:
-    """What a group that is online wants of a topic; without `subscriptionData` where it is not."""
+    """The subscription of an online group to a topic; without `subscriptionData` if the group is offline."""
     group = broker.membership.consumers.get(request.group)
     subscription = None if group is None or request.topic is None else group.subscription(request.topic)
     return QuerySubscriptionResponseBody(

@@ -1,7 +1,7 @@
-"""Looking up single messages: by key (12), by log position (33), and the entries of a consume queue (321).
+"""Finds single messages: by key (12) or by log position (33); and the units of a consume queue (321).
 
-Records go out as they are stored, back to back, as views of the log. Mirrors `QueryMessageProcessor` and
-`AdminBrokerProcessor.queryConsumeQueue`. The index behind 12 is the store's `key_index.py`.
+The answer contains records as they are stored, one after the other, as views of the log. 12 uses the store's
+`key_index.py`. Mirrors `QueryMessageProcessor` and `AdminBrokerProcessor.queryConsumeQueue`.
 """
 
 from typing import Final, Literal
@@ -24,20 +24,20 @@ from ..state.refusals import UNSET_REMARK
 
 NOT_FOUND: Final = "can not find message, maybe time range not correct"
 MAX_ENTRIES: Final = 100_000
-"""An answer of so many entries is some 9 MB of JSON and still fits a frame; the official one may not."""
+"""An answer with this many units is about 9 MB of JSON and fits into a frame; the official broker has no limit."""
 
 
 @handles(QueryMessage)
 def query_message(broker: Broker, request: QueryMessage) -> Answer:
-    """Messages by key, unique id or (5.x) tag, stored between two times; the header says how far the index is.
+    """Messages by key, unique id or (5.x) tag, stored between two times; the header has the newest time of the index.
 
-    Keys are found by hash: the client drops those that only collide.
+    The index compares hashes of keys: the client drops messages whose key only has the same hash.
     """
     config = broker.config.store
     if request.max_num < 0:
-        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum is {request.max_num}")
+        raise Refusal(ResponseCode.SYSTEM_ERROR, f"maxNum must not be negative, got {request.max_num}")
     max_num = config.default_query_max_num if request.unique_key_query else request.max_num
-    # The answer to 12 carries the index position in every case, so "not found" is no Refusal.
+    # The answer to 12 always carries the position of the index, so "not found" is not a Refusal.
     result = broker.store.query(
         request.topic,
         request.key,
@@ -68,7 +68,7 @@ def view_message_by_id(broker: Broker, request: ViewMessageById) -> Answer:
 
 @handles(QueryConsumeQueue)
 def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
-    """Entries of a queue from `index` on, at most to the end of the file that holds it."""
+    """Units of a queue from `index` on, at most up to the end of their file."""
     topic, queue_id, group = request.topic, request.queue_id, request.consumer_group
     queue = broker.store.consume_queue(topic, queue_id) if topic else None
     if topic is None or queue is None:
@@ -79,7 +79,7 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
     if group is not None:
         online = broker.membership.consumers.get(group)
         subscription = None if online is None else online.subscription(topic)
-        # Filter data belong to SQL subscriptions; there are none, which Java writes as the text "null".
+        # Only SQL subscriptions have filter data; Java writes the missing one as the text "null".
         filter_data = f"{group}@{topic} is not online!" if subscription is None else "null"
     count = min(max(request.count, 0), MAX_ENTRIES)
     units = queue.units_from(request.index) or memoryview(b"")
@@ -98,7 +98,7 @@ def query_consume_queue(broker: Broker, request: QueryConsumeQueue) -> Answer:
 
 
 def _index_type(broker: Broker, request: QueryMessage) -> Literal["K", "U", "T"]:
-    """Only T names another part of the index; unique ids are among the keys. 4.x knows no types."""
+    """The part of the index: tags for T, else keys, which include unique ids. 4.x has no types."""
     if not broker.config.is_5 or request.unique_key_query:
         return "K"
     return "T" if request.index_type == "T" else "K"

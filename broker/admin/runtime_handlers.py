@@ -1,8 +1,8 @@
-"""Figures of a running broker for administrators: 28 (everything at once) and 315 (one series over three windows).
+"""Figures of a running broker for administrators: 28 (all figures) and 315 (one series over three windows).
 
-28 is a flat map of texts. Its keys and the form of each value are the official ones of the line that is emulated;
-figures of thread pools, which do not exist here, say what is true of them: nothing waits. Mirrors
-`AdminBrokerProcessor.prepareRuntimeInfo` and `StoreStatsService.getRuntimeInfo`. Numbers: `state/statistics.py`.
+The answer to 28 is a flat map of texts, with the official keys and value formats of the emulated line. PocketMQ has no
+thread pools, so the lengths of their queues are 0. `state/statistics.py` counts the figures. Mirrors
+`AdminBrokerProcessor.prepareRuntimeInfo` and `StoreStatsService.getRuntimeInfo`.
 """
 
 import shutil
@@ -34,7 +34,7 @@ _NO_LIMIT: Final = 2_147_483_647
 
 @handles(GetBrokerRuntimeInfo)
 def get_broker_runtime_info(broker: Broker, request: GetBrokerRuntimeInfo) -> KVTable:
-    """Everything there is to know about the state of this broker, as text by official key."""
+    """All figures of this broker, as texts by official key."""
     return KVTable(table=runtime_info(broker))
 
 
@@ -92,7 +92,7 @@ def _put_times(broker: Broker) -> dict[str, str]:
         "putLatency99": f"{put_times.percentile_ms(0.99):.2f}",
         "putLatency999": f"{put_times.percentile_ms(0.999):.2f}",
         "getMessageEntireTimeMax": "0",  # reading only makes views of mapped memory
-        "dispatchMaxBuffer": "0",  # written by no official version either
+        "dispatchMaxBuffer": "0",  # always 0 in the official broker too
         "dispatchBehindBytes": str(broker.store.dispatch_behind_bytes),
         "pageCacheLockTimeMills": "0",  # one thread appends, so nothing waits for a lock
         "remainTransientStoreBufferNumbs": str(_NO_LIMIT),
@@ -118,7 +118,7 @@ def _disk(broker: Broker) -> dict[str, str]:
     }
     if config.root.exists():
         disk = shutil.disk_usage(config.root)
-        # 5.x counts what only root may still write, 4.x does not.
+        # 5.x includes the space reserved for root, 4.x does not.
         free = disk.free if not broker.config.is_5 else disk.total - disk.used
         capacity = f"Total : {readable_bytes(disk.total)}, Free : {readable_bytes(free)}."
         info["commitLogDirCapacity"] = capacity
@@ -126,7 +126,7 @@ def _disk(broker: Broker) -> dict[str, str]:
 
 
 def _delayed(broker: Broker) -> dict[str, str]:
-    """For each level that has an offset: it, that of the next message to deliver, and the end of the level's queue."""
+    """For each level with an offset: the offset of the next message to deliver, and the end of the level's queue."""
     ends = {
         level: broker.store.max_offset(SCHEDULE_TOPIC, level - 1) for level in broker.delays.noted_levels()
     }
@@ -165,8 +165,8 @@ def _day_totals(broker: Broker) -> dict[str, str]:
 
 
 def _pools(broker: Broker) -> dict[str, str]:
-    """Requests wait in no queue here: they are handled in the loop iteration that read them. What is stored may wait
-    for the disk or for slaves with its answer."""
+    """Thread pools, whose queues are empty: the loop iteration that reads a request also handles it. Only stored sends
+    may wait, for the disk or for slaves."""
     capacities = dict(_POOL_CAPACITIES)
     if broker.config.is_5:
         capacities |= _POOL_CAPACITIES_5
@@ -182,7 +182,7 @@ def _pools(broker: Broker) -> dict[str, str]:
 
 
 def _timer(broker: Broker) -> dict[str, str]:
-    """Timed messages: seconds their delivery is late, how many are not enqueued yet, how many wait, and rates."""
+    """The timer: by how many seconds it is late, how many messages are not enqueued yet, how many wait, and rates."""
     timed = broker.delayed.timer
     return {
         "timerReadBehind": str(timed.behind_ms // 1000),
@@ -194,7 +194,7 @@ def _timer(broker: Broker) -> dict[str, str]:
 
 
 def _tps(mean: Callable[[int], float | None]) -> str:
-    """Three rates with a blank between; a span that is not over yet stays empty, as in the official broker."""
+    """Three rates separated by blanks; a span that is not over yet is empty, as in the official broker."""
     rates = (mean(span) for span in TPS_SPANS_SECONDS)
     return " ".join("" if rate is None else java_double(rate) for rate in rates)
 

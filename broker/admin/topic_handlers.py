@@ -1,7 +1,7 @@
 """Topics for administrators: 17 and 18, 215, 21, 351, 202, 300, 305.
 
-The topic table itself, with its rules, is in the store; here are the checks, the order and the words of the official
-broker. Mirrors the topic part of `AdminBrokerProcessor`.
+The topic table is in the store; this file has the checks of the official broker, in its order and with its remarks.
+Mirrors the topic part of `AdminBrokerProcessor`.
 """
 
 from pocketmq.protocol.bodies.body import DataVersion
@@ -37,12 +37,12 @@ from ..network.dispatch import Answer, CallWithBody, handles
 from ..state.refusals import UNSET_REMARK, invalid_parameter
 from .group_handlers import MAX_QUEUES, page_size, refuse_on_slave, tps_of
 
-# -- making and changing
+# -- changes
 
 
 @handles(UpdateAndCreateTopic)
 async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic) -> Answer:
-    """Make a topic or change it; answered when the name servers know it."""
+    """Create or change a topic; the answer is sent once the name servers know the topic."""
     refuse_on_slave(broker)
     if request.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
         raise Refusal(
@@ -69,8 +69,8 @@ async def update_and_create_topic(broker: Broker, request: UpdateAndCreateTopic)
 async def update_and_create_topic_list(
     broker: Broker, request: UpdateAndCreateTopicList, call: CallWithBody[CreateTopicListRequestBody]
 ) -> Answer:
-    """Several topics. None is touched where one is bad, nor, as in the official broker, where one is there already as
-    asked."""
+    """Create or change several topics: none if one is bad, and as in the official broker none if one already exists
+    with the same settings."""
     topic_configs = call.read_body().topic_config_list or []
     for topic_config in topic_configs:
         _check_topic_name(broker, topic_config.name)
@@ -119,7 +119,7 @@ def _check_not_system(broker: Broker, topic: str) -> None:
 def _check_queue_nums(broker: Broker, topic_config: TopicConfig) -> None:
     queue_nums = max(topic_config.read_queue_nums, topic_config.write_queue_nums)
     if queue_nums > MAX_QUEUES:
-        remark = f"The topic[{topic_config.name}] shall have {queue_nums} queues, at most {MAX_QUEUES} are possible."
+        remark = f"The topic[{topic_config.name}] must have at most {MAX_QUEUES} queues, got {queue_nums}."
         raise Refusal(invalid_parameter(broker.config), remark)
 
 
@@ -131,7 +131,7 @@ def _check_message_type(broker: Broker, topic_config: TopicConfig) -> None:
 
 @handles(DeleteTopicInBroker)
 def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None:
-    """Remove a topic with its queues; 5.x also its offsets and its pop retry topics."""
+    """Delete a topic with its queues; 5.x also deletes its offsets and its pop retry topics."""
     refuse_on_slave(broker)
     topic = request.topic
     if not broker.config.is_5:
@@ -144,27 +144,27 @@ def delete_topic_in_broker(broker: Broker, request: DeleteTopicInBroker) -> None
     if not topic or topic.isspace():
         raise Refusal(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
     _check_not_system(broker, topic)
-    for doomed in (topic, *_pop_retry_topics(broker, topic)):
-        broker.topics.delete(doomed)
-        broker.offsets.remove_topic(doomed)
-        broker.store.delete_topic_queues(doomed)
-        broker.statistics.topic_deleted(doomed)
+    for name in (topic, *_pop_retry_topics(broker, topic)):
+        broker.topics.delete(name)
+        broker.offsets.remove_topic(name)
+        broker.store.delete_topic_queues(name)
+        broker.statistics.topic_deleted(name)
 
 
 def _pop_retry_topics(broker: Broker, topic: str) -> list[str]:
     if not broker.config.clear_retry_topic_when_delete_topic:
         return []
     groups = broker.offsets.groups_of(topic)
-    named = (pop_retry_topic(topic, group, v2=v2) for group in sorted(groups) for v2 in (True, False))
-    return [name for name in named if name in broker.topics]
+    names = (pop_retry_topic(topic, group, v2=v2) for group in sorted(groups) for v2 in (True, False))
+    return [name for name in names if name in broker.topics]
 
 
-# -- asking
+# -- queries
 
 
 @handles(GetAllTopicConfig)
 def get_all_topic_config(broker: Broker, request: GetAllTopicConfig) -> Answer:
-    """The topic table: whole for callers that name no page, else one page of it (5.x)."""
+    """The whole topic table, or one page of it if the request names a page (5.x)."""
     topics = broker.topics
     if not broker.config.is_5:
         return Answer(body=topics.to_json())
@@ -191,7 +191,7 @@ def get_topic_config(broker: Broker, request: GetTopicConfig) -> Answer:
 
 @handles(GetTopicStatsInfo)
 def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer | TopicStatsTable:
-    """First and last offset of each queue, and when its last message was stored."""
+    """The min and max offset of each queue, and the store time of its last message."""
     topic, store = request.topic, broker.store
     topic_config = broker.topics.find(topic)
     if topic_config is None:
@@ -214,7 +214,7 @@ def get_topic_stats_info(broker: Broker, request: GetTopicStatsInfo) -> Answer |
 
 @handles(QueryTopicConsumeByWho)
 def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) -> GroupList:
-    """Groups that subscribe to a topic now or have offsets for it."""
+    """The groups that subscribe to a topic now or have offsets in it."""
     groups = {
         *broker.membership.consumers.subscribed_to(request.topic),
         *broker.offsets.groups_of(request.topic),
@@ -224,5 +224,5 @@ def query_topic_consume_by_who(broker: Broker, request: QueryTopicConsumeByWho) 
 
 @handles(GetSystemTopicListFromBroker)
 def get_system_topic_list_from_broker(broker: Broker, request: GetSystemTopicListFromBroker) -> TopicList:
-    """Names an administrator cannot have."""
+    """The built-in topics, whose names an administrator cannot use."""
     return TopicList(topic_list=sorted(broker.topics.system_topics))

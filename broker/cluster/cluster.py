@@ -1,4 +1,4 @@
-"""The part of a broker that speaks to other programs: name servers, its slaves, its master."""
+"""The part of a broker that connects it with name servers, its slaves and its master."""
 
 from socket import socket
 
@@ -33,7 +33,7 @@ class Cluster:
         await self.replication.start(sockets)
 
     async def start(self) -> None:
-        """Register at the name servers; a slave begins to follow its master."""
+        """Register at the name servers; a slave starts to copy its master."""
         await self.registration.start()
         self.replication_slave.start()
         self.metadata_sync.start()

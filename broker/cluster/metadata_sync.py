@@ -1,17 +1,17 @@
-"""What a slave copies from its master beside the log: topics, groups, offsets, modes, the timer's state.
+"""Copies what a slave needs from its master beside the log: topics, groups, offsets, modes, the state of the timer.
 
-    21    topics, by pages     replaced when their data version is another
-    43    consumer offsets     merged over our own, for a master knows better
-    45    delay offsets        copied as they are
-    60    timer checkpoint     how far the master's timed messages have come (5.x)
-    61    timer counts         replaced when their data version is another (5.x)
-    201   groups, by pages     replaced when their data version is another
-    402   request modes        who pops and who pulls, replaced (5.x)
+    21    topics, by pages     replaced if their data version differs
+    43    consumer offsets     merged; the master's offsets win
+    45    delay offsets        replaced
+    60    timer checkpoint     how far the master has delivered timed messages (5.x)
+    61    timer counts         replaced if their data version differs (5.x)
+    201   groups, by pages     replaced if their data version differs
+    402   request modes        which groups pop and which pull, replaced (5.x)
 
-The first time 3 s after the start, then every 10 s, as in the 4.9 line. (An official 5.5.0 slave does it once a minute
-and skips the first round, so for a minute it has messages of topics it does not know.) Each part is copied by itself:
-what fails is logged, and the next round tries again. Mirrors SlaveSynchronize. The log itself:
-`replication_slave.py`.
+The first round runs 3 s after the start, then one every 10 s, as in the 4.9 line. (An official 5.5.0 slave runs one a
+minute and skips the first, so for a minute it has messages of topics it does not know.) If a part fails, it is logged
+and the other parts are still copied; the next round tries again. Mirrors SlaveSynchronize. `replication_slave.py`
+copies the log.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class MetadataSync:
         self._connection: Connection | None = None
         self._connected_to = ""
         self.given_address: str | None = None
-        """The master's own port by 906; otherwise the one the name servers answer."""
+        """The master's address set by 906; without it the name servers' answer is used."""
 
     @property
     def master_address(self) -> str | None:
@@ -121,7 +121,7 @@ class MetadataSync:
             try:
                 await part(address)
             except (PeerError, Refusal, ProtocolError) as error:
-                _log.warning("%s not copied from %s: %s", part.__name__.strip("_"), address, error)
+                _log.warning("cannot copy %s from %s: %s", part.__name__.strip("_"), address, error)
                 done = False
         return done
 
@@ -159,9 +159,9 @@ class MetadataSync:
             _log.info("%d groups copied from %s", len(groups), address)
 
     async def _consumer_offsets(self, address: str) -> None:
-        _, taken = await self._call(address, GetAllConsumerOffset())
+        _, copied = await self._call(address, GetAllConsumerOffset())
         offsets = self._state.offsets
-        offsets.merge(taken.offset_table, taken.data_version or offsets.data_version)
+        offsets.merge(copied.offset_table, copied.data_version or offsets.data_version)
 
     async def _delay_offsets(self, address: str) -> None:
         command, _ = await self._call(address, GetAllDelayOffset())
@@ -199,26 +199,26 @@ class MetadataSync:
 
 _Config = TypeVar("_Config")
 _Page = tuple[dict[str, _Config], DataVersion, int | None]
-"""Some of a table by name, the table's version, and how many there are in all where the master says."""
+"""Some rows of a table by name, the table's version, and the number of all rows if the master answers it."""
 
 
 async def _all_pages(
     page: Callable[[int, str | None], Awaitable[_Page[_Config]]],
 ) -> tuple[dict[str, _Config], DataVersion]:
-    """A whole table. `page(start, version)` asks for a part; the version, as JSON, is that of the part before."""
+    """A whole table. `page(start, version)` requests a part; `version` is the JSON of the previous part's version."""
     found: dict[str, _Config] = {}
     version: DataVersion | None = None
     for _ in range(MAX_PAGES):
-        asked = fastjson.dumps(version).decode() if version is not None else None
-        part, newest, total = await page(len(found), asked)
+        version_text = fastjson.dumps(version).decode() if version is not None else None
+        part, newest, total = await page(len(found), version_text)
         if newest != version:
-            found.clear()  # changed between two pages: the master starts over
+            found.clear()  # the table changed between two pages: the master starts over
         version = newest
         before = len(found)
         found.update(part)
         if total is None or len(found) >= total or len(found) == before:
             break
-    assert version is not None, "there is a first page"
+    assert version is not None, "the loop has read a first page"
     return found, version
 
 

@@ -1,7 +1,7 @@
-"""One name server as a broker sees it: an address, a lasting connection, and what that name server knows of us.
+"""One name server as a broker sees it: an address, a lasting connection, and the topics it was sent.
 
-A link opens its connection when it has something to send and opens it again when it was lost; it logs once that a
-name server is lost and once that it is back. `registration.py` decides what is sent.
+A link opens its connection when the broker sends a request, and opens it again after a loss. It logs once that a name
+server is lost and once that it is back. `registration.py` decides what to send.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ MAX_RETRY_SECONDS: Final = 10.0
 
 ReplyT = TypeVar("ReplyT")
 Connect = Callable[[str], Awaitable[Connection]]
-"""Opens a connection to `host:port`; `PeerError` where that fails."""
+"""Opens a connection to `host:port`. Raises `PeerError` if that fails."""
 
 
 class NameServerLink:
-    """`known` are the topics it was last sent, None when it needs all of them.
+    """`known` are the topics that the name server was last sent; `None` if it needs all of them.
 
-    `lock` is held while topics are sent, one data version after the other; `change` is the task that sends changed
-    ones.
+    `lock` is held while topics are sent, so that data versions are sent one after the other. `change` is the task that
+    sends changed topics.
     """
 
     def __init__(self, connect: Connect, address: str) -> None:
@@ -51,13 +51,14 @@ class NameServerLink:
 
     @property
     def is_due(self) -> bool:
-        """Lost, and time to try again: 1 s after the loss, then ever more seldom up to 10 s."""
+        """Whether a lost name server should be tried again: 1 s after the loss, later at intervals of up to 10 s."""
         return not self.is_open and asyncio.get_running_loop().time() >= self._retry_at
 
     async def call(
         self, request: Request[ReplyT], body: RawBody | None = None, *, timeout_seconds: float
     ) -> tuple[Command, ReplyT]:
-        """Ask and wait. `Refusal` where the name server refuses, `PeerError` where it is not there."""
+        """Send a request and wait for the reply. Raises `Refusal` if the name server refuses it, `PeerError` if it does
+        not answer."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 connection = await self._open()
@@ -69,7 +70,7 @@ class NameServerLink:
         return answer
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
-        """Say it one-way, where there is a connection."""
+        """Send a request one-way, if the connection is open."""
         if self._connection is not None:
             self._connection.notify(request, body)
 
@@ -82,13 +83,13 @@ class NameServerLink:
         async with self._opening:
             if self._connection is not None and not self._connection.closed:
                 return self._connection
-            self.known = None  # it may be another program by now
+            self.known = None  # another name server may run at the address now
             self._connection = await self._connect(self.address)
             return self._connection
 
     def _lost(self, error: Exception) -> None:
         if not self._is_down:
-            _log.warning("name server %s does not answer: %s; trying on", self.address, error)
+            _log.warning("name server %s does not answer: %s; trying again", self.address, error)
         self._is_down = True
         self.known = None
         self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds

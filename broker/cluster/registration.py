@@ -6,41 +6,35 @@
     enableSlaveActingMaster       a heartbeat every second: 322 one-way, or 904 where all name servers are 5.x
     at stop                       104
 
-A name server is sent what it does not know: `NameServerLink.known` holds the very objects it was sent, and a topic
-config that changed is another object. Mirrors `BrokerController.registerBrokerAll` and `BrokerOuterAPI`. All of it
-belongs to the event loop's thread.
+Each name server gets the topics it does not know: `NameServerLink.known` holds the topic configs that were sent, and a
+changed config is a new object. `registration_body.py` builds the requests. Mirrors `BrokerController.registerBrokerAll`
+and `BrokerOuterAPI`; owned by the event loop.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
-import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
-from pocketmq.protocol.bodies.registration import (
-    RegisterBrokerBody,
-    TopicConfigAndMappingSerializeWrapper,
-)
-from pocketmq.protocol.bodies.routes import KVTable, QueueData, TopicRouteData
-from pocketmq.protocol.bodies.topic_config import TopicConfig, TopicConfigSerializeWrapper
+from pocketmq.protocol.bodies.routes import KVTable
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
-from pocketmq.protocol.message.record import body_crc
-from pocketmq.protocol.requests.name_server import (
-    BrokerHeartbeat,
-    QueryDataVersion,
-    RegisterBroker,
-    RegisterBrokerReply,
-    RegisterTopicInNamesrv,
-    UnregisterBroker,
-)
+from pocketmq.protocol.requests.name_server import RegisterBrokerReply
 from pocketmq.protocol.text import fastjson
 from pocketmq.protocol.wire.schema import Request
 
 from ..errors import PeerError, Refusal
 from ..state.broker_state import BrokerState
 from .name_server_link import Connect, NameServerLink
+from .registration_body import (
+    Topics,
+    heartbeat,
+    registration_of,
+    registration_parts,
+    topic_registration,
+    unregistration,
+    version_query,
+)
 
 _log = logging.getLogger("pocketmq.cluster")
 
@@ -50,18 +44,16 @@ FIRST_PERIOD_SECONDS: Final = 10.0
 MIN_PERIOD_SECONDS: Final = 10.0
 MAX_PERIOD_SECONDS: Final = 60.0
 WATCH_SECONDS: Final = 0.5
-"""How often a lost name server is looked after."""
+"""How often lost name servers are checked."""
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 UNREGISTER_TIMEOUT_SECONDS: Final = 3.0
 SINGLE_TOPIC_TIMEOUT_SECONDS: Final = 3.0
-
-Topics = dict[str, TopicConfig]
 
 
 class Registration:
     """`start` and `stop` mirror each other; before `start` nothing is sent.
 
-    `master_address` and `master_ha_address` are what a name server last answered about our master, if we are a slave.
+    On a slave, `master_address` and `master_ha_address` are the master's addresses that a name server answered last.
     """
 
     def __init__(self, state: BrokerState, connect: Connect) -> None:
@@ -76,7 +68,7 @@ class Registration:
         self.master_ha_address: str | None = None
 
     async def start(self) -> None:
-        """Register everywhere; when it returns, every name server that answers knows this broker."""
+        """Register at all name servers; when it returns, each one that answers has this broker in its routes."""
         self._is_running = True
         await self.register_all(force=True)
         self._after("period", FIRST_PERIOD_SECONDS, self._register_periodically)
@@ -97,10 +89,10 @@ class Registration:
             link.close()
         self._links.clear()
 
-    # -- everything, everywhere
+    # -- all topics
 
     async def register_all(self, *, force: bool = True) -> None:
-        """Send all topics to every name server; unless forced, only if one of them lacks this data version."""
+        """Send all topics to every name server; without `force`, only if one of them lacks this data version."""
         self._follow_settings()
         links = list(self._links.values())
         if not force and not self._state.config.enable_split_registration:
@@ -123,49 +115,36 @@ class Registration:
         raise failure
 
     async def permission_changed(self) -> None:
-        """brokerPermission has another value: all topics are registered with a new data version."""
+        """brokerPermission has changed: register all topics with a new data version."""
         topics = self._state.topics
         topics.data_version = topics.data_version.next_version(self._state.clock.now_ms())
         topics.dirty = True
         await self.register_all(force=True)
 
     async def _register_at(self, link: NameServerLink) -> None:
-        """All topics to one name server; a failure is logged and mended later."""
+        """Send all topics to one name server; a failure is logged, and a timer tries again."""
         async with link.lock:
             await self._register_locked(link)
-        self._send_soon(link)  # what changed while it was sent
+        self._send_soon(link)  # the changes made meanwhile
 
     async def _register_locked(self, link: NameServerLink) -> None:
         topics = dict(self._state.topics.topics)
         try:
-            for part in self._parts(topics):
+            for part in registration_parts(self._state.config, topics):
                 self._registered(await self._send(link, part))
             link.known = topics
         except PeerError:
-            pass  # the link has said so
+            pass  # the link has logged it
         except (Refusal, ProtocolError) as error:
             link.known = None
-            _log.warning("name server %s did not register us: %s", link.address, error)
-
-    def _parts(self, topics: Topics) -> Iterator[Topics]:
-        """With enableSplitRegistration several registrations, each with a part of the topics."""
-        config = self._state.config
-        size = max(config.split_registration_size, 2)  # one topic alone would be read as a change report
-        if not config.enable_split_registration or len(topics) <= size:
-            yield topics
-            return
-        names = list(topics)
-        starts = list(range(0, len(names) - 1, size))
-        for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
-            yield {name: topics[name] for name in names[start:end]}
+            _log.warning("name server %s refused our registration: %s", link.address, error)
 
     async def _is_behind(self, link: NameServerLink) -> bool:
-        """Whether a name server lacks this data version of the topics; one that does not answer counts as lacking
-        it."""
+        """Whether a name server lacks this data version of the topics; if it does not answer, True."""
         version = self._state.topics.data_version
         try:
             command, reply = await link.call(
-                self._version_query(), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
+                version_query(self._state), fastjson.dumps(version), timeout_seconds=self._timeout_seconds
             )
             if reply.changed or not command.body:
                 return reply.changed
@@ -181,7 +160,7 @@ class Registration:
     def topics_changed(self) -> None:
         """Topics were created or changed: send them in the next loop iteration, several changes together.
 
-        A name server that is lost gets everything when it is back.
+        A lost name server gets all topics when it is back.
         """
         for link in self._links.values():
             self._send_soon(link)
@@ -197,13 +176,15 @@ class Registration:
             link.change = self._begin(self._send_changed(link), f"changed topics to {link.address}")
 
     async def _send_changed(self, link: NameServerLink) -> None:
-        await asyncio.sleep(0)  # changes later in this iteration are sent along
+        await asyncio.sleep(0)  # later changes of this iteration are sent too
         while True:
             async with link.lock:
                 if not link.is_open or link.known is None:
-                    return  # everything is sent when it is back
+                    return  # it gets all topics when it is back
                 topics = dict(self._state.topics.topics)
-                changed = {name: one for name, one in topics.items() if link.known.get(name) is not one}
+                changed = {
+                    name: config for name, config in topics.items() if link.known.get(name) is not config
+                }
                 if not changed:
                     return
                 try:
@@ -212,75 +193,23 @@ class Registration:
                 except PeerError:
                     return
                 except (Refusal, ProtocolError):
-                    # 5.x refuses the change of a broker it has dropped meanwhile.
+                    # 5.x refuses the changes of a broker that it has removed meanwhile.
                     await self._register_locked(link)
 
     async def _send_changes(self, link: NameServerLink, changed: Topics) -> None:
         if self._state.config.enable_single_topic_register and self._state.config.is_5:
-            for config in changed.values():
-                await self._send_topic(link, config)
+            for topic_config in changed.values():
+                request, body = topic_registration(self._state, topic_config)
+                await link.call(request, body, timeout_seconds=SINGLE_TOPIC_TIMEOUT_SECONDS)
             return
         self._registered(await self._send(link, changed))
 
-    # -- what is sent
+    # -- requests
 
     async def _send(self, link: NameServerLink, topics: Topics) -> tuple[RegisterBrokerReply, KVTable | None]:
-        request, body = self._registration(topics)
+        request, body = registration_of(self._state, topics)
         command, reply = await link.call(request, body, timeout_seconds=self._timeout_seconds)
         return reply, KVTable.decode(command.body) if command.body else None
-
-    def _registration(self, topics: Topics) -> tuple[RegisterBroker, bytes]:
-        state, config = self._state, self._state.config
-        shown = {name: self._shown(one) for name, one in topics.items()}
-        version = state.topics.data_version
-        if config.compressed_register:
-            wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=shown, data_version=version)
-            body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode_compressed(
-                emulate=config.emulate
-            )
-        elif not config.is_5:
-            old = TopicConfigSerializeWrapper(topic_config_table=shown, data_version=version)
-            body = fastjson.dumps({"filterServerList": [], "topicConfigSerializeWrapper": old})
-        else:
-            wrapper = TopicConfigAndMappingSerializeWrapper(topic_config_table=shown, data_version=version)
-            body = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper).encode()
-        acts = config.enable_slave_acting_master
-        request = RegisterBroker(
-            broker_name=config.broker_name,
-            broker_addr=state.identity.address,
-            cluster_name=config.broker_cluster_name,
-            ha_server_addr=state.identity.ha_address,
-            broker_id=config.broker_id,
-            heartbeat_timeout_millis=config.broker_not_active_timeout_millis
-            if acts and config.is_5
-            else None,
-            enable_acting_master=acts if config.is_5 else None,
-            compressed=config.compressed_register,
-            body_crc32=body_crc(body),
-        )
-        return request, body
-
-    async def _send_topic(self, link: NameServerLink, config: TopicConfig) -> None:
-        """One topic without a new data version of the table (217, enableSingleTopicRegister)."""
-        shown = self._shown(config)
-        queue = QueueData(
-            broker_name=self._state.config.broker_name,
-            read_queue_nums=shown.read_queue_nums,
-            write_queue_nums=shown.write_queue_nums,
-            perm=shown.perm,
-            topic_sys_flag=shown.topic_sys_flag,
-        )
-        request = RegisterTopicInNamesrv(topic=config.name)
-        body = TopicRouteData(queue_datas=[queue]).encode()
-        await link.call(request, body, timeout_seconds=SINGLE_TOPIC_TIMEOUT_SECONDS)
-
-    def _shown(self, config: TopicConfig) -> TopicConfig:
-        """A topic as a broker with this brokerPermission offers it: 5.x takes bits away, 4.x gives its own."""
-        permission = self._state.config.broker_permission
-        if permission & PERM_READ and permission & PERM_WRITE:
-            return config
-        perm = permission if not self._state.config.is_5 else config.perm & permission
-        return msgspec.structs.replace(config, perm=perm)
 
     def _registered(self, answer: tuple[RegisterBrokerReply, KVTable | None]) -> None:
         reply, ordered = answer
@@ -290,27 +219,11 @@ class Registration:
         if ordered is not None:
             self._state.topics.mark_ordered(ordered.table)
 
-    def _version_query(self) -> QueryDataVersion:
-        config = self._state.config
-        return QueryDataVersion(
-            broker_name=config.broker_name,
-            broker_addr=self._state.identity.address,
-            cluster_name=config.broker_cluster_name,
-            broker_id=config.broker_id,
-        )
-
     async def _unregister_from(self, link: NameServerLink) -> None:
-        config = self._state.config
-        request = UnregisterBroker(
-            broker_name=config.broker_name,
-            broker_addr=self._state.identity.address,
-            cluster_name=config.broker_cluster_name,
-            broker_id=config.broker_id,
-        )
         try:
-            await link.call(request, timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
+            await link.call(unregistration(self._state), timeout_seconds=UNREGISTER_TIMEOUT_SECONDS)
         except (PeerError, Refusal, ProtocolError) as error:
-            _log.warning("not unregistered from name server %s: %s", link.address, error)
+            _log.warning("cannot unregister from name server %s: %s", link.address, error)
 
     # -- timers
 
@@ -329,31 +242,25 @@ class Registration:
         self._after("watch", WATCH_SECONDS, self._watch)
 
     def _beat(self) -> None:
-        """A heartbeat. 4.x name servers do not know 904, hence 322 unless the settings say otherwise."""
+        """Send a heartbeat: 322 by default, because 4.x name servers do not know 904."""
         config = self._state.config
         self._after("heartbeat", max(config.broker_heartbeat_interval, 100) / 1000, self._beat)
         for link in self._links.values():
             if config.compatible_with_old_name_srv:
-                link.notify(self._version_query(), fastjson.dumps(self._state.topics.data_version))
+                link.notify(version_query(self._state), fastjson.dumps(self._state.topics.data_version))
             else:
-                link.notify(
-                    BrokerHeartbeat(
-                        cluster_name=config.broker_cluster_name,
-                        broker_addr=self._state.identity.address,
-                        broker_name=config.broker_name,
-                    )
-                )
+                link.notify(heartbeat(self._state))
 
     @property
     def name_servers(self) -> str:
-        """Where this broker registers: the name server of this process, and those that are set; `;` between them."""
+        """The name servers of this broker, joined by `;`: the one in this process, then those of namesrvAddr."""
         text = f"{self._state.identity.own_name_server};{self._state.config.namesrv_addr}"
         return ";".join(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
 
     def _follow_settings(self) -> None:
-        """namesrvAddr may change while we run."""
+        """Add and remove links after a change of namesrvAddr."""
         wanted = [address for address in self.name_servers.split(";") if address]
-        for address in [one for one in self._links if one not in wanted]:
+        for address in [address for address in self._links if address not in wanted]:
             self._links.pop(address).close()
         for address in wanted:
             if address not in self._links:
@@ -375,7 +282,7 @@ class Registration:
 
 
 async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:
-    """The end of a task: an unexpected error is logged, and the next timer tries again."""
+    """Run the work of a task; an unexpected error is logged, and the next timer tries again."""
     try:
         await work
     except Exception:

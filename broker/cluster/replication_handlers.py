@@ -1,7 +1,8 @@
-"""Questions about replication: its state (907), and addresses between master and slave (906, 908). All are 5.x.
+"""Requests about replication (5.x): its state (907), and addresses that master and slave exchange (906, 908).
 
-Copying itself is `replication_master.py` and `replication_slave.py`; what slaves take over by request is served by
-`admin/topic_handlers.py`, `admin/group_handlers.py` and `admin/offset_admin_handlers.py`. Mirrors AdminBrokerProcessor.
+`replication_master.py` and `replication_slave.py` copy the log. The requests by which slaves copy topics, groups and
+offsets are in `admin/topic_handlers.py`, `admin/group_handlers.py` and `admin/offset_admin_handlers.py`. Mirrors
+AdminBrokerProcessor.
 """
 
 from pocketmq.protocol.bodies.replication import HARuntimeInfo
@@ -18,7 +19,7 @@ from .cluster import Cluster
 
 @handles(GetBrokerHaStatus)
 def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARuntimeInfo:
-    """A master names its slaves, a slave its master."""
+    """The slaves of a master, or the master of a slave."""
     if cluster.config.is_slave:
         return HARuntimeInfo(ha_client_runtime_info=cluster.replication_slave.runtime_info())
     replication = cluster.replication
@@ -32,7 +33,7 @@ def get_broker_ha_status(cluster: Cluster, request: GetBrokerHaStatus) -> HARunt
 
 @handles(ExchangeBrokerHaInfo)
 def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> ExchangeBrokerHaInfoReply:
-    """A slave is given its master's addresses; a master answers its own."""
+    """Set the master's addresses on a slave; a master answers its own addresses."""
     is_slave = cluster.config.is_slave
     if request.master_ha_address is not None:
         if is_slave:
@@ -50,7 +51,7 @@ def exchange_broker_ha_info(cluster: Cluster, request: ExchangeBrokerHaInfo) -> 
 
 @handles(ResetMasterFlushOffset)
 def reset_master_flush_offset(cluster: Cluster, request: ResetMasterFlushOffset) -> None:
-    """Tool to slave. Here a slave copies whatever its master sends, so there is nothing to reset but the number
-    that tools are shown."""
+    """Sent by a tool to a slave. Our slave copies whatever its master sends, so this only sets the number that 907
+    answers."""
     if cluster.config.is_slave:
         cluster.replication_slave.master_flushed_offset = request.master_flush_offset

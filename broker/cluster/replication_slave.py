@@ -1,10 +1,13 @@
-"""A slave's side of replication: it follows its master's log.
+"""A slave's side of replication: it copies its master's log.
 
-It connects to haMasterAddress, or to where the name servers say its master's HA port is; says where its log ends;
-appends what it receives and reports it; makes it visible in slices, so that readers are not held up. A broken
-connection is opened again after 5 s, and so is one whose master sends another log than ours: nothing is cut off by
-itself. Mirrors DefaultHAClient. Bytes: `protocol/wire/ha_stream.py`. Topics, groups and offsets are copied by
-`metadata_sync.py`.
+    connect     to haMasterAddress, or to the HA port that the name servers answer
+    report      the end of the own log, at first and after each part
+    append      each part, as received
+    dispatch    new records to their queues, in slices, so that readers do not wait
+
+After a broken connection the slave connects again in 5 s. It does the same if the master sends a log that does not
+continue ours: it never truncates its own log. Mirrors DefaultHAClient. The bytes are in `protocol/wire/ha_stream.py`;
+`metadata_sync.py` copies topics, groups and offsets.
 """
 
 import asyncio
@@ -25,11 +28,11 @@ _log = logging.getLogger("pocketmq.cluster")
 
 RETRY_SECONDS: Final = 5.0
 LEAST_HA_ADDRESS: Final = 6
-"""A shorter haMasterAddress counts as none, as in the official broker."""
+"""A shorter haMasterAddress is ignored, as in the official broker."""
 
 
 class ReplicationSlave:
-    """`start` and `stop` mirror each other. `address` is the master's HA port, None before anybody named it."""
+    """`start` and `stop` mirror each other. `address` is the master's HA address, `None` as long as it is unknown."""
 
     def __init__(self, state: BrokerState, registration: Registration) -> None:
         self._state = state
@@ -37,9 +40,9 @@ class ReplicationSlave:
         self._task: asyncio.Task[None] | None = None
         self._connection: MasterConnection | None = None
         self.given_address: str | None = None
-        """By 906 or a tool; otherwise the one the name servers answer."""
+        """The master's HA address set by 906; without it the name servers' answer is used."""
         self.master_flushed_offset = 0
-        """As a tool has set it (908); shown by 907."""
+        """Set by 908, answered by 907."""
 
     @property
     def address(self) -> str | None:
@@ -69,7 +72,7 @@ class ReplicationSlave:
             await asyncio.sleep(RETRY_SECONDS if address is not None else RETRY_SECONDS / 10)
 
     async def _copy_from(self, address: str, loop: asyncio.AbstractEventLoop) -> None:
-        """One connection, from its start to its end."""
+        """Connect, and copy until the connection ends or the address changes."""
         try:
             host, port = host_and_port(address)
             async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
@@ -102,7 +105,7 @@ class ReplicationSlave:
 
 
 class MasterConnection(asyncio.Protocol):
-    """The stream from one master. `ended` is done when it is over."""
+    """The stream from one master. `ended` is done when the connection is closed."""
 
     def __init__(self, state: BrokerState, address: str) -> None:
         self._store = state.store
@@ -122,7 +125,7 @@ class MasterConnection(asyncio.Protocol):
         self._report()
 
     def connection_lost(self, error: Exception | None) -> None:
-        _log.warning("the master's log at %s is gone: %s", self._address, error or "closed")
+        _log.warning("lost the connection to the master's log at %s: %s", self._address, error or "closed")
         self._transport = None
         if not self.ended.done():
             self.ended.set_result(None)
@@ -139,7 +142,7 @@ class MasterConnection(asyncio.Protocol):
             for position, part in self._parts.feed(data):
                 self._store.append_copied(position, part)
         except (FrameError, StoreError, OSError) as error:
-            _log.error("cannot follow the master's log at %s: %s", self._address, error)
+            _log.error("cannot copy the master's log at %s: %s", self._address, error)
             self._transport.abort()
         if replication.end != before:
             self._report()
@@ -164,17 +167,17 @@ class MasterConnection(asyncio.Protocol):
             if self._store.dispatch_copied():
                 self._dispatch_soon()
         except (StoreError, OSError) as error:
-            _log.error("what was copied cannot be made visible: %s", error)
+            _log.error("cannot dispatch copied records to their queues: %s", error)
             self.abort()  # the next connection tries again
 
     def watch(self, heartbeat_ms: int, housekeeping_ms: int) -> None:
-        """What is due with time: a heartbeat, or the end of a connection without any."""
+        """Report if that is due; abort the connection of a master that sends nothing."""
         now = self._loop.time()
         if now - self._rate_since >= 1:
             self._rate = int((self._received - self._received_before) / (now - self._rate_since))
             self._received_before, self._rate_since = self._received, now
         if (now - self._read_at) * 1000 > housekeeping_ms:
-            _log.warning("the master at %s said nothing for %d ms", self._address, housekeeping_ms)
+            _log.warning("the master at %s sent nothing for %d ms", self._address, housekeeping_ms)
             self.abort()
         elif (now - self._reported_at) * 1000 > heartbeat_ms:
             self._report()
@@ -191,7 +194,7 @@ class MasterConnection(asyncio.Protocol):
         )
 
     def stop(self) -> None:
-        """End it, and touch the store no more: what is not visible yet becomes so when the store is closed."""
+        """Abort the connection and leave the store alone: closing the store dispatches the remaining records."""
         self._is_stopped = True
         self.abort()
 

@@ -6,5 +6,5 @@ official_keys.tsv      every key of the official servers: default, limits, wheth
 keys.py                reads that list; from a key and its text to a value and back
 addresses.py           host:port and lists of them, the addresses of this machine
 loading.py             broker.conf, namesrv.conf and KEY=VALUE words become settings, or one line with the mistake
-changes.py             settings changed over the wire (25 and 318)
+changes.py             settings changed by request (25 and 318)
 """

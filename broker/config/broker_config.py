@@ -49,7 +49,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
 
     # -- registration at name servers
     register_name_server_period: int = 30_000
-    """Values outside 10 to 60 s are raised or lowered to that."""
+    """Values outside 10 to 60 s are raised or lowered to these limits."""
     register_broker_timeout_mills: int = 24_000
     force_register: bool = True
     compressed_register: bool = False
@@ -86,7 +86,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     # -- transactions, request-reply, timed messages
     reject_transaction_message: bool = False
     transaction_time_out: int = 6000
-    """Age in ms from which a producer is asked about a half message."""
+    """Age in ms of a half message from which its producer is asked about it."""
     transaction_check_interval: int = 30_000
     transaction_check_max: int = 15
     transaction_op_batch_interval: int = 3000
@@ -102,7 +102,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     pull_thread_pool_queue_capacity: int = 100_000
     """Official: the length of the pull pool's queue. Here: how many pulls may be suspended at once."""
     enable_property_filter: bool = False
-    """Whether SQL92 filters are served."""
+    """Whether SQL92 filters are allowed."""
     max_error_rate_of_bloom_filter: int = 20
     expect_consumer_num_use_filter: int = 32
     filter_data_clean_time_span: int = 86_400_000
@@ -128,7 +128,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     pop_polling_size: int = 1024
     max_pop_polling_size: int = 100_000
     pop_long_polling_force_notify_interval: int = 800
-    """A waiting pop is woken after so many messages, whatever its filter."""
+    """This many messages wake a waiting pop, even if its filter matches none of them."""
     enable_notify_after_pop_order_lock_release: bool = True
     use_message_filter_for_notification: bool = True
     max_message_filter_num_for_notification: int = 64
@@ -152,7 +152,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     """Directory of conf/plain_acl.yml; empty: the directory of the store."""
     authentication_enabled: bool = False
     authentication_metadata_provider: str = ""
-    """Official: a Java class. Here: any name means that users are kept."""
+    """Official: a Java class. Here: any name turns the table of users on."""
     authentication_whitelist: str = ""
     """Request codes that need no signature, joined by commas."""
     authorization_enabled: bool = False
@@ -181,7 +181,7 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     # -- limits of a connection
     server_channel_max_idle_time_seconds: int = 120
     write_buffer_high_water_mark: int = 4_194_304
-    """Bytes a peer may leave unread before we stop reading from it. Official: 65536, less than one full pull reply.
+    """Bytes that a peer may leave unread before we stop reading from it. Official: 65536, less than a full pull reply.
     Ours is enough for several."""
     max_tasks_per_connection: int = 4096
     """Waiting requests of one connection; the next is answered SYSTEM_BUSY. Clients have at most one for a queue."""

@@ -1,10 +1,10 @@
-"""Settings changed over the wire: what 25 (broker) and 318 (name server) have in common.
+"""Settings changed by request: the common part of 25 (broker) and 318 (name server).
 
     body -> read_changes -> refuse_changes (the black list) -> apply_changes -> write_changes (the file)
 
-As in the official servers, unknown keys and bad values are skipped and the answer is SUCCESS all the same; the log
-names them. A key with the trait `restart` is shown by 26 and 319 and kept in the file, but takes effect at the next
-start. Mirrors `Configuration`.
+As in the official servers, unknown keys and bad values are skipped but the answer is SUCCESS; the log names them. A key
+with the trait `restart` appears in 26 and 319 and is written to the file, but takes effect at the next start. Mirrors
+`Configuration`.
 """
 
 import logging
@@ -39,8 +39,8 @@ def read_changes(body: RawBody) -> dict[str, str]:
 
 
 def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None:
-    """Raise if one of these keys cannot be changed over the wire: a file name from the network is a way to write
-    anywhere. A broker of the 4.9 line refuses none; `apply_changes` skips them there."""
+    """Raise `Refusal` if one of these keys cannot be changed by request, such as the name of a file that the server
+    writes. A broker of the 4.9 line refuses none; `apply_changes` skips them there."""
     if not is_5 and isinstance(config, BrokerConfig):
         return
     refusing = {"refused", "refused-by-5"} if is_5 else {"refused"}
@@ -54,7 +54,7 @@ def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None
 
 
 def apply_changes(config: Config, given: dict[str, str], peer: str) -> dict[str, str]:
-    """Set every key that can be set; returns those."""
+    """Set every key that can be set, and return these keys."""
     accepted = {name: text for name, text in given.items() if _apply(config, name, text)}
     if accepted:
         keys = config_keys.keys(config_keys.program_of(config))
@@ -69,7 +69,7 @@ def _apply(config: Config, name: str, text: str) -> bool:
         _log.warning("unknown key %s is ignored%s", name, config_keys.did_you_mean(name))
         return False
     if "refused" in key.traits:
-        _log.warning("%s cannot be changed over the wire: ignored", name)
+        _log.warning("%s cannot be changed by request: ignored", name)
         return False
     try:
         value = config_keys.read_value(key, text)
@@ -84,13 +84,13 @@ def _apply(config: Config, name: str, text: str) -> bool:
 
 
 def waiting_for_restart(config: Config, names: Iterable[str]) -> list[str]:
-    """Those of the keys that take effect at the next start."""
+    """The keys among `names` that take effect at the next start."""
     keys = config_keys.keys(config_keys.program_of(config))
     return sorted(name for name in names if "restart" in keys[name].traits)
 
 
 def write_changes(path: Path | None, accepted: dict[str, str]) -> None:
-    """Write changed keys into the file of settings, if one was given. Its comments stay, and its former state becomes
+    """Write changed keys to the file of settings, if the server has one. Comments stay; the former content becomes
     `<name>.bak`. The official servers write the whole file anew, without its comments."""
     if path is None or not accepted:
         return

@@ -153,7 +153,7 @@ def read_value(key: Key, text: str) -> Any:
 
 
 def _read_kind(key: Key, text: str) -> Any:
-    """A key without a field has an official type too."""
+    """The value of a key that has no field, by its official type."""
     if key.kind == "boolean":
         return _truth(text)
     if key.kind == "double":
@@ -232,7 +232,7 @@ def without_secret(key: Key, value: str | None) -> str | None:
 def official_text(config: Config, *, is_5: bool, found_out: Mapping[str, str] | None = None) -> str:
     """The body of the answer to 26 or 319: the keys of that line in alphabetical order, unescaped, without nulls.
 
-    `found_out`: values that are in force although they are not set.
+    `found_out` are effective values that no setting contains.
     """
     line, known = "5" if is_5 else "4", found_out or {}
     rows = [

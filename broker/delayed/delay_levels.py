@@ -1,16 +1,16 @@
-"""Messages with a delay level: into the schedule topic when stored, out of it when they are due.
+"""Messages with a delay level: stored in the schedule topic, delivered from it when they are due.
 
-    send, property DELAY=3  ->  SCHEDULE_TOPIC_XXXX queue 2     REAL_TOPIC, REAL_QID remember where it belongs,
-                                                                the unit's tags code is the time it is due
-    time is up              ->  real topic and queue            same bytes but queue, offsets and store time
+    send, property DELAY=3  ->  SCHEDULE_TOPIC_XXXX queue 2     REAL_TOPIC, REAL_QID: its real topic and queue
+                                                                tags code of the unit: its due time
+    due                     ->  real topic and queue            same bytes except queue, offsets and store time
 
-Each level (1 to 18 by default) is one queue, and all its messages wait equally long, so the first is always the next.
-delayOffset.json keeps how far each level has been delivered; after a crash what was delivered since its last save
-is delivered again. One timer is set to the earliest due time; nothing runs while nothing waits. The official broker
-looks every 100 ms instead, and so delivers up to 100 ms late.
+Each level (1 to 18 by default) is one queue. All messages of a queue wait equally long, so the first one is always due
+next. delayOffset.json keeps the delivered offset of each level; after a crash, messages delivered since its last save
+are delivered again. One timer is set to the earliest due time; without waiting messages nothing runs. The official
+broker checks every 100 ms instead, and so delivers up to 100 ms late.
 
-Mirrors `ScheduleMessageService` and `HookUtils.transformDelayLevelMessage`; owned by the event loop. Not here:
-messages timed to the second (TIMER_ properties).
+Mirrors `ScheduleMessageService` and `HookUtils.transformDelayLevelMessage`; owned by the event loop. Messages for an
+exact time (TIMER_ properties) are in `timer.py`.
 """
 
 import logging
@@ -34,21 +34,22 @@ from ..storing.stored_properties import stored_properties
 _log = logging.getLogger("pocketmq.delayed")
 
 RETRY_MS: Final = 100
-"""After an append that failed."""
+"""Wait after an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
-"""A level that failed in an unforeseen way rests so long."""
+"""How long a level pauses after an unexpected error."""
 LONGEST_SLEEP_MS: Final = 1000
-"""The timer runs on a clock that is never corrected, due times do not: look again at least this often."""
+"""Longest wait between checks: the timer follows the monotonic clock, due times follow the wall clock, which may be
+set."""
 MAX_DELIVERIES: Final = 200
 """Messages of one level moved in one loop iteration, some milliseconds of work."""
 
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
-"""What time does not mend, a topic name no file system takes for example."""
+"""Failures that another try cannot mend, for example a topic name that the file system refuses."""
 _TIMER_PROPERTIES: Final = (names.TIMER_DELIVER_MS, names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS)
 
 
 def delay_level(properties: dict[str, str]) -> int:
-    """The level a message asks for, 0 for none. Raises `Refusal` where it is no number."""
+    """The delay level of a message, 0 without one. Raises `Refusal` if DELAY is not a number."""
     text = properties.get(names.DELAY)
     if text is None:
         return 0
@@ -59,10 +60,10 @@ def delay_level(properties: dict[str, str]) -> int:
 
 
 def delay_if_asked(state: BrokerState, message: NewMessage) -> NewMessage:
-    """Send a message with a delay level to where it waits; any other is returned unchanged.
+    """Reroute a message with a delay level to the schedule topic; return any other unchanged.
 
-    The message is changed in place: topic, queue and properties. Only plain and committed messages can wait. A level
-    wins over the TIMER_ properties of 5.x, which are dropped.
+    The message is changed in place: topic, queue and properties. Only plain and committed messages are rerouted. A
+    level wins over the TIMER_ properties of 5.x, which are removed.
     """
     properties = message.property_map
     level = delay_level(properties)
@@ -87,14 +88,14 @@ class DelayLevels:
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._due_ms: dict[int, int] = {}
-        """When to look at a level again; a level not in here has nothing waiting."""
+        """When to check a level again. Levels without waiting messages are missing."""
         self._timer: Timer | None = None
         self._wake_ms = 0
         self._is_running = False
 
     def start(self) -> None:
-        """Bring stored offsets back into their queues and begin to deliver: what is late in the loop's next turn, where
-        the official broker waits a second first."""
+        """Correct stored offsets to the range of their queues and start to deliver. Late messages are delivered in the
+        next loop iteration; the official broker waits a second first."""
         state = self._state
         if self._is_running or state.config.is_slave:
             return
@@ -108,7 +109,7 @@ class DelayLevels:
         self._set_timer()
 
     def stop(self) -> None:
-        """Deliver nothing more; what waits goes on waiting."""
+        """Stop delivering; the remaining messages keep waiting."""
         self._is_running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -120,12 +121,12 @@ class DelayLevels:
         level = queue_id + 1
         if self._is_running and level not in self._due_ms and level in self._state.delays.levels:
             self._due_ms[level] = due_ms
-            self._note_offset(level, self._state.delays.offset(level))
+            self._record_offset(level, self._state.delays.offset(level))
             if self._timer is None or due_ms < self._wake_ms:
                 self._set_timer()
 
     def deliver_due(self, now_ms: int) -> None:
-        """Deliver of every level what is due, at most `MAX_DELIVERIES` messages each."""
+        """Deliver the due messages of every level, at most `MAX_DELIVERIES` each."""
         for level in [level for level in self._due_ms if self._is_due(level, now_ms)]:
             try:
                 next_ms = self._deliver_level(level, now_ms)
@@ -138,7 +139,7 @@ class DelayLevels:
                 self._due_ms[level] = next_ms
 
     def _is_due(self, level: int, now_ms: int) -> bool:
-        # No level waits longer than its delay, or rests longer than a pause: the clock was set back since.
+        # No level waits longer than its delay or than a pause. If one seems to, the clock was set back.
         due_ms = self._due_ms[level]
         longest_ms = max(self._state.delays.levels[level], FAILURE_PAUSE_MS)
         return due_ms <= now_ms or due_ms > now_ms + longest_ms
@@ -162,7 +163,7 @@ class DelayLevels:
         self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
 
     def _deliver_level(self, level: int, now_ms: int) -> int | None:
-        """Deliver what is due of one level; when to look again, `None` when nothing waits."""
+        """Deliver the due messages of one level; returns when to check again, `None` if no message waits."""
         state, delays = self._state, self._state.delays
         queue = state.store.consume_queue(SCHEDULE_TOPIC, level - 1)
         if queue is None:
@@ -174,27 +175,27 @@ class DelayLevels:
             if unit is None:
                 raise LookupError(f"unit {offset} of {SCHEDULE_TOPIC} queue {level - 1} cannot be read")
             position, size, due_ms = unit
-            # A due time further ahead than the level's delay was made by a clock that has been set back since.
+            # A due time further ahead than the level's delay means that the clock has been set back since.
             if now_ms < due_ms <= delays.deliver_timestamp(level, now_ms):
-                self._note_offset(level, offset)
+                self._record_offset(level, offset)
                 return due_ms
             if not self._deliver(level, position, size):
-                self._note_offset(level, offset)
+                self._record_offset(level, offset)
                 return now_ms + RETRY_MS
             offset += 1
             delays.update(level, offset)
         return now_ms if offset < queue.max_offset else None
 
-    def _note_offset(self, level: int, offset: int) -> None:
-        """Note the offset of a level: 5.x as soon as a message waits there, 4.9 with its first delivery."""
+    def _record_offset(self, level: int, offset: int) -> None:
+        """Record the offset of a level before its first delivery: only in 5.x, 4.9 records it with the delivery."""
         if self._state.config.is_5:
             self._state.delays.update(level, offset)
 
     def _deliver(self, level: int, position: int, size: int) -> bool:
-        """Store one waiting message where it belongs. False where the store does not take it now.
+        """Store one waiting message in its real topic. False if the store refuses it now.
 
-        A message whose record is gone, that does not say where it belongs, or that can never be stored there is passed
-        over.
+        Skips a message whose record was deleted, that does not name its real topic and queue, or that can never be
+        stored there.
         """
         state = self._state
         record = state.store.read_record(position, size)
@@ -212,21 +213,21 @@ class DelayLevels:
             return True
         result = state.store.append(message)
         if result.status in _NEVER:
-            # The official broker tries on for ever, and so lets one message hold up its whole level.
+            # The official broker tries again for ever, so one such message blocks its whole level.
             _log.error("delayed message at log position %d is lost: %s", position, result.status.name)
             return True
         if result.status is not PutStatus.PUT_OK:
-            _log.warning("delayed message for %s not stored: %s", message.topic, result.status.name)
+            _log.warning("cannot store a delayed message for %s: %s", message.topic, result.status.name)
             return False
         state.statistics.delayed_delivered(message.topic, level - 1, result.size)
         return True
 
 
 def _real_message(data: memoryview, *, is_5: bool) -> NewMessage:
-    """A waiting record as the message it becomes.
+    """The message that a waiting record becomes.
 
-    The stored text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker; only what the store looks at lacks
-    DELAY.
+    Its property text keeps DELAY, REAL_TOPIC and REAL_QID, as in the official broker; its property map, which the store
+    reads, has no DELAY.
     """
     record = decode_record(data)
     properties = decode_properties(record.properties)

@@ -30,11 +30,11 @@ class Delayed:
         self.timer.start()
 
     def stop(self) -> None:
-        """Deliver nothing more by level. The timer goes on until `close`: it may be within a slot."""
+        """Stop delivering delay levels. The timer runs until `close`, because it may be in the middle of a slot."""
         self.levels.stop()
 
     def close(self) -> None:
-        """Save where the timer waits."""
+        """Finish the current slot and save the timer."""
         self.timer.stop()
 
     def periodic(self) -> tuple[Periodic, ...]:

@@ -1,11 +1,11 @@
-"""The timer (5.x): messages are enqueued as they reach the timer topic and delivered when their slot is over.
+"""The timer (5.x): enqueues messages as they reach the timer topic, and delivers them when their slot is over.
 
     rmq_sys_wheel_timer queue 0  ->  wheel and timer log (`store/timer/timer_store.py`)  ->  real topic
     (`timer_delivery.py`)
 
-While something waits, one timer is set to the end of the next slot; a slot with many messages takes several loop
-iterations. Each second, while something moves, the files are forced to disk by the thread that writes tables.
-Mirrors the threads of `TimerMessageStore`; owned by the event loop.
+While messages wait, one timer of the loop is set to the end of the next slot; a slot with many messages takes several
+loop iterations. The thread that writes tables flushes the changed files every second. Mirrors the threads of
+`TimerMessageStore`; owned by the event loop.
 """
 
 import logging
@@ -36,30 +36,30 @@ SLOTS_IN_AN_ITERATION: Final = 5000
 """Empty slots skipped in one loop iteration."""
 LONGEST_SLEEP_MS: Final = 1000
 FINISH_MS: Final = 3000
-"""How long a stop may take to deliver the rest of a slot."""
+"""Longest time that `stop` takes to deliver the rest of a slot."""
 FILES_INTERVAL_MS: Final = 30_000
-"""How often old files of the timer log are looked for."""
+"""How often old files of the timer log are deleted."""
 NEVER_ENQUEUED: Final = (1 << 63) - 1
-"""TIMER_ENQUEUE_MS of a message that was due before it could be enqueued."""
+"""TIMER_ENQUEUE_MS of a message that was already due when the timer read it."""
 _NO_LIMIT: Final = 2_147_483_647
 
 
 class MessageTimer:
     """Enqueueing and delivery. `start` and `stop` mirror each other; a slave does neither.
 
-    The files are opened when there is something to do with them.
+    The files are opened with the first message.
     """
 
     def __init__(self, state: BrokerState) -> None:
         self._state = state
         self._timers: TimerStore | None = None
         self._work: Generator[int] | None = None
-        """Delivery of the slot that is over; yields the milliseconds until it goes on."""
+        """Delivery of the slot that is over; yields the milliseconds until it continues."""
         self._timer: Timer | None = None
         self._is_running = False
         self._flushed_ms = self._cleaned_ms = 0
         self._saved_end = 0
-        """End of the timer log when it was last given to the thread that saves."""
+        """End of the timer log when it was last saved."""
         self.enqueued = 0
         """Messages enqueued since the start."""
         self._sampled = (state.clock.now_ms(), 0, 0)
@@ -69,7 +69,7 @@ class MessageTimer:
         self.delivery = TimerDelivery(state, self.metrics)
         self._wake_ms = 0
         self._followed: TimerCheckpoint | None = None
-        """What a slave has written last of its master's."""
+        """On a slave, the checkpoint of the master that was written last."""
 
     @property
     def is_served(self) -> bool:
@@ -77,7 +77,7 @@ class MessageTimer:
         return config.is_5 and config.store.timer_wheel_enable and not config.is_slave
 
     def start(self) -> None:
-        """Go on where the last broker of this store stopped; late messages are delivered at once. Raises StoreError."""
+        """Continue where the last run on this store stopped; deliver late messages at once. Raises `StoreError`."""
         if self._is_running or not self.is_served:
             return
         self._is_running = True
@@ -92,9 +92,9 @@ class MessageTimer:
             self._set_timer(0)
 
     def follow(self, master: TimerCheckpoint) -> None:
-        """A slave keeps how far its master is: if it becomes one, it delivers what is left, and only that.
+        """On a slave, write the master's checkpoint: if the slave becomes a master, it delivers only the rest.
 
-        It enqueues nothing itself, so the file names no message of the timer topic as enqueued here.
+        A slave enqueues nothing, so its file has no offset of the timer topic as enqueued.
         """
         checkpoint = TimerCheckpoint(
             last_read_time_ms=master.last_read_time_ms,
@@ -110,7 +110,7 @@ class MessageTimer:
         self._state.tables.write("the timer's checkpoint", lambda: write_timer_checkpoint(path, checkpoint))
 
     def stop(self) -> None:
-        """Deliver nothing more; what waits goes on waiting. Saves where it waits."""
+        """Finish the current slot, then stop delivering and save; the remaining messages keep waiting."""
         self._is_running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -120,14 +120,14 @@ class MessageTimer:
             if timers is not None:
                 self._finish_slot(timers)
                 timers.flush(timers.checkpoint(self._state.clock.now_ms()))
-            self.metrics.persist()  # also a slave's, who only follows
+            self.metrics.persist()  # also on a slave
         except (OSError, StoreError) as error:
-            _log.error("the timer is not saved: %s", error)
+            _log.error("cannot save the timer: %s", error)
         if timers is not None:
             timers.close()
 
     def _finish_slot(self, timers: TimerStore) -> None:
-        """What was left of it would be delivered again from its beginning by the next start."""
+        """Deliver the rest of a slot: the next start would deliver the whole slot again."""
         work, self._work = self._work, None
         if work is None:
             return
@@ -150,7 +150,7 @@ class MessageTimer:
                 _log.error("timed messages wait for a restart: %s", error)
                 self._is_running = False
                 return
-        # The ordinary case. What cannot be enqueued now is enqueued later, by `_catch_up`.
+        # The ordinary case. `_catch_up` enqueues later what cannot be enqueued now.
         is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
         if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
             now_ms = self._state.clock.now_ms()
@@ -164,7 +164,7 @@ class MessageTimer:
         self._set_timer(0 if timers.queue_offset <= queue_offset else None)
 
     def is_crowded(self, out_ms: int) -> bool:
-        """Whether a message for that slot is refused: at random when many wait, always when twice as many do."""
+        """Whether to refuse a message for that slot: at random above the limit, always above twice the limit."""
         most = self._state.config.store.timer_congest_num_each_slot
         timers = self._timers
         if timers is None or most == _NO_LIMIT:
@@ -177,7 +177,7 @@ class MessageTimer:
     # -- figures
 
     def sample(self, now_ms: int) -> None:
-        """Take the rates; call it every second."""
+        """Compute the rates; call it every second."""
         then_ms, enqueued, delivered = self._sampled
         if now_ms > then_ms:
             self.enqueue_tps = (self.enqueued - enqueued) * 1000 / (now_ms - then_ms)
@@ -190,7 +190,7 @@ class MessageTimer:
 
     @property
     def behind_ms(self) -> int:
-        """Time since the first moment not delivered was over; 0 where nothing is late."""
+        """Time since the end of the first slot that is not delivered; 0 if none is late."""
         timers = self._timers
         if timers is None or timers.last_ms < timers.read_ms:
             return 0
@@ -205,7 +205,7 @@ class MessageTimer:
         return self._state.store.max_offset(TIMER_TOPIC, 0) - timers.queue_offset
 
     def checkpoint(self) -> bytes:
-        """The 56 bytes a slave asks for (60)."""
+        """The 56 bytes of the answer to a slave (60)."""
         timers = self._timers or self._open()
         return timers.checkpoint(self._state.clock.now_ms()).encode()
 
@@ -216,7 +216,7 @@ class MessageTimer:
         return self._timers
 
     def _set_timer(self, ms: int | None = None) -> None:
-        """Schedule the next tick in `ms`; without `ms`, when work is next due, if ever."""
+        """Schedule the next tick in `ms`; without `ms`, at the next due time, if there is work."""
         timers = self._timers
         if timers is None or not self._is_running:
             return
@@ -253,7 +253,7 @@ class MessageTimer:
         self._set_timer(wait_ms)
 
     def _work_some(self, timers: TimerStore) -> int | None:
-        """Some milliseconds of whatever is to be done; ms until the next turn, None for the end of the next moment."""
+        """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot."""
         now_ms = self._state.clock.now_ms()
         self._save(timers, now_ms)
         wait_ms = self._catch_up(timers)
@@ -269,7 +269,7 @@ class MessageTimer:
             return 0
 
     def _skip_empty_slots(self, timers: TimerStore, now_ms: int, wait_ms: int | None) -> int | None:
-        """Skip empty slots that are over, and begin to deliver the first that is not empty."""
+        """Skip empty slots that are over, and start to deliver the first one with messages."""
         timers.skip_idle(now_ms)
         for _ in range(SLOTS_IN_AN_ITERATION):
             if timers.read_ms >= timers.floor(now_ms):
@@ -284,7 +284,7 @@ class MessageTimer:
     # -- enqueueing
 
     def _catch_up(self, timers: TimerStore) -> int | None:
-        """Enqueue messages that were not enqueued as they arrived: after a restart, or while the disk was full."""
+        """Enqueue messages that were not enqueued on arrival, because of a restart or a full disk."""
         state = self._state
         if state.config.store.timer_stop_enqueue:
             return None
@@ -345,7 +345,7 @@ class MessageTimer:
         return timers.log.end != self._saved_end or self.metrics.dirty
 
     def _save(self, timers: TimerStore, now_ms: int) -> None:
-        """Every timerFlushIntervalMs, in the thread that writes tables."""
+        """Save the files every timerFlushIntervalMs, in the thread that writes tables."""
         state = self._state
         if now_ms - self._cleaned_ms >= FILES_INTERVAL_MS:
             self._cleaned_ms = now_ms

@@ -1,10 +1,10 @@
 """Delivers the messages of one timer slot, once it is over.
 
-A slot is delivered in the order in which its messages were enqueued; recalls are looked at first. The text that is
-stored keeps what led here, as in the official broker: TIMER_OUT_MS, REAL_TOPIC and REAL_QID, the time asked for, and
-besides TIMER_ENQUEUE_MS (when it was enqueued) and TIMER_DEQUEUE_MS (now). A message due further ahead than the wheel
-is good for is stored in the timer topic once more (TIMER_ROLL_TIMES) and noted again. After a kill in the middle of a
-slot all of it is delivered again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
+Recalls of a slot are read first, then its messages are delivered in the order in which they were enqueued. As in the
+official broker, the stored text keeps TIMER_OUT_MS, REAL_TOPIC, REAL_QID and the requested time, and gets
+TIMER_ENQUEUE_MS (when the message was enqueued) and TIMER_DEQUEUE_MS (now). A message due later than the wheel reaches
+is stored in the timer topic once more (TIMER_ROLL_TIMES) and enqueued again. After a kill in the middle of a slot, the
+whole slot is delivered again. Mirrors `TimerDequeueGetMessageService` and `TimerDequeuePutMessageService`.
 """
 
 import logging
@@ -34,13 +34,13 @@ DELIVERIES_IN_AN_ITERATION: Final = 200
 """Messages delivered in one loop iteration, some milliseconds of work."""
 UNITS_IN_AN_ITERATION: Final = 5000
 RETRY_MS: Final = 500
-"""After an append that the disk refused."""
+"""Wait after an append that failed."""
 
 _NEVER: Final = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 class TimerDelivery:
-    """Delivers for one broker; `count` messages so far."""
+    """Delivers the messages of one broker; `count` is their number since the start."""
 
     def __init__(self, state: BrokerState, metrics: MetricTable) -> None:
         self._state = state
@@ -48,8 +48,8 @@ class TimerDelivery:
         self.count = 0
 
     def slot(self, timers: TimerStore, position: int) -> Generator[int]:
-        """All messages of the slot `read_ms`, in the order they were enqueued; yields the milliseconds until it goes
-        on."""
+        """Deliver all messages of the slot `read_ms`, in the order in which they were enqueued; yields the milliseconds
+        until it continues."""
         positions = array("q")
         while position != NO_POSITION:
             position = timers.collect(position, positions, UNITS_IN_AN_ITERATION)
@@ -69,10 +69,10 @@ class TimerDelivery:
                     yield 0
 
     def _attempt(self, unit: TimerUnit, recalled: set[str]) -> bool:
-        """False where the store does not take the message now.
+        """Deliver one message; False if the store refuses it now.
 
-        A message that fails in any other way is skipped: to start the slot again would deliver the messages before it a
-        second time.
+        A message that fails in any other way is skipped: starting the slot again would deliver the messages before it
+        twice.
         """
         try:
             return self._deliver_unit(unit, recalled)
@@ -80,11 +80,11 @@ class TimerDelivery:
             _log.error("timed message at log position %d waits: %s", unit.position, error)
             return False
         except Exception:
-            _log.exception("timed message at log position %d is skipped", unit.position)
+            _log.exception("skipped the timed message at log position %d", unit.position)
             return True
 
     def _deliver_unit(self, unit: TimerUnit, recalled: set[str]) -> bool:
-        """False where the store does not take the message now."""
+        """Deliver one message unless it was recalled; False if the store refuses it now."""
         record = record_of_unit(self._state.store, unit.position, unit.size)
         if record is None:
             return True
@@ -103,8 +103,8 @@ class TimerDelivery:
         return True
 
     def deliver(self, record: Record, properties: dict[str, str], noted_at: int, *, rolls: bool) -> bool:
-        """Store a message where it belongs, or once more in the timer topic. False where the store does not take it
-        now; one that can never be stored is skipped."""
+        """Store a message in its real topic, or if it `rolls`, once more in the timer topic. False if the store refuses
+        it now; a message that can never be stored is skipped."""
         if names.TIMER_DEL_UNIQKEY in properties and not rolls:
             return True
         state = self._state
@@ -129,7 +129,7 @@ class TimerDelivery:
             _log.error("timed message at %d is lost: %s", record.position, result.status.name)
             return True
         if result.status is not PutStatus.PUT_OK:
-            _log.warning("timed message for %s not stored: %s", topic, result.status.name)
+            _log.warning("cannot store a timed message for %s: %s", topic, result.status.name)
             return False
         self.count += 1
         state.statistics.message_put(topic, 1, result.size)

@@ -1,7 +1,7 @@
-"""Requests about the timer: 370 recalls a message, 60 and 61 report how far the timer is to slaves and tools.
+"""Requests about the timer: 370 recalls a message, 60 and 61 answer the state of the timer to slaves and tools.
 
-A recall is stored as a message of its own, for the same moment and with TIMER_DEL_UNIQKEY; whether there is something
-to take back shows then. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
+A recall is stored as a message for the same slot, with TIMER_DEL_UNIQKEY. Only when the slot is delivered, the timer
+finds out whether the recalled message exists. Mirrors `RecallMessageProcessor` and `AdminBrokerProcessor`.
 """
 
 from pocketmq.protocol.errors import BodyError
@@ -24,7 +24,7 @@ from .timer_sends import deletion_key
 _UNAVAILABLE = "recall failed, broker service not available"
 _RECALL_TAG = "_RECALL_TAG_"
 _BUCKETS = 16
-"""The official broker makes this map itself, smaller than that of a message it was sent."""
+"""The official broker creates this map with fewer buckets than the map of a received message."""
 
 
 @handles(RecallMessage)
@@ -45,7 +45,7 @@ def _region(delayed: Delayed) -> dict[str, str]:
 
 
 def _checked_handle(delayed: Delayed, request: RecallMessage) -> RecallHandle:
-    """The checks in official order. Raises `Refusal`."""
+    """Check the request in the official order, and read its handle. Raises `Refusal`."""
     config, now_ms = delayed.config, delayed.clock.now_ms()
     if not config.recall_message_enable:
         raise Refusal(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
@@ -107,7 +107,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
 
 @handles(GetTimerCheckPoint)
 def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answer:
-    """How far the timer is, in the form of its file."""
+    """The checkpoint of the timer, in the form of its file."""
     if not delayed.timer.is_served:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
     try:
@@ -118,7 +118,7 @@ def get_timer_check_point(delayed: Delayed, request: GetTimerCheckPoint) -> Answ
 
 @handles(GetTimerMetrics)
 def get_timer_metrics(delayed: Delayed, request: GetTimerMetrics) -> Answer:
-    """Timed messages that wait, by topic, as the file has them."""
+    """The number of waiting messages of each topic, in the form of the file."""
     if not delayed.timer.is_served:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The timerMessageStore is null")
     return Answer(body=delayed.timer.metrics.to_json())

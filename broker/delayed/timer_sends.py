@@ -1,13 +1,13 @@
-"""Messages for an exact time (5.x) as they are stored: to the timer topic instead of their own.
+"""Reroutes messages for an exact time (5.x) to the timer topic when they are stored.
 
     TIMER_DELAY_SEC, TIMER_DELAY_MS or TIMER_DELIVER_MS  ->  rmq_sys_wheel_timer queue 0
-                                                             TIMER_OUT_MS is the moment, REAL_TOPIC and REAL_QID where
-                                                             the message belongs
+                                                             TIMER_OUT_MS: its slot
+                                                             REAL_TOPIC, REAL_QID: its real topic and queue
 
-The moment is the time asked for less a millisecond, rounded down to timerPrecisionMs (a second). It is over a
+The slot is the requested time minus a millisecond, rounded down to timerPrecisionMs (a second). The slot is over one
 precision step later: a message is delivered at the first full second that is not before its time. A message with
-TIMER_DEL_UNIQKEY, which a recall stores, recalls the message with that unique key and slot. The 4.9 line ignores all
-these properties. Mirrors `HookUtils.transformTimerMessage`.
+TIMER_DEL_UNIQKEY, which a recall stores, recalls the message with that unique key in the same slot. The 4.9 line
+ignores all these properties. Mirrors `HookUtils.transformTimerMessage`.
 """
 
 from collections.abc import Callable
@@ -29,15 +29,15 @@ _ASKS: Final = frozenset((names.TIMER_DELAY_SEC, names.TIMER_DELAY_MS, names.TIM
 
 
 def asks_for_time(properties: dict[str, str]) -> bool:
-    """Whether the properties of a message name a time, good or bad."""
+    """Whether a message has a property with a time, valid or not."""
     return not _ASKS.isdisjoint(properties)
 
 
 def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
-    """Send a message with a time to where it waits; any other is returned unchanged.
+    """Reroute a message with a time to the timer topic; return any other unchanged.
 
-    The message is changed in place: topic, queue and properties. Raises `Refusal` for a time that is no number or
-    too far ahead, and where too many wait for the same moment. A time that is over is none.
+    The message is changed in place: topic, queue and properties. Raises `Refusal` if the time is not a number or too
+    far ahead, or if too many messages wait for the same slot. A message whose time has passed is returned unchanged.
     """
     properties = message.property_map
     if _ASKS.isdisjoint(properties) or not state.config.is_5 or names.TIMER_OUT_MS in properties:
@@ -68,7 +68,7 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
 
 
 def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> int:
-    """The time asked for, in ms since 1970; sums wrap as Java's do."""
+    """The requested time in ms since 1970; sums overflow as in Java."""
     for name, unit_ms, base_ms in (
         (names.TIMER_DELAY_SEC, 1000, now_ms),
         (names.TIMER_DELAY_MS, 1, now_ms),
@@ -85,13 +85,13 @@ def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> 
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:
-    """The TIMER_DEL_UNIQKEY that recalls this message."""
+    """The value of TIMER_DEL_UNIQKEY that recalls this message."""
     is_long = config.store.append_topic_for_timer_delete_key
     return f"{topic}+{unique_id}" if is_long else unique_id
 
 
 def recall_handle(config: BrokerConfig, message: NewMessage) -> str | None:
-    """The handle that cancels the message (370); None for a message without a time of its own."""
+    """The handle that recalls the message (370); `None` for a message without a time."""
     properties = message.property_map
     out_ms, topic = properties.get(names.TIMER_OUT_MS), properties.get(names.REAL_TOPIC)
     if out_ms is None or topic is None or is_retry_topic(topic):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DEAD_BEFORE_START_MS: Final = 30_000
 """A group that was alive when the file was written counts as dead since this long before the start."""
 MAX_FILTERS: Final = 100_000
-"""Groups times topics; further ones are not kept, and their pulls are refused with 27."""
+"""Pairs of group and topic; further filters are not kept, and their pulls are refused with 27."""
 
 
 class FilterData(Body, frozen=True):

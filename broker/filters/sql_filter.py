@@ -22,12 +22,12 @@ MAX_EXPRESSION: Final = 32 * 1024
 """Characters. Compiling an expression of this length takes about 30 ms. The official limit is the size of a frame."""
 
 _REFUSED: Final = "Invalid SQL92 expression"
-"""In the official broker the words of its parser follow: `ParseException: Encountered "<EOF>" at ...`."""
+"""The official broker appends the message of its parser: `ParseException: Encountered "<EOF>" at ...`."""
 _LONGEST_REASON: Final = 200
 
 
 class ExpressionRefused(Exception):
-    """The text is the remark that refuses a 46."""
+    """An expression that is refused; the text is the remark of the answer to 46."""
 
 
 class SqlFilter:
@@ -56,7 +56,7 @@ class SqlFilter:
 def compile_expression(expression: str | None, expression_type: str | None, *, is_5: bool) -> SqlFilter:
     """The filter for a subscription of another type than TAG. Raises `ExpressionRefused`."""
     if expression_type != SQL92:
-        # Java's words about the missing parser; clients print them.
+        # Java's message about the missing parser; clients print it.
         raise ExpressionRefused(
             'Cannot invoke "org.apache.rocketmq.filter.FilterSpi.compile(String)" because the return value of '
             '"org.apache.rocketmq.filter.FilterFactory.get(String)" is null'

@@ -1,14 +1,16 @@
-"""Offsets of broadcasting consumers (5.x), kept for a while so that one may move between a proxy and the broker.
+"""Offsets of broadcasting consumers (5.x), kept for a while so that a consumer can move between a proxy and the broker.
 
-A broadcasting consumer keeps its offsets itself. Behind a proxy it cannot keep them, and asks with a negative
-offset; then, and when it changes between proxy and broker, its pull is answered with the offset to go on from:
+A broadcasting consumer keeps its offsets itself. Behind a proxy it cannot, so it pulls with a negative offset. The
+broker answers such a pull, and the first pull after a move, with the offset to continue from. It is the first of these
+that exists:
 
-    what this client pulled last -> the lowest of all clients that left (group@broadcast) -> 0 if the first message of
-    the queue is in memory -> the end
+    the offset this client pulled last
+    the lowest offset of the clients that left (stored under group@broadcast)
+    0 if the first message of the queue is in memory, else the end of the queue
 
-Clients are forgotten broadcastOffsetExpireSecond after their last pull, or while they are online (not seen through a
-proxy) after broadcastOffsetExpireMaxSecond. Mirrors `BroadcastOffsetManager` and what `PullMessageProcessor` asks of
-it; owned by the event loop. The pulls are in `pulling/pull_handlers.py`.
+The broker deletes a client broadcastOffsetExpireSecond after its last pull, or broadcastOffsetExpireMaxSecond after it
+while the client is connected directly (not through a proxy). Mirrors `BroadcastOffsetManager` and its use in
+`PullMessageProcessor`; owned by the event loop. `pulling/pull.py` calls it.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,11 +28,11 @@ FROM_PROXY: Final = 1
 """requestSource of a proxy's broadcasting pull (PROXY_FOR_BROADCAST)."""
 _PUSH: Final = "CONSUME_PASSIVELY"
 _SHARED: Final = "@broadcast"
-"""Behind a group's name: what its clients had pulled at least when they were forgotten."""
+"""Suffix of a group's name: under it the offset table keeps the lowest offset of the clients that left."""
 
 
 class _Client:
-    """One consumer of one topic: which way it came last, when, and the offset of each queue it last asked for."""
+    """One consumer of one topic: whether its last pull came through a proxy, when, and the offset of each queue."""
 
     __slots__ = ("from_proxy", "offsets", "pulled_ms")
 
@@ -49,7 +51,7 @@ class BroadcastOffsets:
         self._clients: dict[tuple[str, str], dict[str, _Client]] = {}
 
     def client_of(self, request: PullMessage, call: "Call") -> str | None:
-        """The client id of a broadcasting pull; `None` for any other, or where it is not known."""
+        """The client id of a broadcasting pull; `None` for any other pull, or if the client is unknown."""
         if request.request_source == FROM_PROXY:
             return request.proxy_forward_client_id
         group = self._consumers.get(request.consumer_group)
@@ -59,7 +61,7 @@ class BroadcastOffsets:
         return None if client is None else client.client_id
 
     def start_of(self, request: PullMessage, client_id: str) -> int | None:
-        """The offset this pull is sent to instead of its own; `None` lets it read."""
+        """The offset to answer instead of messages; `None` if the pull may read at its own offset."""
         from_proxy = request.request_source == FROM_PROXY
         clients = self._clients.get((request.topic, request.consumer_group))
         if clients is None:
@@ -82,7 +84,7 @@ class BroadcastOffsets:
         return 0 if store.is_hot(topic, queue_id, 0) else store.max_offset(topic, queue_id)
 
     def pulled(self, request: PullMessage, client_id: str, code: int, next_offset: int) -> None:
-        """Note how far the client is: what it asked for, or what it was sent to."""
+        """Record the offset of the client: the one it pulled, or the one it was answered."""
         from_proxy = request.request_source == FROM_PROXY
         offset = next_offset if code == ResponseCode.PULL_OFFSET_MOVED else request.queue_offset
         clients = self._clients.setdefault((request.topic, request.consumer_group), {})
@@ -94,7 +96,7 @@ class BroadcastOffsets:
         client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
 
     def expire(self, now_ms: int) -> None:
-        """Forget clients that are gone; what the slowest of a group had is kept in the offset table."""
+        """Delete expired clients; commit the lowest offset of each group to the offset table."""
         config = self._state.config
         least_ms = config.broadcast_offset_expire_second * 1000
         most_ms = config.broadcast_offset_expire_max_second * 1000

@@ -1,4 +1,4 @@
-"""The part of a broker that answers where a group goes on reading, or starts."""
+"""The part of a broker that answers at which offset a group continues or starts reading."""
 
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
@@ -9,7 +9,7 @@ BROADCAST_SECONDS = 5.0
 
 
 class FirstPosition:
-    """Offsets of queues and groups, and those of broadcasting clients."""
+    """Offsets of queues, of groups, and of broadcasting consumers."""
 
     def __init__(self, state: BrokerState, membership: Membership) -> None:
         self.state = state

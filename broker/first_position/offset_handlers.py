@@ -1,6 +1,6 @@
-"""Offsets of queues and groups: 14, 15, 29 to 32, and our own explanation of a first position.
+"""Offsets of queues and groups: 14, 15, 29 to 32, and our own request that explains a first position.
 
-The decision behind 14 is in `rules.py`; here it only becomes an answer. Mirrors `ConsumerManageProcessor` and
+`rules.py` decides what 14 answers; this file turns the decision into an answer. Mirrors `ConsumerManageProcessor` and
 the offset part of `AdminBrokerProcessor`.
 """
 
@@ -31,7 +31,7 @@ _NOT_FOUND_NO_DEFAULT = "Not found, do not set to zero, maybe this group boot fi
 
 @handles(QueryConsumerOffset)
 def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerOffset) -> OffsetReply:
-    """Where the group goes on, or where it starts: the rules B0 to B6."""
+    """The offset at which the group continues or starts: the rules B0 to B6."""
     decision = decide_first_position(
         first_position.state,
         request.consumer_group,
@@ -47,7 +47,7 @@ def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerO
 
 @handles(UpdateConsumerOffset)
 def update_consumer_offset(first_position: FirstPosition, request: UpdateConsumerOffset) -> Answer:
-    """Store a group's offset, lower or higher. While a reset waits for its pull, 5.x ignores it."""
+    """Store a group's offset, even a lower one. 5.x ignores it while a reset waits for the group's next pull."""
     group, topic, queue_id = request.consumer_group, request.topic, request.queue_id
     if first_position.config.is_5:
         if group not in first_position.groups:
@@ -66,7 +66,7 @@ def update_consumer_offset(first_position: FirstPosition, request: UpdateConsume
 def search_offset_by_timestamp(
     first_position: FirstPosition, request: SearchOffsetByTimestamp
 ) -> OffsetReply:
-    """The offset at a store time; `UPPER` in any case means the last message up to it."""
+    """The offset at a store time. boundaryType `UPPER`, in any case, selects the last message up to that time."""
     boundary: Boundary = "UPPER" if (request.boundary_type or "").upper() == "UPPER" else "LOWER"
     offset = first_position.store.search_offset(request.topic, request.queue_id, request.timestamp, boundary)
     return OffsetReply(offset=offset)
@@ -80,7 +80,7 @@ def get_max_offset(first_position: FirstPosition, request: GetMaxOffset) -> Offs
 
 @handles(GetMinOffset)
 def get_min_offset(first_position: FirstPosition, request: GetMinOffset) -> OffsetReply:
-    """The oldest message; 0 for an unknown queue."""
+    """The offset of the oldest message; 0 for an unknown queue."""
     return OffsetReply(offset=first_position.store.min_offset(request.topic, request.queue_id))
 
 
@@ -96,7 +96,7 @@ def get_earliest_msg_storetime(
 
 @handles(ExplainFirstPosition)
 def explain_first_position(first_position: FirstPosition, request: ExplainFirstPosition) -> Answer:
-    """A verdict for each read queue of the topic."""
+    """One verdict for each read queue of the topic."""
     topic_config = first_position.topics.find(request.topic)
     if topic_config is None:
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")

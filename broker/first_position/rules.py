@@ -1,19 +1,19 @@
-"""Where does a consumer group start reading a queue, and why? The rule that decides, and nothing else.
+"""The rules that decide where a consumer group starts reading a queue.
 
-A client asks QUERY_CONSUMER_OFFSET (14). An answer with an offset decides by itself; only "not found" lets the client's
-ConsumeFromWhere decide. The broker evaluates these rules in order, the first match wins:
+A client sends QUERY_CONSUMER_OFFSET (14). If the answer has an offset, the client starts there. If the answer is "not
+found", the client's ConsumeFromWhere decides. The broker tries these rules in order; the first match wins:
 
-    B0  a server-side reset waits for this queue              -> that offset
-    B1  the group has a stored offset                         -> that offset
-    B2  the request forbids a default (setZeroIfNotFound=false) -> not found
-    B3  min offset > 0: old messages are gone already         -> not found
-    B4  min offset 0, the first message is still in memory    -> 0     <- why LAST_OFFSET reads a young topic
-    B5  min offset 0, the first message is cold                  from its start
-                                                              -> not found
-    B6  min offset 0, no first message (empty, unknown)       -> not found; the 4.9 line answers 0
+    B0  a server-side reset waits for this queue                 -> the offset of the reset
+    B1  the group has a stored offset                            -> the stored offset
+    B2  the request forbids a default (setZeroIfNotFound=false)  -> not found
+    B3  min offset > 0: the first messages are already deleted   -> not found
+    B4  min offset 0, the first message is still in memory       -> 0
+    B5  min offset 0, the first message is cold                  -> not found
+    B6  min offset 0, no first message (empty or unknown queue)  -> not found; in the 4.9 line 0
 
-Mirrors `ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions;
-`verdict.py` gathers the facts and words the verdict.
+B4 is the reason why a group with CONSUME_FROM_LAST_OFFSET reads a young topic from its start. Mirrors
+`ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions: `verdict.py`
+collects the facts and explains the decision.
 """
 
 import enum
@@ -23,7 +23,7 @@ import msgspec
 
 
 class Rule(enum.Enum):
-    """The rules in the order they are tried."""
+    """The rules in the order in which they are tried."""
 
     RESET_PENDING = "B0"
     STORED_OFFSET = "B1"
@@ -35,14 +35,14 @@ class Rule(enum.Enum):
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules look at. Offsets count messages; -1 or `None` is "none"."""
+    """The input of the rules. Offsets count messages; -1 or `None` means "none"."""
 
     reset_offset: int | None = None
     stored_offset: int = -1
     set_zero_if_not_found: bool | None = None
     min_offset: int = 0
     is_first_message_hot: bool | None = None
-    """`None` where the queue has no entry 0."""
+    """`None` if the queue has no unit 0."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def decide(facts: QueueFacts, *, is_5: bool) -> Decision:
-    """The broker's answer to 14."""
+    """The broker's answer to QUERY_CONSUMER_OFFSET (14)."""
     if is_5 and facts.reset_offset is not None:
         return Decision(Rule.RESET_PENDING, facts.reset_offset)
     if facts.stored_offset >= 0:
@@ -77,10 +77,10 @@ FROM_TIMESTAMP: Final = "CONSUME_FROM_TIMESTAMP"
 def client_start(
     decision: Decision, consume_from_where: str, *, is_retry_topic: bool, max_offset: int
 ) -> int | None:
-    """Where an official push consumer then starts; `None` where it searches by its consumeTimestamp.
+    """Where an official push consumer starts after this answer; `None` if it searches by consumeTimestamp.
 
-    The three deprecated values of ConsumeFromWhere behave as LAST. A result of 0 below the min offset is corrected
-    to the min offset by the first pull.
+    The three deprecated values of ConsumeFromWhere behave like LAST. If the result is below the min offset, the first
+    pull corrects it to the min offset.
     """
     if decision.offset is not None:
         return decision.offset

@@ -1,7 +1,7 @@
-"""The verdict on a first position: gather the facts, apply the rules, say it in words.
+"""Explains a first position: collects the facts of a queue, applies the rules, and gives the reason in words.
 
-One object serves the handler of QUERY_CONSUMER_OFFSET, `pocketmq explain`, and the debug log, so what is explained
-is what is answered. The rules themselves are in `rules.py`.
+The handler of QUERY_CONSUMER_OFFSET, `pocketmq explain` and the debug log use the same functions, so the explanation
+always agrees with the answer. The rules are in `rules.py`.
 """
 
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger("pocketmq.first_position")
 def decide_first_position(
     state: BrokerState, group: str, topic: str, queue_id: int, set_zero_if_not_found: bool | None = None
 ) -> Decision:
-    """The broker's answer to QUERY_CONSUMER_OFFSET for one queue; logged in words at debug level."""
+    """The broker's answer to QUERY_CONSUMER_OFFSET for one queue; the debug log gets the reason."""
     facts = _facts(state, group, topic, queue_id, set_zero_if_not_found)
     decision = decide(facts, is_5=state.config.is_5)
     if _log.isEnabledFor(logging.DEBUG):
@@ -38,7 +38,7 @@ def decide_first_position(
 
 
 def explain(state: BrokerState, group: str, topic: str, queue_id: int) -> Verdict:
-    """The same decision with everything that led to it."""
+    """The same decision with its reason and all facts that led to it."""
     facts = _facts(state, group, topic, queue_id, None)
     return _verdict(state, group, topic, queue_id, facts, decide(facts, is_5=state.config.is_5))
 
@@ -49,7 +49,7 @@ def _facts(
     store = state.store
     stored = state.offsets.query(topic, group, queue_id)
     is_reset = state.offsets.has_reset(topic, group, queue_id)
-    if stored >= 0 and not is_reset:  # the common case: no need to look at the queue
+    if stored >= 0 and not is_reset:  # the common case: the facts of the queue do not matter
         return QueueFacts(stored_offset=stored)
     return QueueFacts(
         reset_offset=stored if is_reset and state.config.use_server_side_reset_offset else None,
@@ -71,7 +71,7 @@ def _verdict(
     starts = {}
     for where in (FROM_LAST, FROM_FIRST, FROM_TIMESTAMP):
         start = client_start(decision, where, is_retry_topic=is_retry, max_offset=max_offset)
-        # The first pull of a deleted offset is corrected to the min offset.
+        # The broker corrects the first pull of a deleted offset to the min offset.
         starts[where] = None if start is None else max(start, min_offset)
     verdict = Verdict(
         group=group,

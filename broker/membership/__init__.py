@@ -1,11 +1,11 @@
-"""Knows the clients: who consumes and produces in which group, and which queues they lock.
+"""Keeps the connected clients: the members of consumer and producer groups, and the queues that they lock.
 
 membership.py        the part of a broker
 client.py            one client on one connection
 consumer_groups.py   the members and subscriptions of each consumer group
-consumer_notices.py  40: members are notified that their group changed
+consumer_notices.py  40: notifies members that their group has changed
 producer_groups.py   the connected producers, by group and by client id
-queue_locks.py       which client may consume which queue in order
+queue_locks.py       which client may consume which queue orderly
 request_modes.py     which groups pop a topic instead of pulling it
 client_handlers.py   34 heartbeat, 35, 38, the locks 41 and 42, 46
 """

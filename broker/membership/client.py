@@ -1,7 +1,6 @@
 """One client on one connection, as its heartbeats describe it.
 
-A value with one moving part, the time of the last heartbeat. Which groups it belongs to is known to
-`consumer_groups.py` and `producer_groups.py`.
+Only the time of the last heartbeat changes. `consumer_groups.py` and `producer_groups.py` keep the groups of a client.
 """
 
 from ..network.dispatch import Peer

@@ -1,11 +1,10 @@
-"""Clients register, stay and leave: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
+"""Clients register and unregister: 34 HEART_BEAT, 35, 38, the queue locks 41 and 42, and 46 CHECK_CLIENT_CONFIG.
 
-Who is online is kept by `consumer_groups.py` and `producer_groups.py`, locks by `queue_locks.py`; here requests
-become their calls. Mirrors `ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part
-of `AdminBrokerProcessor`.
+`consumer_groups.py` and `producer_groups.py` keep the clients, `queue_locks.py` the locks. Mirrors
+`ClientManageProcessor`, the member list of `ConsumerManageProcessor` and the lock part of `AdminBrokerProcessor`.
 
-A heartbeat V2 (5.x) carries a fingerprint of the client's groups and subscriptions, and leaves the subscriptions
-out while the fingerprint stays. IS_SUB_CHANGE=true tells the client to send them again.
+A heartbeat V2 (5.x) carries a fingerprint of the client's groups and subscriptions. While the fingerprint stays the
+same, the heartbeat omits the subscriptions; IS_SUB_CHANGE=true in the reply asks the client to send them again.
 """
 
 from pocketmq.protocol.bodies.client import (
@@ -45,7 +44,7 @@ from .membership import Membership
 def heart_beat(
     membership: Membership, request: HeartBeat, call: CallWithBody[HeartbeatData]
 ) -> HeartBeatReply:
-    """Register the producers and consumers of one client; makes their retry topics."""
+    """Register the producers and consumers of one client; creates the retry topics of the consumers."""
     heartbeat = call.read_body()
     _check_names(heartbeat)
     command = call.command
@@ -70,7 +69,7 @@ def heart_beat(
 
 
 def _check_names(heartbeat: HeartbeatData) -> None:
-    """Refuse a heartbeat without names before anything of it is registered."""
+    """Raise `BodyError` for a heartbeat without names, before any part of it is registered."""
     names = [consumer.group_name for consumer in heartbeat.consumer_data_set]
     names += [producer.group_name for producer in heartbeat.producer_data_set]
     if None in names:
@@ -83,8 +82,8 @@ def _check_names(heartbeat: HeartbeatData) -> None:
 def _register_consumer(
     membership: Membership, heartbeat: HeartbeatData, consumer: ConsumerData, client: Client
 ) -> bool:
-    """Take one consumer entry; True where the fingerprint is not the one remembered, so that the subscriptions
-    known here may not be those the client means."""
+    """Register one consumer entry; True if the fingerprint has changed, because then the subscriptions known here may
+    be outdated."""
     name = consumer.group_name or ""
     if (
         membership.config.reject_pull_consumer_enable
@@ -94,7 +93,7 @@ def _register_consumer(
     is_v2 = heartbeat.heartbeat_fingerprint != 0 and membership.config.is_5
     group_config = membership.groups.find_or_create(name)
     if group_config is None and membership.config.is_5:
-        return False  # unknown and not to be made: left out in silence
+        return False  # an unknown group that may not be created is ignored
     if group_config is not None:
         is_ordered = membership.config.is_5 and any(
             membership.topics.is_order_topic(subscription.topic or "")
@@ -125,7 +124,7 @@ def _register_consumer(
     if group is not None:
         group.heartbeat_fingerprint = heartbeat.heartbeat_fingerprint
     if remembered is None:
-        # Also after our restart, where the official broker would go on without the subscriptions.
+        # Also after our restart: the official broker would continue without the subscriptions.
         return without_sub
     return is_v2 and remembered != heartbeat.heartbeat_fingerprint
 
@@ -146,7 +145,7 @@ def unregister_client(membership: Membership, request: UnregisterClient, call: C
 def get_consumer_list_by_group(
     membership: Membership, request: GetConsumerListByGroup
 ) -> GetConsumerListByGroupResponseBody:
-    """The client ids a consumer shares the queues with."""
+    """The client ids of a group, among which a consumer shares the queues."""
     group = membership.consumers.get(request.consumer_group)
     if group is None:
         remark = f"no consumer for this group, {request.consumer_group}"
@@ -158,7 +157,7 @@ def get_consumer_list_by_group(
 def lock_batch_mq(
     membership: Membership, request: LockBatchMq, call: CallWithBody[LockBatchRequestBody]
 ) -> LockBatchResponseBody:
-    """Lock queues for one client; the reply names those it holds now."""
+    """Lock queues for one client; the reply names the queues that the client holds now."""
     body = call.read_body()
     held = membership.locks.lock(
         body.consumer_group or "", body.mq_set, body.client_id or "", membership.clock.now_ms()
@@ -170,7 +169,7 @@ def lock_batch_mq(
 def unlock_batch_mq(
     membership: Membership, request: UnlockBatchMq, call: CallWithBody[UnlockBatchRequestBody]
 ) -> None:
-    """Give queues back."""
+    """Unlock queues of one client."""
     body = call.read_body()
     membership.locks.unlock(body.consumer_group or "", body.mq_set, body.client_id or "")
 
@@ -179,7 +178,7 @@ def unlock_batch_mq(
 def check_client_config(
     membership: Membership, request: CheckClientConfig, call: CallWithBody[CheckClientRequestBody]
 ) -> None:
-    """Can this subscription be served? Refused exactly where its pulls will be."""
+    """Check a subscription; refuses exactly the subscriptions whose pulls are refused."""
     if not call.body and membership.config.is_5:
         return
     subscription = call.read_body().subscription_data

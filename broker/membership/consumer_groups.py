@@ -1,20 +1,19 @@
-"""Who is online in which consumer group, and what the group subscribes to.
+"""The online members of each consumer group, and the subscriptions of the group.
 
-A group exists here while at least one client of it is connected; its settings and offsets live in the
-store's tables and outlast it. The heartbeat of any member counts for the whole group: the last one sets the
-consume type and model, a topic it does not name is dropped, a newer version of a subscription replaces the
-older one.
+A group exists here while at least one of its clients is connected; its settings and offsets are in the store's tables.
+The heartbeat of any member changes the whole group: the last one sets the consume type and model, removes the topics it
+does not name, and a newer version of a subscription replaces the older one.
 
-Members are notified (request 40, so that they rebalance):
+Members are notified (request 40), so that they rebalance:
 
-    when                                            group's switch off    group is BROADCASTING
-    a connection joins, topics are added or gone    not notified          not notified (4.9: notified)
+    event                                           group's switch off    group is BROADCASTING
+    a connection joins, a topic is added or removed not notified          not notified (4.9: notified)
     a client unregisters                            not notified          not notified (4.9: notified)
     a connection closes                             notified              not notified (4.9: notified)
-    a client without heartbeat expires              not notified: members find out when they rebalance
+    a client without heartbeat expires              not notified: members notice it at their next rebalance
 
-Mirrors `ConsumerManager` and `ConsumerGroupInfo`; touched by the event loop's thread only. How notices
-travel: `consumer_notices.py`.
+`consumer_notices.py` sends the notices. Mirrors `ConsumerManager` and `ConsumerGroupInfo`; only the event loop's thread
+touches it.
 """
 
 import logging
@@ -29,11 +28,11 @@ from .client import Client
 _log = logging.getLogger("pocketmq.membership")
 
 CHANNEL_EXPIRED_MS: Final = 120_000
-"""A client without heartbeat for longer than this is gone."""
+"""A client without heartbeat for longer than this is removed."""
 BROADCASTING: Final = "BROADCASTING"
 
 Notify = Callable[[str, list[Peer]], None]
-"""Called with a group and its remaining connections when its members or topics changed."""
+"""Called with a group and its remaining connections after its members or topics have changed."""
 
 
 class ConsumerGroup:
@@ -57,12 +56,12 @@ class ConsumerGroup:
         self.subscriptions: dict[str, SubscriptionData] = {}
         """By topic."""
         self.connections: dict[Peer, Client] = {}
-        """Members in the order they came."""
+        """Members in the order in which they joined."""
         self.heartbeat_fingerprint: int | None = None
-        """Of the last heartbeat of any member; 0 for the old form that always names its subscriptions."""
+        """Of the last heartbeat of any member; 0 for a heartbeat V1, which always names its subscriptions."""
 
     def subscription(self, topic: str) -> SubscriptionData | None:
-        """What the group wants of a topic; asked by every pull."""
+        """The group's subscription to a topic. Every pull calls it."""
         return self.subscriptions.get(topic)
 
     def clients(self) -> list[Client]:
@@ -73,7 +72,7 @@ class ConsumerGroup:
         return [client.client_id for client in self.connections.values()]
 
     def find(self, client_id: str) -> Client | None:
-        """The first member of this id."""
+        """The first member with this id."""
         for client in self.connections.values():
             if client.client_id == client_id:
                 return client
@@ -84,7 +83,7 @@ class ConsumerGroup:
         return self.message_model == BROADCASTING
 
     def update_client(self, client: Client) -> bool:
-        """Note a heartbeat; True for a connection that was not a member."""
+        """Record a heartbeat; True if the connection is a new member."""
         known = self.connections.get(client.connection)
         if known is None:
             _log.info("new consumer of %s: %r", self.name, client)
@@ -97,8 +96,8 @@ class ConsumerGroup:
         return False
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Take over what a heartbeat names; True if a topic came or went (a newer version alone does not
-        count)."""
+        """Replace the subscriptions by those of a heartbeat; True if a topic was added or removed. A newer version of a
+        subscription does not count."""
         changed = False
         named = set()
         for subscription in subscriptions:
@@ -111,14 +110,14 @@ class ConsumerGroup:
             elif subscription.sub_version > known.sub_version:
                 self.subscriptions[topic] = subscription
         for topic in [topic for topic in self.subscriptions if topic not in named]:
-            _log.info("%s does not subscribe to %s any more", self.name, topic)
+            _log.info("%s no longer subscribes to %s", self.name, topic)
             changed = True
             del self.subscriptions[topic]
         return changed
 
 
 class ConsumerGroups:
-    """All consumer groups online (official ConsumerManager)."""
+    """All online consumer groups (official ConsumerManager)."""
 
     def __init__(
         self,
@@ -126,12 +125,12 @@ class ConsumerGroups:
         *,
         is_5: bool = True,
         expiry_ms: int = CHANNEL_EXPIRED_MS,
-        on_gone: Callable[[str], None] | None = None,
+        on_empty: Callable[[str], None] | None = None,
     ) -> None:
-        """`on_gone` is called with a group whose last client left."""
+        """`on_empty` is called with a group whose last client has left."""
         self._notify = notify
-        self._on_gone = on_gone
-        self._tells_broadcasting = not is_5
+        self._on_empty = on_empty
+        self._notifies_broadcasting = not is_5
         self._expiry_ms = expiry_ms
         self._groups: dict[str, ConsumerGroup] = {}
 
@@ -139,7 +138,7 @@ class ConsumerGroups:
         return len(self._groups)
 
     def get(self, group: str) -> ConsumerGroup | None:
-        """The group, or `None` where no client of it is connected."""
+        """The group; `None` if none of its clients is connected."""
         return self._groups.get(group)
 
     def find(self, group: str, client_id: str) -> Client | None:
@@ -148,9 +147,9 @@ class ConsumerGroups:
         return None if known is None else known.find(client_id)
 
     def subscribed_to(self, topic: str) -> list[str]:
-        """Names of the groups online that subscribe to a topic.
+        """Names of the online groups that subscribe to a topic.
 
-        5.5.0 also lists groups that left the topic or expired, until its restart; that is not copied.
+        5.5.0 also lists groups that unsubscribed or expired, until its restart; ours does not.
         """
         return [group.name for group in self._groups.values() if topic in group.subscriptions]
 
@@ -165,10 +164,10 @@ class ConsumerGroups:
         subscriptions: Iterable[SubscriptionData] | None,
         is_notified: bool = True,
     ) -> bool:
-        """Take one consumer entry of a heartbeat; True if a member or a topic came or went.
+        """Register one consumer entry of a heartbeat; True if a member or a topic was added, or a topic removed.
 
-        `subscriptions` is `None` in a heartbeat V2 that left them out: what is known stays. `is_notified` is
-        the group's own switch (notifyConsumerIdsChangedEnable).
+        `subscriptions` is `None` in a heartbeat V2 that omits them: the known ones stay. `is_notified` is the group's
+        own switch (notifyConsumerIdsChangedEnable).
         """
         known = self._groups.get(group)
         if known is None:
@@ -180,28 +179,28 @@ class ConsumerGroups:
         if subscriptions is not None and known.update_subscriptions(subscriptions):
             changed = True
         if changed and is_notified:
-            self._tell(known)
+            self._notify_members(known)
         return changed
 
     def unregister(self, group: str, connection: Peer, *, is_notified: bool = True) -> None:
-        """A client leaves a group in good order (35)."""
+        """A client unregisters from a group (35)."""
         known = self._groups.get(group)
         if known is None:
             return
         known.connections.pop(connection, None)
         self._drop_if_empty(known)
         if is_notified:
-            self._tell(known)
+            self._notify_members(known)
 
     def connection_closed(self, connection: Peer) -> None:
-        """A connection is gone: out of every group, whatever the groups' own switches say."""
+        """Remove a closed connection from every group, and notify even groups whose switch is off."""
         for group in list(self._groups.values()):
             client = group.connections.pop(connection, None)
             if client is None:
                 continue
-            _log.info("consumer %r of %s is gone", client, group.name)
+            _log.info("consumer %r of %s disconnected", client, group.name)
             self._drop_if_empty(group)
-            self._tell(group)
+            self._notify_members(group)
 
     def expire(self, now_ms: int) -> None:
         """Drop clients without heartbeat for 120 s and close their connections; due every 10 s."""
@@ -210,7 +209,9 @@ class ConsumerGroups:
             for client in group.clients():
                 if client.last_update_ms >= limit_ms:
                     continue
-                _log.warning("consumer %r of %s is silent, closing its connection", client, group.name)
+                _log.warning(
+                    "consumer %r of %s sends no heartbeats: closing its connection", client, group.name
+                )
                 del group.connections[client.connection]
                 client.connection.close()
             self._drop_if_empty(group)
@@ -218,9 +219,9 @@ class ConsumerGroups:
     def _drop_if_empty(self, group: ConsumerGroup) -> None:
         if not group.connections:
             self._groups.pop(group.name, None)
-            if self._on_gone is not None:
-                self._on_gone(group.name)
+            if self._on_empty is not None:
+                self._on_empty(group.name)
 
-    def _tell(self, group: ConsumerGroup) -> None:
-        if group.connections and (self._tells_broadcasting or not group.is_broadcasting):
+    def _notify_members(self, group: ConsumerGroup) -> None:
+        if group.connections and (self._notifies_broadcasting or not group.is_broadcasting):
             self._notify(group.name, list(group.connections))

@@ -1,8 +1,8 @@
-"""Notifies the members of a consumer group that it changed (40), so that they share out the queues anew.
+"""Notifies the members of a consumer group that the group has changed (40), so that they rebalance.
 
-Sent at once, or, with realTimeNotifyConsumerChange off, collected and sent every 15 s, one notice for each
-member and group however often the group changed. A notice that gets lost does no harm: clients rebalance
-every 20 s anyway. Mirrors `DefaultConsumerIdsChangeListener`. `consumer_groups.py` decides when.
+A notice is sent at once. With realTimeNotifyConsumerChange off, notices are collected and sent every 15 s, one for each
+member and group. A lost notice does no harm, because clients rebalance every 20 s anyway. `consumer_groups.py` decides
+when to notify. Mirrors `DefaultConsumerIdsChangeListener`.
 """
 
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged
@@ -12,7 +12,7 @@ from ..network.dispatch import Peer
 
 
 class ConsumerNotices:
-    """`changed` is what `ConsumerGroups` calls; `flush` is due every 15 s, first 30 s after the start."""
+    """`ConsumerGroups` calls `changed`; `flush` is due every 15 s."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
@@ -23,19 +23,19 @@ class ConsumerNotices:
         if not config.notify_consumer_ids_changed_enable:
             return
         if config.real_time_notify_consumer_change or not config.is_5:
-            _tell(group, connections)
+            _send(group, connections)
         else:
             self._waiting[group] = connections
 
     def flush(self) -> None:
-        """Send what was collected."""
+        """Send the collected notices."""
         waiting, self._waiting = self._waiting, {}
         if self._config.notify_consumer_ids_changed_enable:
             for group, connections in waiting.items():
-                _tell(group, connections)
+                _send(group, connections)
 
 
-def _tell(group: str, connections: list[Peer]) -> None:
+def _send(group: str, connections: list[Peer]) -> None:
     notice = NotifyConsumerIdsChanged(consumer_group=group)
     for connection in connections:
         connection.notify(notice)

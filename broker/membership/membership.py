@@ -1,4 +1,4 @@
-"""The part of a broker that knows its clients: who consumes and produces in which group, and which queues they lock."""
+"""The part of a broker that keeps its clients: members of consumer and producer groups, and their queue locks."""
 
 from pocketmq.store.tables.json_table import JsonTable
 
@@ -18,7 +18,7 @@ FILTER_SAVE_SECONDS = 10.0
 
 
 class Membership:
-    """Nothing of it outlives the process but the SQL92 filters and the request modes."""
+    """In memory, except the SQL92 filters and the request modes, which have files."""
 
     def __init__(self, state: BrokerState) -> None:
         config, now_ms = state.config, state.clock.now_ms
@@ -33,7 +33,7 @@ class Membership:
             self.notices.changed,
             is_5=config.is_5,
             expiry_ms=config.channel_expired_timeout,
-            on_gone=self.filters.unregister,
+            on_empty=self.filters.unregister,
         )
         self.producers = ProducerGroups(is_5=config.is_5, expiry_ms=config.channel_expired_timeout)
         self.locks = QueueLocks()
@@ -44,7 +44,7 @@ class Membership:
         return (self.filters, self.request_modes) if self.config.is_5 else (self.filters,)
 
     def connection_closed(self, connection: Peer) -> None:
-        """The clients of a connection are gone."""
+        """Remove the clients of a closed connection."""
         self.consumers.connection_closed(connection)
         self.producers.connection_closed(connection)
 

@@ -1,7 +1,7 @@
-"""Which producers are connected, by group and by client id.
+"""The connected producers, by group and by client id.
 
-The group finds a producer to ask about a transaction (39), the client id the requester a reply is for (326).
-Consumers are in `consumer_groups.py`. Mirrors `ProducerManager`; touched by the event loop's thread only.
+The group finds a producer that can check a transaction (39), the client id finds the client that waits for a reply
+(326). Consumers are in `consumer_groups.py`. Mirrors `ProducerManager`; only the event loop's thread touches it.
 """
 
 import logging
@@ -14,7 +14,7 @@ _log = logging.getLogger("pocketmq.membership")
 
 
 class ProducerGroups:
-    """All producers online. A client is in one group at least, CLIENT_INNER_PRODUCER."""
+    """All online producers. Each client is at least in the group CLIENT_INNER_PRODUCER."""
 
     def __init__(self, *, is_5: bool = True, expiry_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._keeps_empty_groups = not is_5
@@ -27,9 +27,9 @@ class ProducerGroups:
         return len(self._groups)
 
     def get(self, group: str) -> dict[Peer, Client] | None:
-        """Members of a group in the order they came; `None` for a group that is not known.
+        """Members of a group in the order in which they joined; `None` for an unknown group.
 
-        The 4.9 line still knows, without members, a group whose last connection was cut.
+        The 4.9 line keeps a group without members after its last connection has closed.
         """
         return self._groups.get(group)
 
@@ -38,11 +38,11 @@ class ProducerGroups:
         return {group: list(members.values()) for group, members in self._groups.items() if members}
 
     def find_connection(self, client_id: str) -> Peer | None:
-        """The connection a client last registered a producer on."""
+        """The connection on which a client last registered a producer."""
         return self._by_client_id.get(client_id)
 
     def available_connection(self, group: str) -> Peer | None:
-        """A connection of the group, each in turn (official getAvailableChannel)."""
+        """A connection of the group, the next one with each call (official getAvailableChannel)."""
         members = self._groups.get(group)
         if not members:
             return None
@@ -55,7 +55,7 @@ class ProducerGroups:
         return None
 
     def register(self, group: str, client: Client) -> None:
-        """Take one producer entry of a heartbeat."""
+        """Register one producer entry of a heartbeat."""
         members = self._groups.setdefault(group, {})
         known = members.get(client.connection)
         if known is not None:
@@ -81,7 +81,7 @@ class ProducerGroups:
             client = members.pop(connection, None)
             if client is None:
                 continue
-            _log.info("producer %r of %s is gone", client, group)
+            _log.info("producer %r of %s disconnected", client, group)
             self._forget_client_id(client)
             self._drop_if_empty(group, members)
 
@@ -92,7 +92,7 @@ class ProducerGroups:
             for client in list(members.values()):
                 if client.last_update_ms >= limit_ms:
                     continue
-                _log.warning("producer %r of %s is silent, closing its connection", client, group)
+                _log.warning("producer %r of %s sends no heartbeats: closing its connection", client, group)
                 del members[client.connection]
                 self._forget_client_id(client)
                 client.connection.close()
@@ -103,8 +103,8 @@ class ProducerGroups:
             self._groups.pop(group, None)
 
     def _forget_client_id(self, client: Client) -> None:
-        # Not where it means a newer connection of the client, nor while another group has this one: the
-        # official broker forgets it then too, and replies to the client fail from there on.
+        # Keep the id if it belongs to a newer connection of the client, or while another group has this connection.
+        # The official broker removes it in both cases, and replies to the client fail from then on.
         if self._by_client_id.get(client.client_id) is not client.connection:
             return
         if not any(client.connection in members for members in self._groups.values()):

@@ -1,8 +1,8 @@
-"""Which client may consume which queue in order: one owner for each group and queue, for 60 s at a time.
+"""Queue locks for orderly consumption: one owner for each group and queue, for 60 s at a time.
 
-The owner renews its locks every 20 s and stops consuming when it could not for 30 s; so the next owner, who
-gets an expired lock after 60 s, never meets the former one. Mirrors `RebalanceLockManager`. The requests are
-in `client_handlers.py`.
+The owner renews its locks every 20 s, and stops consuming if it could not renew them for 30 s. A lock expires after
+60 s, so the next owner never consumes together with the former one. `client_handlers.py` has the requests. Mirrors
+`RebalanceLockManager`.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ LOCK_MAX_LIVE_MS: Final = 60_000
 
 
 class QueueLock:
-    """One lock. Expired means free for anyone."""
+    """One lock. Any client may take an expired lock."""
 
     __slots__ = ("client_id", "last_update_ms")
 
@@ -36,7 +36,7 @@ class QueueLocks:
     def lock(
         self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int
     ) -> list[MessageQueue]:
-        """Take or renew locks; the queues this client holds now, of those it asked for."""
+        """Take or renew locks; returns those of `queues` that this client holds now."""
         locks = self._groups.setdefault(group, {})
         held = []
         for queue in queues:
@@ -51,7 +51,7 @@ class QueueLocks:
         return held
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Give up locks; those of other clients stay."""
+        """Release the locks of this client; locks of other clients stay."""
         locks = self._groups.get(group, {})
         for queue in queues:
             lock = locks.get(queue)
@@ -59,16 +59,16 @@ class QueueLocks:
                 del locks[queue]
 
     def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
-        """The client id that holds a queue."""
+        """The id of the client that holds a queue."""
         lock = self._groups.get(group, {}).get(queue)
         return None if lock is None or lock.is_expired(now_ms) else lock.client_id
 
     def are_all_expired(self, group: str, now_ms: int) -> bool:
-        """True if no client of the group consumes in order; decides where a send to %RETRY% ends (5.x)."""
+        """True if no client of the group consumes orderly; a send to %RETRY% depends on it (5.x)."""
         return all(lock.is_expired(now_ms) for lock in self._groups.get(group, {}).values())
 
     def expire(self, now_ms: int) -> None:
-        """Forget what is expired, so that the table follows its living users."""
+        """Delete expired locks, so that the table does not grow."""
         for group, locks in list(self._groups.items()):
             for queue in [queue for queue, lock in locks.items() if lock.is_expired(now_ms)]:
                 del locks[queue]

@@ -2,7 +2,7 @@
 
     {"messageRequestModeMap": {topic: {group: {"consumerGroup", "mode", "popShareQueueNum", "topic"}}}}
 
-Mirrors `MessageRequestModeManager`; belongs to the event loop. Asked by `pop/assignment_handlers.py`.
+`pop/assignment_handlers.py` reads and changes them. Mirrors `MessageRequestModeManager`; owned by the event loop.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ MAX_MODES: Final = 100_000
 
 
 class RequestModes(JsonTable):
-    """All modes that were set."""
+    """All modes set by request."""
 
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
@@ -41,7 +41,7 @@ class RequestModes(JsonTable):
         self.dirty = True
 
     def replace_all(self, modes: dict[str, dict[str, SetMessageRequestModeRequestBody]]) -> bool:
-        """A slave takes over its master's modes; those the master does not have go. False where nothing changed."""
+        """Replace all modes by those of the master, on a slave. False if nothing changed."""
         if modes == self._modes:
             return False
         self._modes = modes

@@ -1,4 +1,4 @@
-"""The name server's own settings over the wire: 318 changes them, 319 returns them.
+"""Requests about the name server's own settings: 318 changes them, 319 returns them.
 
 Bodies are Java properties text. `config/changes.py` says which keys can be changed. Mirrors the configuration half of
 `DefaultRequestProcessor`.
@@ -19,9 +19,9 @@ def update_namesrv_config(name_server: NameServer, request: UpdateNamesrvConfig,
     if not call.body:
         return
     config = name_server.config
-    given = changes.read_changes(call.body)
-    changes.refuse_changes(config, given, is_5=name_server.is_5)
-    accepted = changes.apply_changes(config, given, call.connection.peer)
+    requested = changes.read_changes(call.body)
+    changes.refuse_changes(config, requested, is_5=name_server.is_5)
+    accepted = changes.apply_changes(config, requested, call.connection.peer)
     changes.write_changes(Path(config.config_store_path) if config.config_store_path else None, accepted)
 
 

@@ -1,6 +1,6 @@
-"""The requests the name server answers: registrations, routes, lists, key-value settings.
+"""The requests to the name server: registrations, routes, lists, key-value settings.
 
-One function for each request, named like the request. The rules are in `route_table.py` and `topic_routes.py`. Mirrors
+Each request has one function with its name. The rules are in `route_table.py` and `topic_routes.py`. Mirrors
 `DefaultRequestProcessor` and `ClientRequestProcessor`.
 """
 

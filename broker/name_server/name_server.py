@@ -70,7 +70,7 @@ class NameServer:
 
     def connection_closed(self, connection: Peer) -> None:
         """Drop the brokers that registered on it."""
-        for address in [one for one, held in self._brokers.items() if held is connection]:
+        for address in [address for address, known in self._brokers.items() if known is connection]:
             del self._brokers[address]
         self.routes.connection_closed(connection)
 

@@ -1,12 +1,12 @@
 """The route table: which brokers are registered, and which topics have queues on them.
 
-Mirrors `RouteInfoManager`, step by step where a client or a tool can see the difference between the two lines. It is
-a plain data structure: no sockets, no JSON, no timers. `topic_routes.py` makes answers from it. Only the event loop's
-thread touches it.
+It is a plain data structure without sockets, JSON or timers; `topic_routes.py` makes answers from it. Mirrors
+`RouteInfoManager`, step by step if a client or a tool can see the difference between the two lines. Only the event
+loop's thread touches it.
 
-    topics      topic -> broker name -> QueueData       only what a master (5.x: or its acting master) registered
+    topics      topic -> broker name -> QueueData       registered by masters (5.x: also by acting masters)
     brokers     broker name -> BrokerData               addresses by broker id, 0 is the master
-    clusters    cluster -> broker names                 insertion order, the value means nothing
+    clusters    cluster -> broker names                 a dict used as a set with an order
     live        (cluster, address) -> LiveBroker        its last heartbeat and its connection
 """
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pocketmq.name_server")
 
 EXPIRY_MS: Final = 120_000
-"""A broker silent for longer is dropped; 5.x brokers may name another time when they register."""
+"""A broker without heartbeat for longer is removed; 5.x brokers may register another time."""
 
 BrokerKey = tuple[str, str]
-"""Cluster and address. 4.x goes by the address alone: its cluster is the empty text."""
+"""Cluster and address. 4.x uses only the address: its cluster is the empty text."""
 MinBrokerChanged = Callable[[dict[int, str], str | None, str | None], None]
-"""Told the addresses by id, the address that went (or None) and the HA address of the newcomer (or None)."""
+"""Called with the addresses by id, the removed address (or None) and the HA address of the new broker (or None)."""
 
 
 class LiveBroker:
-    """Official BrokerLiveInfo. `last_update_ms` is on the clock that never goes back."""
+    """Official BrokerLiveInfo. `last_update_ms` is a time of the monotonic clock."""
 
     __slots__ = ("connection", "data_version", "ha_server_addr", "last_update_ms", "timeout_ms")
 
@@ -63,7 +63,7 @@ class LiveBroker:
 
 
 class RouteTable:
-    """Official RouteInfoManager. Calls `min_broker_changed` where 5.x sends 905, if the setting allows it."""
+    """Official RouteInfoManager. Calls `min_broker_changed` when 5.x sends 905, if the setting allows it."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class RouteTable:
         group, is_first = self._group_of(request)
         addresses = _addresses(group)
         is_new_minimum = bool(addresses) and broker_id < min(addresses)
-        for other_id in [one for one, held in addresses.items() if held == address and one != broker_id]:
+        for other_id in [key for key, known in addresses.items() if known == address and key != broker_id]:
             del addresses[other_id]
         if self._is_5:
             if self._is_behind(request, addresses.get(broker_id), wrapper.data_version):
@@ -167,7 +167,7 @@ class RouteTable:
         if self._is_5 and self._config.delete_topic_with_broker_registration and not mappings:
             kept = wrapper.topic_config_table
             self._remove_topics(
-                name, [one for one, on in self.topics.items() if name in on and one not in kept]
+                name, [topic for topic, queues in self.topics.items() if name in queues and topic not in kept]
             )
         is_read_only = request.broker_id != MASTER_ID and group.enable_acting_master
         for config in wrapper.topic_config_table.values():
@@ -273,8 +273,8 @@ class RouteTable:
         addresses = _addresses(group)
         was_minimum = bool(addresses) and broker_id == min(addresses)
         if self._is_5:
-            for held in [one for one, value in addresses.items() if value == address]:
-                del addresses[held]
+            for known_id in [key for key, known in addresses.items() if known == address]:
+                del addresses[known_id]
         else:
             addresses.pop(broker_id, None)
         if not addresses:
@@ -290,7 +290,7 @@ class RouteTable:
         self.filter_servers.pop(key, None)
         for name, group in self.brokers.items():
             addresses = _addresses(group)
-            broker_id = next((one for one, held in addresses.items() if held == address), None)
+            broker_id = next((key for key, known in addresses.items() if known == address), None)
             if broker_id is None or (self._is_5 and group.cluster != cluster):
                 continue
             if self._is_5:
@@ -298,7 +298,8 @@ class RouteTable:
                 return
             del addresses[broker_id]
             if not addresses:
-                self._remove_group(name, [one for one, names in self.clusters.items() if name in names][:1])
+                clusters = [cluster for cluster, names in self.clusters.items() if name in names]
+                self._remove_group(name, clusters[:1])
             return
 
     def _remove_group(self, broker_name: str, clusters: Iterable[str]) -> None:
@@ -308,7 +309,9 @@ class RouteTable:
             names.pop(broker_name, None)
             if not names:
                 self.clusters.pop(cluster, None)
-        self._remove_topics(broker_name, [topic for topic, on in self.topics.items() if broker_name in on])
+        self._remove_topics(
+            broker_name, [topic for topic, queues in self.topics.items() if broker_name in queues]
+        )
 
     def _after_reduction(self, broker_name: str, addresses: dict[int, str], lost: str | None) -> None:
         """A group with acting masters lost a member: without a master its topics lose their write permission."""

@@ -1,6 +1,6 @@
-"""Our own requests to a peer: sent, and matched with the replies by their opaque number.
+"""Sends our own requests to a peer, and matches the replies by their opaque number.
 
-One `Calls` belongs to one connection. Mirrors the response table of `NettyRemotingAbstract`.
+Each connection has one `Calls`. Mirrors the response table of `NettyRemotingAbstract`.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Calls:
         return Command(request.code, opaque, flag, None, to_fields(request), version=version)
 
     def reply_received(self, command: Command) -> None:
-        """A reply without a waiting request is too late and is dropped."""
+        """Pass a reply to its waiting request; drop it if the request no longer waits."""
         future = self._waiting.get(command.opaque)
         if future is not None and not future.done():
             if command.body is not None:
@@ -61,7 +61,7 @@ class Calls:
             future.set_result(command)
 
     def fail(self, reason: str) -> None:
-        """No reply can arrive any more."""
+        """Fail all waiting requests: the connection is closed."""
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(PeerError(reason))

@@ -1,9 +1,9 @@
 """One TCP connection, opened by either side: requests in, replies out, and our own requests to the peer.
 
-asyncio calls this class. One pass handles up to sixteen of the frames that were read and answers them with one write;
-the rest waits for the next loop iteration, so that the peer can work on the first replies while we make more, and other
-connections get their share. Bodies go to the socket as the views they are. Nothing here knows what a request means:
-`dispatch.py` has the table. Only the event loop's thread touches the state.
+asyncio calls this class. One pass handles up to sixteen of the received frames and answers them with one write. The
+rest waits for the next loop iteration, so that the peer can process the first replies meanwhile, and other connections
+get their share. Bodies are written as views, without a copy. `dispatch.py` has the table of handlers. Only the event
+loop's thread touches the state.
 
 Limits (`role.Limits`): a frame is at most 16 MiB. We stop reading from a peer that is too far ahead or does not read
 our replies; in the second case we also stop handling what it has already sent. At most `Limits.tasks` handlers and
@@ -35,7 +35,7 @@ SMALL_BODY_BYTES: Final = 1024
 """Bodies up to this size are joined with their header; larger ones keep their own buffer."""
 
 PASS_FRAMES: Final = 16
-"""Frames handled in one pass, some 0.3 ms of sends. With fewer there are more loop iterations; with more the peer waits
+"""Frames handled in one pass, about 0.3 ms of sends. Fewer mean more loop iterations; more mean that the peer waits
 longer for its first replies."""
 PASS_BYTES: Final = 256 * 1024
 """Bytes of replies after which a pass ends: small requests may have large replies."""
@@ -46,7 +46,7 @@ ReplyT = TypeVar("ReplyT")
 
 
 def _packed(address: str, port: int) -> bytes:
-    """The peer as records carry it; an IPv4 address mapped into IPv6 counts as IPv4."""
+    """The peer's address in the form of a record; an IPv4 address mapped into IPv6 becomes IPv4."""
     try:
         return pack_host(address.partition("%")[0].removeprefix("::ffff:"), port)
     except ValueError:  # a socket without an IP address
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         self._go_on()
 
     def _go_on(self) -> None:
-        """Handle the frames that an earlier pass left, then read on; do neither while the peer does not read."""
+        """Handle the frames that an earlier pass left, then resume reading; do neither while the peer does not read."""
         transport = self._transport
         if self._is_unread or transport is None or transport.is_closing():
             return
@@ -172,9 +172,8 @@ class Connection(asyncio.Protocol):
             try:
                 self._guard(command, self.peer)
             except Exception as error:
-                command.header_type = (
-                    JSON  # in the 4.9 line access control is a hook, and a hook's refusal a failure
-                )
+                # In the 4.9 line access control is a hook. A failing hook is answered in JSON.
+                command.header_type = JSON
                 self.answer(command, self._refusal(command, error))
                 return
         handler = self._handlers.get(command.code)
@@ -277,13 +276,13 @@ class Connection(asyncio.Protocol):
             if result is not HELD:
                 self.answer(command, result)
         except Exception as error:
-            # Also an answer that cannot be encoded: some repeat what a client sent.
+            # Also if the answer cannot be encoded: some answers repeat text of the client.
             self.answer(command, self._refusal(command, error))
 
     def _refusal(self, command: Command, error: Exception) -> Answer:
         if isinstance(error, Refusal):
             return Answer(code=error.code, remark=error.remark)
-        command.header_type = JSON  # 4.9.7: whatever the request had
+        command.header_type = JSON  # 4.9.7 answers failures in JSON, even to a binary header
         remark = f"{type(error).__name__}: {error}"
         if not isinstance(error, FieldError | BodyError):
             _log.error(
@@ -328,7 +327,7 @@ class Connection(asyncio.Protocol):
             raise PeerError(reason) from None
 
     def notify(self, request: Request[Any], body: RawBody | None = None) -> None:
-        """Send a one-way request; dropped silently if the peer is gone or does not read."""
+        """Send a one-way request; it is dropped if the connection is closed or the peer does not read."""
         if self.closed or self._transport is None:
             return
         if self._transport.get_write_buffer_size() <= self._role.limits.unread_bytes:

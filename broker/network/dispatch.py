@@ -1,18 +1,18 @@
-"""From a request code to the function that answers it.
+"""The table of handlers: from a request code to the function that answers it.
 
-A handler is declared with the request it takes; the table is filled at import. A plain function answers in the same
-pass of the loop; a coroutine function becomes a task of its connection.
+A handler is declared with its request; importing its module adds it to the table. A plain function answers in the same
+pass of the connection; a coroutine function becomes a task of its connection.
 
     @handles(GetMaxOffset)
     def get_max_offset(pulling: Pulling, request: GetMaxOffset) -> OffsetReply: ...
 
-The first argument is the part of the program the handler works on, named by its type. `Handlers.bind(parts)` puts that
-part beside the function once, at the start; a part that is missing fails there. A handler that needs the frame itself
-(peer, version, opaque) takes a third argument, the `Call`. One that reads the body takes a
-`CallWithBody[HeartbeatData]`, whose type must be the one that the request declares.
+The first argument is the part of the broker that the handler needs, chosen by its type. `Handlers.bind(parts)` binds
+each function to its part once, at the start, and raises if a part is missing. A handler that needs the frame itself
+(peer, version, opaque) has a third parameter, the `Call`. One that reads the body has a `CallWithBody[HeartbeatData]`,
+with the type that the request declares.
 
 A handler returns a `Reply` (code 0), the declared body of the reply (code 0), `None` (code 0, no fields), an `Answer`,
-or `HELD` when it has kept the call to answer later. Refusals are raised as `Refusal`.
+or `HELD` if it keeps the call and answers later. It refuses a request by raising `Refusal`.
 """
 
 import asyncio
@@ -57,9 +57,9 @@ class Peer(Protocol):
 
     loop: asyncio.AbstractEventLoop
     peer: str
-    """`host:port` of the other end."""
+    """`host:port` of the peer."""
     packed_host: bytes
-    """The same in the bytes of a stored message."""
+    """The same address in the bytes of a stored message."""
     closed: bool
 
     def answer(self, command: Command, result: Result) -> None:
@@ -78,7 +78,7 @@ class Peer(Protocol):
 
 
 class Call:
-    """One request being handled: its frame and the connection to answer on."""
+    """One request: its frame, and the connection for its answer."""
 
     __slots__ = ("command", "connection")
 
@@ -98,7 +98,7 @@ class Call:
 
 
 class CallWithBody(Call, Generic[BodyT]):
-    """A call whose body the handler reads, in the form that the request declares."""
+    """A call with a body of the type that the request declares."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class CallWithBody(Call, Generic[BodyT]):
 
 
 class Handler:
-    """One entry of the table. `part` is given as the function's first argument; `None` before the table is bound."""
+    """One entry of the table. `part` is the function's first argument; `None` before the table is bound."""
 
     __slots__ = (
         "call_type",
@@ -142,7 +142,7 @@ class Handler:
         self.main_port_only = main_port_only
 
     def bound_to(self, part: object) -> "Handler":
-        """The same entry, with the part its function works on."""
+        """The same entry, with the part for its function."""
         other = Handler(
             self.request_type,
             self.function,
@@ -155,7 +155,7 @@ class Handler:
 
 
 class Handlers:
-    """The requests one server answers. Filled while the handler modules are imported."""
+    """The handlers of one server. Importing the handler modules fills it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -166,7 +166,7 @@ class Handlers:
     ) -> Callable[[FunctionT], FunctionT]:
         """Register the decorated function for these requests; wrong types or a second handler fail at import.
 
-        `main_port`: the fast port does not serve them.
+        With `main_port` the fast port does not accept these requests.
         """
 
         def register(function: FunctionT) -> FunctionT:
@@ -182,7 +182,7 @@ class Handlers:
     def _check(
         self, request_type: type[Request[Any]], function: Callable[..., Any]
     ) -> tuple[type, type[Call] | None]:
-        """The types of the part the function works on and of its call, `None` if it takes no call."""
+        """The type of the function's part, and of its call: `None` if it has no such parameter."""
         code = request_type.code
         if code in self.table:
             raise TypeError(f"{self.name}: code {code} has a handler already")
@@ -219,15 +219,15 @@ class Handlers:
                 )
 
     def of_line(self, line: Line) -> "Handlers":
-        """The entries the emulated line serves."""
+        """The entries of the emulated line."""
         return self._less(lambda handler: handler.only_in not in (None, line))
 
     def without_main_port_only(self) -> "Handlers":
-        """The entries the fast port serves: everything but reading."""
+        """The entries of the fast port: all requests except those that read messages."""
         return self._less(lambda handler: handler.main_port_only)
 
     def bind(self, *parts: object) -> "Handlers":
-        """The same table, each function beside its part. Raises `TypeError` where a handler's part is missing."""
+        """The same table with each function bound to its part. Raises `TypeError` if a handler's part is missing."""
         by_type: dict[type, object] = {type(part): part for part in parts}
         bound = Handlers(self.name)
         for code, handler in self.table.items():
@@ -246,8 +246,8 @@ class Handlers:
 
 
 BROKER: Final = Handlers("broker")
-"""What the broker answers."""
+"""The handlers of the broker."""
 NAME_SERVER: Final = Handlers("name server")
-"""What the name server answers."""
+"""The handlers of the name server."""
 
 handles = BROKER.handles

@@ -1,9 +1,9 @@
-"""The first byte of a connection, on a server that serves TLS too.
+"""Reads the first byte of a connection to a server that accepts TLS and plain frames.
 
-    0x16      a TLS handshake: `TlsStream` sits between the socket and the connection
-    other     plain frames: the connection takes the socket over, with nothing in between
+    0x16      a TLS handshake: `TlsStream` is put between the socket and the connection
+    other     plain frames: the connection uses the socket directly
 
-Which certificate the server shows: `tls.py`.
+`tls.py` chooses the certificate.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ HANDSHAKE: Final = 0x16
 
 
 class FirstByte(asyncio.Protocol):
-    """A connection before its first byte. `opened` and `ended` are called with it once each."""
+    """A connection before its first byte. `opened` is called with it at its start, `ended` at its end."""
 
     def __init__(
         self,

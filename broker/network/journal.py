@@ -1,14 +1,14 @@
-"""The journal (`--journal DIR`): a feature of its own that records every request and its reply in rolling files.
+"""The journal (`--journal DIR`) records every request and its reply in rolling files.
 
     loop thread                                           pocketmq-journal
     request in ... reply out -> packed at once -> [ bounded frame ] -> file, ten times a second
 
-Nothing else in this room depends on it: a broker with a journal has `JournaledConnection`s (`journaled_connection.py`),
-one without never imports either file.
+The other files of this room do not depend on it: a broker with a journal uses `JournaledConnection`
+(`journaled_connection.py`), a broker without one imports neither file.
 
 The loop packs each exchange into the current frame as soon as it is answered. Queueing tuples would be cheaper here but
 dearer in total: each tuple would survive until the thread runs and be scanned by every garbage collection, and packing
-in the thread would take the interpreter from the loop all the same. The thread takes the whole frame and writes it.
+in the thread would still hold the interpreter lock. The thread writes the whole frame.
 
 The broker never waits for this disk. Entries that do not fit the frame are dropped and counted, in the journal and in
 the log. If writing fails, the first failure is logged, and entries are dropped and counted until writing works again.

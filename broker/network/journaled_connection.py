@@ -21,7 +21,7 @@ from .journal import Journal
 from .role import Role
 
 DETAIL_BYTES: Final = 64 * 1024
-"""Of a body that is kept."""
+"""Bytes of a body that are recorded."""
 _SECRET: Final = frozenset((UpdateAndCreateAclConfig.code,))
 """Requests whose fields hold keys of plain_acl.yml; of bodies the journal keeps only size and checksum anyway."""
 _HIDDEN: Final = {"fields": "not recorded"}

@@ -1,4 +1,4 @@
-"""Listening sockets: bound before a server is built, so that its port is known; accepted from later."""
+"""Binds listening sockets. A server accepts connections later, but its port must be known when it is built."""
 
 import asyncio
 import os
@@ -21,9 +21,9 @@ async def bind_sockets(
     sockets = await _bind_once(loop, host, port, name)
     for _ in range(FREE_PORT_TRIES):
         bound = port_of(sockets)
-        if all(one.getsockname()[1] == bound for one in sockets):
+        if all(listener.getsockname()[1] == bound for listener in sockets):
             break
-        # A host with several addresses: each got a free port of its own, but clients get one port.
+        # Each address of the host got a free port of its own, but clients use one port for all.
         close_all(sockets)
         try:
             sockets = await _bind_once(loop, host, bound, name)
@@ -33,7 +33,7 @@ async def bind_sockets(
 
 
 def port_of(sockets: list[socket.socket]) -> int:
-    """The port of the first."""
+    """The port of the first socket."""
     port: int = sockets[0].getsockname()[1]
     return port
 
@@ -44,13 +44,13 @@ async def _bind_once(loop: asyncio.AbstractEventLoop, host: str, port: int, name
         found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, address in dict.fromkeys(found):
             try:
-                one = socket.socket(family, socket.SOCK_STREAM)
+                listener = socket.socket(family, socket.SOCK_STREAM)
             except OSError:  # the name has an address of a family that this system lacks
                 continue
-            sockets.append(one)
-            _prepare(one)
-            one.bind(address)
-            one.listen(BACKLOG)
+            sockets.append(listener)
+            _prepare(listener)
+            listener.bind(address)
+            listener.listen(BACKLOG)
         if not sockets:
             raise OSError("no address of this host can be used")
     except (OSError, OverflowError) as error:
@@ -70,5 +70,5 @@ def _prepare(bound: socket.socket) -> None:
 
 
 def close_all(sockets: list[socket.socket]) -> None:
-    for one in sockets:
-        one.close()
+    for listener in sockets:
+        listener.close()

@@ -1,4 +1,4 @@
-"""A listening remoting server: its ports, its connections, and a clean end.
+"""A remoting server: its ports and its connections, from the start to a clean stop.
 
 The name server and the broker are two servers with different handler tables. A server also opens connections to peers
 (`connect`); they are the same objects, and requests that arrive on them are answered from the same table.
@@ -59,7 +59,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.connections: set[Member] = set()
         self._waiting: set[FirstByte] = set()
-        """Connections before their first byte, which tells TLS from plain frames."""
+        """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
         self._connection_type = connection
         self._opaque = itertools.count(1)

@@ -1,7 +1,7 @@
-"""TLS as in the official servers: on the same ports as plain connections; the first byte tells which it is.
+"""TLS as in the official servers: on the same ports as plain connections; the first byte decides.
 
-    tls.server.mode               permissive (default): plain and TLS; enforcing: TLS alone; disabled: plain alone
-    tls.test.mode.enable          true (default): a certificate made at the start, which proves nothing
+    tls.server.mode               permissive (default): plain and TLS; enforcing: only TLS; disabled: only plain
+    tls.test.mode.enable          true (default): a certificate generated at the start, which proves nothing
     tls.server.certPath           certificate chain, PEM            tls.server.keyPath       its key, PEM (PKCS#8)
     tls.server.keyPassword        of an encrypted key               tls.server.trustCertPath whose client certificates
     tls.server.need.client.auth   none (default), optional, require                          are trusted
@@ -34,7 +34,7 @@ _CERTIFICATE_DAYS: Final = 365
 
 
 class Tls:
-    """The TLS contexts of one process, made on first use."""
+    """The TLS contexts of one process, created on first use."""
 
     def __init__(self, config: "BrokerConfig") -> None:
         self._config = config
@@ -66,7 +66,7 @@ class Tls:
             except StartError as error:
                 if self._server is None:
                     raise
-                _log.error("the changed certificates cannot be used, the old ones stay: %s", error)
+                _log.error("cannot use the changed certificates, the former ones stay in use: %s", error)
             self._read = self._times()
         return self._server
 
@@ -81,7 +81,9 @@ class Tls:
         if self._client is None:
             config = self._config
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False  # nor does the official client: brokers are known by address
+            context.check_hostname = (
+                False  # as in the official client: brokers have addresses, not host names
+            )
             context.verify_mode = ssl.CERT_NONE
             if config.tls_client_auth_server and not config.tls_test_mode_enable:
                 context.verify_mode = ssl.CERT_REQUIRED

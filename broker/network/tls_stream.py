@@ -2,7 +2,7 @@
 
     socket <-> TlsStream <-> Connection
 
-Holds no more than the handshake and what one read brings. Which certificate the server shows: `tls.py`.
+It buffers only the handshake and the bytes of one read. `tls.py` chooses the certificate.
 """
 
 import asyncio
@@ -114,7 +114,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         if not self._is_open:
-            return  # before the handshake nothing was asked, so no reply is lost
+            return  # before the handshake the peer has sent no request, so no reply is lost
         for data in list_of_data:
             rest = memoryview(data)
             while rest.nbytes:
@@ -126,7 +126,7 @@ class TlsStream(asyncio.Protocol, asyncio.Transport):
             try:
                 self._tls.unwrap()
             except ssl.SSLError:
-                pass  # it wants the peer's close_notify; we do not wait for that
+                pass  # it waits for the peer's close_notify; we do not
             self._send()
         self._socket.close()
 

@@ -1,9 +1,9 @@
-"""Acknowledges popped messages, or gives them more time: 200051 ACK_MESSAGE, 200151 BATCH_ACK_MESSAGE, 200053.
+"""Acknowledges popped messages (200051, 200151), or changes their invisible time (200053).
 
-An ack is stored beside the checkpoint its receipt names and looked at when the checkpoint's time is over (`revive.py`);
-so it is accepted whether such a checkpoint exists or not, as in the official broker. In order pop it moves the group
-at once. More time means a new checkpoint of one message, and an ack of the old one. Mirrors `AckMessageProcessor` and
-`ChangeInvisibleTimeProcessor`.
+An ack is stored in the revive queue of its checkpoint, and read when the checkpoint's time is over (`revive.py`). So it
+is accepted even if no such checkpoint exists, as in the official broker. In orderly pop an ack moves the group's offset
+at once. A changed invisible time is a new checkpoint of one message, and an ack of the old one. Mirrors
+`AckMessageProcessor` and `ChangeInvisibleTimeProcessor`.
 """
 
 from pocketmq.protocol.bodies.pop import BatchAck, BatchAckMessageRequestBody
@@ -30,7 +30,7 @@ from .popping import Popping
 
 @handles(AckMessage)
 def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
-    """The message at `offset` is done."""
+    """Acknowledge the message at `offset`."""
     _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     minimum, maximum = popping.store.min_offset(topic, queue_id), popping.store.max_offset(topic, queue_id)
@@ -61,7 +61,7 @@ def ack_message(popping: Popping, request: AckMessage, call: Call) -> None:
 def batch_ack_message(
     popping: Popping, request: BatchAckMessage, call: CallWithBody[BatchAckMessageRequestBody]
 ) -> Answer:
-    """Many messages, perhaps of several queues, are done."""
+    """Acknowledge many messages, even of several queues."""
     body = call.read_body() if call.body else BatchAckMessageRequestBody()
     if not body.acks:
         raise Refusal(ResponseCode.NO_MESSAGE, "")
@@ -77,7 +77,7 @@ def batch_ack_message(
 def change_message_invisible_time(
     popping: Popping, request: ChangeMessageInvisibleTime, call: Call
 ) -> ChangeMessageInvisibleTimeReply | None:
-    """Hide a message for another while, from now on."""
+    """Hide a message for a new invisible time, which starts now."""
     _check_topic_and_queue(popping, request, call)
     topic, queue_id, offset = request.topic, request.queue_id, request.offset
     if not popping.store.min_offset(topic, queue_id) <= offset < popping.store.max_offset(topic, queue_id):
@@ -136,8 +136,8 @@ def _store_ack(popping: Popping, request: AckMessage | ChangeMessageInvisibleTim
 
 
 def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-    """Store an ack where a checkpoint may exist. Any other was made up: it is accepted, as in the official broker,
-    without effect."""
+    """Store an ack if its checkpoint can exist. Any other ack is accepted, as in the official broker, but has no
+    effect."""
     popping.statistics.acknowledged(ack.topic or "", ack.group or "", len(ack.offsets()))
     furthest_ms = popping.clock.now_ms() + popping.config.store.timer_max_delay_sec * 1000
     if 0 <= revive_queue_id < popping.config.revive_queue_num and due_ms <= furthest_ms:
@@ -145,7 +145,7 @@ def _put(popping: Popping, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
 
 
 def _ack_batch(popping: Popping, batch: BatchAck, broker_name: str | None, call: Call) -> str | None:
-    """One element of a batch; the refusal of its last bad offset in order pop."""
+    """Acknowledge one element of a batch; in orderly pop, returns the remark of its last refused offset."""
     group = batch.consumer_group or ""
     topic = real_topic(batch.topic or "", group, batch.retry)
     queue_id = batch.queue_id
@@ -186,9 +186,9 @@ def _ack_ordered(
     invisible_time_ms: int,
     call: Call,
 ) -> str | None:
-    """Move the group; the words of the refusal for an offset that is not out."""
-    stood_at = popping.offsets.query(topic, group, queue_id)
-    if offset < stood_at:
+    """Acknowledge one message of an orderly pop and move the offset; returns a remark if it is not in flight."""
+    committed = popping.offsets.query(topic, group, queue_id)
+    if offset < committed:
         return None
     next_offset = popping.ordered_pops.acknowledge(topic, group, queue_id, offset, pop_time_ms)
     if not isinstance(next_offset, NotAcknowledged):
@@ -200,7 +200,7 @@ def _ack_ordered(
     if next_offset is NotAcknowledged.STALE:
         return None
     return (
-        f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{stood_at}, commit:{offset}, "
+        f"offset is illegal, key:{topic}@{group}@{queue_id}, old:{committed}, commit:{offset}, "
         f"next:{next_offset.value}, /{call.connection.peer}"
     )
 

@@ -1,8 +1,8 @@
-"""The broker says who reads which queues: 400 QUERY_ASSIGNMENT, 401 and 402 for pull or pop.
+"""The broker assigns queues to consumers: 400 QUERY_ASSIGNMENT; 401 and 402 set and list the modes pull and pop.
 
-For clients with `clientRebalance=false`. The queues are those of the topic's route, from a name server, on all brokers;
-the members are those of the group here. In pop mode every client is given queue -1 of each broker (any queue), or with
-popShareQueueNum its own share and those of so many members after it. Mirrors `QueryAssignmentProcessor`.
+For clients with `clientRebalance=false`. The queues are those of the topic's route, on all brokers; the members are
+those of the group at this broker. In pop mode every client gets queue -1 of each broker, which means any queue. With
+popShareQueueNum it gets its own share and the shares of that many members after it. Mirrors `QueryAssignmentProcessor`.
 """
 
 import logging
@@ -48,10 +48,10 @@ Allocate = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQu
 async def query_assignment(
     popping: Popping, request: QueryAssignment, call: CallWithBody[QueryAssignmentRequestBody]
 ) -> QueryAssignmentResponseBody:
-    """Which queues one client reads, and how. Nothing is said where nothing is known."""
+    """The queues of one client and their mode; no assignments if topic, group or strategy is unknown."""
     body = call.read_body()
     if body.topic is None or body.consumer_group is None:
-        raise BodyError("QueryAssignmentRequestBody: topic and consumerGroup are wanted")
+        raise BodyError("QueryAssignmentRequestBody: topic and consumerGroup must be set")
     mode = popping.request_modes.find(body.topic, body.consumer_group) or _default_mode(popping, body.topic)
     queues = await _queues_for(popping, body, mode)
     assignments = None
@@ -64,7 +64,7 @@ async def query_assignment(
 async def set_message_request_mode(
     popping: Popping, request: SetMessageRequestMode, call: CallWithBody[SetMessageRequestModeRequestBody]
 ) -> None:
-    """A group pulls or pops a topic from now on; answered when it is on disk."""
+    """Set whether a group pulls or pops a topic; the answer is sent once the mode is on disk."""
     body = call.read_body()
     topic, group = body.topic or "", body.consumer_group or ""
     if is_retry_topic(topic):
@@ -72,7 +72,7 @@ async def set_message_request_mode(
     if popping.topics.find(topic) is None:
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
     if body.mode not in (PULL, POP):
-        raise BodyError(f"SetMessageRequestModeRequestBody: mode {body.mode[:40]!r} is neither PULL nor POP")
+        raise BodyError(f"SetMessageRequestModeRequestBody: mode must be PULL or POP, got {body.mode[:40]!r}")
     if popping.groups.find_or_create(group) is None:
         raise Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
     if popping.request_modes.is_full:
@@ -84,7 +84,7 @@ async def set_message_request_mode(
 
 @handles(GetAllMessageRequestMode)
 def get_all_message_request_mode(popping: Popping, request: GetAllMessageRequestMode) -> Answer:
-    """Everything that was set, for slaves."""
+    """All modes that were set, for slaves."""
     return Answer(body=popping.request_modes.to_json())
 
 
@@ -121,7 +121,7 @@ async def _queues_for(
 
 
 async def _route_queues(popping: Popping, topic: str) -> list[MessageQueue] | None:
-    """The readable queues of a topic on all brokers; None where no name server knows it."""
+    """The readable queues of a topic on all brokers; `None` if no name server knows the topic."""
     try:
         route = await popping.registration.ask(
             GetRouteInfoByTopic(topic=topic, accept_standard_json_only=True)
@@ -150,7 +150,7 @@ def _pop_shares(
     if client_id not in client_ids:
         return []
     index = client_ids.index(client_id)
-    if len(client_ids) > len(queues):  # at least one queue for everybody
+    if len(client_ids) > len(queues):  # each client gets one queue
         return [queues[index % len(queues)]]
     sharers = [client_ids[(index + step) % len(client_ids)] for step in range(share_queue_num + 1)]
     return [queue for sharer in sharers for queue in allocate(sharer, queues, client_ids)]

@@ -1,13 +1,13 @@
-"""Messages popped in order: which are out, and when each queue is free. Kept in config/consumerOrderInfo.json.
+"""Orderly pops: the messages in flight of each queue, and when the queue is free. Kept in consumerOrderInfo.json.
 
     {"table": {"topic@group": {queue: {
         "popTime", "i" invisible ms, "o" [first offset, then differences from it], "cm" bits of those acknowledged,
         "ot" {offset: next visible time}, "oc" {offset: times consumed before}, "l" last pop, "a" attempt id}}}}
 
-While a message of a queue is out, the group gets nothing more of that queue: until all are acknowledged, or the time of
-each that is not is over; a pop with the attempt id of the one before gets the same again at once. The group's offset is
-the first one not acknowledged. There are no checkpoints, so nothing is copied to a retry topic. Mirrors
-`QueueLevelConsumerManager` and its lock timer; belongs to the event loop.
+While a message of a queue is in flight, the queue is blocked for the group: until each message is acknowledged or its
+invisible time is over. Only a pop with the attempt id of the previous one gets the same messages again at once. The
+group's offset is the first one that is not acknowledged. Orderly pops have no checkpoints, so no message is copied to a
+retry topic. Mirrors `QueueLevelConsumerManager` and its lock timer; owned by the event loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,15 +30,15 @@ class NotAcknowledged(Enum):
 
     STALE = -2
     """It belongs to an older pop; the broker accepts it."""
-    NOT_OUT = -1
-    """Its offset is not out; the broker refuses it."""
+    NOT_IN_FLIGHT = -1
+    """Its offset is not in flight; the broker refuses it."""
 
 
 FORGOTTEN_AFTER_MS: Final = 86_400_000
 
 
 class OrderInfo(Body, frozen=True):
-    """What is out of one queue for one group (official OrderInfo). Times in ms."""
+    """The messages of one queue in flight for one group (official OrderInfo). Times in ms."""
 
     pop_time: int = 0
     invisible_time: int | None = field(name="i", default=None)
@@ -54,7 +54,7 @@ class OrderInfo(Body, frozen=True):
         return [first + difference if index else first for index, difference in enumerate(self.offset_list)]
 
     def open_until(self) -> list[int]:
-        """For each message that is not acknowledged, when it may be given out again."""
+        """For each message that is not acknowledged, when it may be delivered again."""
         default = self.pop_time + (self.invisible_time or 0)
         later = self.next_visible or {}
         return [
@@ -69,12 +69,12 @@ class OrderFile(Body, frozen=True):
 
 
 class OrderedPops(JsonTable):
-    """All queues that groups pop in order."""
+    """All queues that groups pop orderly."""
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
     ) -> None:
-        """`on_free_at` is called with topic, group, queue and the time from which the queue is no longer blocked."""
+        """`on_free_at` is called with topic, group, queue, and the time at which the queue is free again."""
         super().__init__(config_folder / layout.CONSUMER_ORDER, now_ms)
         self._table: dict[str, dict[int, OrderInfo]] = {}
         self._on_free_at = on_free_at
@@ -82,7 +82,7 @@ class OrderedPops(JsonTable):
     def is_blocked(
         self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time_ms: int
     ) -> bool:
-        """May the group get nothing of this queue now?"""
+        """Whether the queue is blocked for the group now."""
         info = self._find(topic, group, queue_id)
         if info is None or not info.offset_list:
             return False
@@ -104,7 +104,7 @@ class OrderedPops(JsonTable):
         invisible_time_ms: int,
         offsets: Sequence[int],
     ) -> list[str]:
-        """Note what was given out; returns the parts of orderCountInfo."""
+        """Record delivered messages; returns the parts of orderCountInfo."""
         before = self._find(topic, group, queue_id)
         first = offsets[0]
         info = OrderInfo(
@@ -125,17 +125,17 @@ class OrderedPops(JsonTable):
     def acknowledge(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int
     ) -> int | NotAcknowledged:
-        """One message is done. Returns the offset from which the group goes on."""
+        """Acknowledge one message. Returns the offset at which the group continues."""
         info = self._find(topic, group, queue_id)
         if info is None:
             return offset + 1
         if not info.offset_list:
-            return NotAcknowledged.NOT_OUT
+            return NotAcknowledged.NOT_IN_FLIGHT
         if pop_time_ms != info.pop_time:
             return NotAcknowledged.STALE
         offsets = info.offsets()
         if offset not in offsets:
-            return NotAcknowledged.NOT_OUT
+            return NotAcknowledged.NOT_IN_FLIGHT
         done_bits = info.done_bits | 1 << offsets.index(offset)
         info = msgspec.structs.replace(info, done_bits=done_bits)
         self._put(topic, group, queue_id, info)
@@ -148,7 +148,7 @@ class OrderedPops(JsonTable):
     def hide_until(
         self, topic: str, group: str, queue_id: int, offset: int, pop_time_ms: int, until_ms: int
     ) -> None:
-        """Give one message more time, or less."""
+        """Change the time until which one message is hidden."""
         info = self._find(topic, group, queue_id)
         if info is None or info.pop_time != pop_time_ms:
             return
@@ -157,12 +157,12 @@ class OrderedPops(JsonTable):
         self._set_alarm(topic, group, queue_id, info)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """Forget what is out of a queue: its offset was reset."""
+        """Delete the entry of a queue whose offset was reset."""
         if self._table.get(_key(topic, group), {}).pop(queue_id, None) is not None:
             self.dirty = True
 
     def clean(self, queues_of: Callable[[str, str], int]) -> None:
-        """Forget queues that are gone or were not popped for a day. `queues_of(topic, group)` is how many there are."""
+        """Delete queues that were deleted or not popped for a day. `queues_of(topic, group)` is their number."""
         limit_ms = self._now_ms() - FORGOTTEN_AFTER_MS
         for key, queues in list(self._table.items()):
             topic, _, group = key.partition("@")
@@ -189,7 +189,7 @@ class OrderedPops(JsonTable):
             self._on_free_at(topic, group, queue_id, max(open_until))
 
     def announce(self) -> None:
-        """Say of each queue when it is free, after the table was loaded."""
+        """Call `on_free_at` for each queue, after the table was loaded."""
         for key, queues in self._table.items():
             topic, _, group = key.partition("@")
             for queue_id, info in queues.items():
@@ -215,9 +215,9 @@ def _key(topic: str, group: str) -> str:
 
 
 def _consumed(before: OrderInfo, attempt_id: str | None, offsets: Sequence[int]) -> dict[int, int]:
-    """How often each message was given out before; the same attempt does not count again."""
+    """How often each message was delivered before; the same attempt does not count again."""
     counts = before.consumed or {}
     if before.attempt_id is not None and before.attempt_id == attempt_id:
         return counts
-    out_before = set(before.offsets())
-    return {offset: counts.get(offset, 0) + 1 for offset in offsets if offset in out_before}
+    delivered_before = set(before.offsets())
+    return {offset: counts.get(offset, 0) + 1 for offset in offsets if offset in delivered_before}

@@ -1,4 +1,4 @@
-"""Looking without taking: 200052 PEEK_MESSAGE, 200054 NOTIFICATION, 200055 POLLING_INFO.
+"""Requests beside the pop: 200052 PEEK_MESSAGE, 200054 NOTIFICATION, 200055 POLLING_INFO.
 
 A peek reads from the offset of the group and changes nothing. A notification waits until a message can be popped.
 Mirrors `PeekMessageProcessor`, `NotificationProcessor` and `PollingInfoProcessor`.
@@ -32,13 +32,13 @@ from .pop_waiters import Polling, PopWaiter
 from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
-_LOOKED_AT: Final = 32
-"""Queue entries a notification with a filter looks at."""
+_CHECKED_UNITS: Final = 32
+"""Queue units that a notification with a filter checks."""
 
 
 @handles(PeekMessage, main_port=True)
 def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
-    """The next messages of a group, which stay where they are."""
+    """The next messages of a group, without delivering them."""
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     peek = _Peek(popping, request)
@@ -62,7 +62,7 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
 
 
 class _Peek:
-    """What one peek has seen so far."""
+    """The messages that one peek has found so far."""
 
     def __init__(self, popping: Popping, request: PeekMessage) -> None:
         self._popping = popping
@@ -94,7 +94,7 @@ class _Peek:
 
 @handles(Notification, main_port=True)
 def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
-    """Is there something to pop? Held while there is not."""
+    """Answer that a message can be popped; hold the request until one can."""
     return _notify(popping, request, call, request.born_time or popping.clock.now_ms())
 
 
@@ -172,12 +172,12 @@ def _has_in_queue(
     units = None if queue is None else queue.units_from(offset)
     if not units:
         return queue is not None
-    return any(matches(code) for _, _, code in UNIT.iter_unpack(units[: _LOOKED_AT * UNIT.size]))
+    return any(matches(code) for _, _, code in UNIT.iter_unpack(units[: _CHECKED_UNITS * UNIT.size]))
 
 
 @handles(PollingInfo, main_port=True)
 def polling_info(popping: Popping, request: PollingInfo, call: Call) -> Answer:
-    """How many pops wait for that queue."""
+    """The number of pops that wait for a queue."""
     _check_readable(popping)
     checked_topic_and_group(popping, request, call)
     count = popping.waiters.count(request.topic, request.consumer_group, request.queue_id)
@@ -192,6 +192,6 @@ def _check_readable(popping: Popping) -> None:
 
 
 def _offset_of(popping: Popping, topic: str, group: str, queue_id: int) -> int:
-    """The group's offset, or the oldest message where it has none; nothing is stored."""
+    """The group's offset, or the min offset of the queue if the group has none. Stores nothing."""
     offset = popping.offsets.query(topic, group, queue_id)
     return offset if offset >= 0 else popping.store.min_offset(topic, queue_id)

@@ -1,8 +1,9 @@
-"""Handing messages out one by one: 200050 POP_MESSAGE, with long polling.
+"""Pops: 200050 POP_MESSAGE, with long polling.
 
-Checks in the order of `PopMessageProcessor`, then the retry topic of the group (first in one of five requests, else
-last) and the topic itself, one queue or all. A request that finds nothing may wait (`pop_waiters.py`) and is handled
-again from the start. What is read and stored is in `pop_reading.py`; acks are in `ack_handlers.py`.
+This file checks the request in the order of `PopMessageProcessor`, and chooses what to read: the retry topic of the
+group (first in one of five requests, else last), and one queue or all queues of the topic. `pop_reading.py` reads. A
+request that finds no message may wait (`pop_waiters.py`), and is then handled again from the start. Acks are in
+`ack_handlers.py`.
 """
 
 import random
@@ -29,13 +30,13 @@ from .popping import Popping
 
 MAX_MESSAGES: Final = 32
 LATE_MS: Final = 500
-"""A request that arrives so long after its waiting time is refused: its client no longer waits."""
+"""A request that arrives this long after its waiting time is refused, because its client no longer waits."""
 PRIORITY: Final = "PRIORITY"
 
 
 @handles(PopMessage, main_port=True)
 def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
-    """Messages for a group that stay hidden from it for `invisible_time`; held where there are none for now."""
+    """Deliver messages, which stay hidden from the group for `invisible_time`; hold the request if there are none."""
     return _pop(popping, request, call, request.born_time or popping.clock.now_ms())
 
 
@@ -77,30 +78,30 @@ def _read(
     group_config: SubscriptionGroupConfig,
 ) -> None:
     config = popping.config
-    turn = random.randrange(100)
+    lot = random.randrange(100)
     is_by_priority = (
-        topic_config.message_type == PRIORITY and not request.order and turn < _priority_factor(group_config)
+        topic_config.message_type == PRIORITY and not request.order and lot < _priority_factor(group_config)
     )
     retry_per_cent = (
         config.pop_from_retry_probability_for_priority
         if is_by_priority
         else config.pop_from_retry_probability
     )
-    is_retry_first = turn < retry_per_cent
-    is_first_form = not config.enable_retry_topic_v2 or (
-        config.retrieve_message_from_pop_retry_topic_v1 and turn % 2 == 0
+    is_retry_first = lot < retry_per_cent
+    is_v1 = not config.enable_retry_topic_v2 or (
+        config.retrieve_message_from_pop_retry_topic_v1 and lot % 2 == 0
     )
-    retry_topic = pop_retry_topic(request.topic, request.consumer_group, v2=not is_first_form)
+    retry_topic = pop_retry_topic(request.topic, request.consumer_group, v2=not is_v1)
     if is_by_priority:
-        turn = 0
+        lot = 0
     if is_retry_first and not request.order:
-        reading.read_topic(popping.topics.find(retry_topic), turn)
+        reading.read_topic(popping.topics.find(retry_topic), lot)
     if request.queue_id < 0:
-        reading.read_topic(topic_config, turn)
+        reading.read_topic(topic_config, lot)
     else:
         reading.read_queue(topic_config.name, request.queue_id)
     if not is_retry_first and not reading.is_full and not request.order:
-        reading.read_topic(popping.topics.find(retry_topic), turn)
+        reading.read_topic(popping.topics.find(retry_topic), lot)
 
 
 def _priority_factor(group_config: SubscriptionGroupConfig) -> int:
@@ -153,7 +154,7 @@ def _checked(
 def checked_topic_and_group(
     popping: Popping, request: PopMessage | PeekMessage | Notification | PollingInfo, call: Call
 ) -> tuple[TopicConfig, SubscriptionGroupConfig]:
-    """What all requests of the family want of topic, queue and group. Raises `Refusal`."""
+    """Check topic, queue and group, for all pop requests. Raises `Refusal`."""
     topic, group = request.topic, request.consumer_group
     topic_config = popping.topics.find(topic)
     if topic_config is None:
@@ -180,8 +181,8 @@ def checked_topic_and_group(
 def filter_of(
     popping: Popping, topic: str, expression: str | None, expression_type: str | None
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
-    """The filter a pop or notification carries. SQL needs no switch here, as in the official broker. Raises
-    `Refusal`."""
+    """The filter in a pop or notification. SQL is allowed even without enablePropertyFilter, as in the official broker.
+    Raises `Refusal`."""
     if not expression:
         return None, None
     try:

@@ -1,9 +1,9 @@
-"""One pop at work: it walks queues until it has enough messages, notes each queue's checkpoint, and words the answer.
+"""Reads the messages of one pop: queue after queue, until there are enough.
 
-For each queue: read from the offset of the group, note what is handed out (a checkpoint, or in order pop the
-order table), move the group's offset behind it. All of it happens in one loop iteration, so no queue needs a lock.
-Messages of a retry topic are handed out under the name of their first topic, with a receipt in POP_CK. Mirrors
-`PopMessageProcessor.popMsgFromQueue`. Not here: checks and waiting (`pop_handlers.py`).
+For each queue: read from the offset of the group, store a checkpoint (in orderly pop: an entry of the order table),
+then commit the next offset. All of it happens in one loop iteration, so queues need no lock. Messages of a retry topic
+are delivered under the name of their original topic, with a receipt in POP_CK. `pop_handlers.py` checks and waits.
+Mirrors `PopMessageProcessor.popMsgFromQueue`.
 """
 
 import struct
@@ -37,7 +37,7 @@ _CORRECTED: Final = (
     GetStatus.OFFSET_OVERFLOW_BADLY,
     GetStatus.OFFSET_FOUND_NULL,
 )
-_PASSED_OVER: Final = (
+_SKIPPED: Final = (
     GetStatus.NO_MATCHED_MESSAGE,
     GetStatus.OFFSET_FOUND_NULL,
     GetStatus.MESSAGE_WAS_REMOVING,
@@ -46,7 +46,7 @@ _PASSED_OVER: Final = (
 
 
 class PopReading:
-    """What one request has got so far. `rest` is what waits in the queues it looked at."""
+    """The messages of one request so far. `rest` is the number of further messages in the queues it has read."""
 
     def __init__(
         self,
@@ -86,25 +86,25 @@ class PopReading:
     def is_full(self) -> bool:
         return self.count >= self._request.max_msg_nums
 
-    def read_topic(self, config: TopicConfig | None, turn: int) -> None:
-        """All queues of a topic, beginning with another one each `turn`; nothing where there is no topic."""
+    def read_topic(self, config: TopicConfig | None, lot: int) -> None:
+        """Read all queues of a topic; `lot` chooses the first one. Reads nothing if the topic does not exist."""
         if config is None:
             return
         queues = config.read_queue_nums
         ascending = self._popping.config.priority_order_asc
-        for place in range(queues):
-            queue_id = ((queues - 1 - place if ascending else place) + turn) % queues
+        for step in range(queues):
+            queue_id = ((queues - 1 - step if ascending else step) + lot) % queues
             self.read_queue(config.name, queue_id)
 
     def read_queue(self, topic: str, queue_id: int) -> None:
-        """As many messages of one queue as are still wanted."""
+        """Read one queue, up to the number of messages that are still missing."""
         popping, request = self._popping, self._request
         group = request.consumer_group
         offset = pop_offset(popping, topic, group, queue_id, request.init_mode)
         if request.order and popping.ordered_pops.is_blocked(
             request.attempt_id, topic, group, queue_id, request.invisible_time
         ):
-            return  # what waits behind a blocked message is not ours to promise
+            return  # messages behind a blocked one do not count in `rest`
         if self.is_full:
             self.rest += popping.store.max_offset(topic, queue_id) - offset
             return
@@ -114,10 +114,10 @@ class PopReading:
             popping.offsets.commit(topic, group, queue_id, offset)
             result = self._get(topic, queue_id, offset)
         if result.count:
-            if not self._hand_out(topic, queue_id, offset, result):
+            if not self._deliver(topic, queue_id, offset, result):
                 self.rest += result.count
                 return
-        elif result.status in _PASSED_OVER:
+        elif result.status in _SKIPPED:
             popping.offsets.commit(topic, group, queue_id, result.next_offset)
         self.rest += max(result.max_offset - result.next_offset, 0)
 
@@ -131,8 +131,8 @@ class PopReading:
             matches_record=self._matches_record,
         )
 
-    def _hand_out(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
-        """Note what is handed out and take it; False where it cannot be noted: then it stays."""
+    def _deliver(self, topic: str, queue_id: int, offset: int, result: GetResult) -> bool:
+        """Store the checkpoint and add the messages to the answer; False if the checkpoint cannot be stored."""
         popping, request = self._popping, self._request
         group = request.consumer_group
         offsets = self._offsets_of(topic, queue_id, offset, result)
@@ -171,13 +171,13 @@ class PopReading:
             queue_id=queue_id,
             topic=topic,
             group=request.consumer_group,
-            diffs=[one - offset for one in offsets],
+            diffs=[own_offset - offset for own_offset in offsets],
             broker_name=self._popping.config.broker_name,
         )
 
     def _offsets_of(self, topic: str, queue_id: int, offset: int, result: GetResult) -> list[int]:
-        """The queue offset of each message found. Records of light queues carry the offset of another queue, so the
-        units are asked where some were left out."""
+        """The queue offset of each found message. If some were filtered out, it is read from the units, because records
+        of light queues contain the offset of another queue."""
         if result.count == result.next_offset - offset:
             return list(range(offset, result.next_offset))
         found = _positions(result.views)
@@ -237,9 +237,9 @@ def _positions(views: Sequence[memoryview]) -> set[int]:
 
 
 def pop_offset(popping: Popping, topic: str, group: str, queue_id: int, init_mode: int) -> int:
-    """A group's offset in a queue; a new group gets its first offset, which is stored.
+    """A group's offset in a queue; a new group gets its first offset, which is committed.
 
-    An administrator's reset is applied first and clears what is out in order.
+    A waiting reset is applied first, and clears the messages in flight of an orderly pop.
     """
     reset = popping.offsets.take_reset(topic, group, queue_id)
     if reset is not None:
@@ -254,8 +254,8 @@ def pop_offset(popping: Popping, topic: str, group: str, queue_id: int, init_mod
 
 
 def _first_offset(popping: Popping, topic: str, queue_id: int, init_mode: int) -> int:
-    """The oldest message (mode 0, and always in a retry topic). Mode 1: 0 while the first message is in memory, else
-    the newest message."""
+    """The oldest message in mode 0 and in a retry topic. In mode 1: 0 if the first message is in memory, else the
+    newest message."""
     minimum = popping.store.min_offset(topic, queue_id)
     if init_mode == 0 or is_retry_topic(topic):
         return minimum

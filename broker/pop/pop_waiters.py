@@ -1,10 +1,10 @@
-"""Suspended pops and notifications: requests that found nothing and wait for a message of any queue, or of one.
+"""Suspended pops and notifications: requests that found no message and wait for one, in one queue or in any.
 
-A waiter is kept under topic, group and the queue it asked for (-1: any). Each message wakes one waiter of each group:
-the one whose time is over first (pops), or last (notifications), first among those for any queue, then among those
-for its queue. A woken request is handled again from the start at the next loop iteration, and may wait again.
-Copies in a retry topic wake the group they name (ORIGIN_GROUP). Mirrors `PopLongPollingService`; bounded by
-`popPollingSize` for each wait key and `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`.
+A waiter is kept by topic, group and requested queue (-1: any). Each message wakes waiters of each group: one that waits
+for any queue, and one that waits for its queue; of several, the one whose time is over first (pops) or last
+(notifications). A woken request is handled again from the start in the next loop iteration, and may wait again. Copies
+in a retry topic wake the group that they name (ORIGIN_GROUP). Limits: `popPollingSize` for each wait key,
+`maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`. Mirrors `PopLongPollingService`.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ ANY_QUEUE: Final = -1
 MAX_ANSWERS: Final = 256
 """Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
-"""A waiter is answered so much before its time is over, so that the answer is not late."""
+"""A waiter is answered this long before its time is over, so that the answer is not late."""
 
 WaitKey = tuple[str, str, int]
-"""Topic, group, queue: what a request waits for."""
+"""Topic, group and queue for which a request waits."""
 
 
 class Polling(Enum):
-    """What became of the wish to wait."""
+    """Whether a request waits, and why not."""
 
     WAITS = auto()
     FULL = auto()
@@ -84,7 +84,7 @@ class PopWaiters:
         wakes_last: bool = False,
         call_later: CallLater | None = None,
     ) -> None:
-        """`wakes_last`: of several requests with one wait key, the one with most time left is woken."""
+        """With `wakes_last`, a message wakes the request with the most time left, of several with one wait key."""
         self._now_ms = now_ms
         self._key_limit = key_limit
         self._total_limit = total_limit
@@ -92,9 +92,9 @@ class PopWaiters:
         self._wakes_last = wakes_last
         self._call_later = call_later
         self._waiting: dict[WaitKey, list[tuple[int, int, PopWaiter]]] = {}
-        """By time; may still hold a waiter that waits no longer."""
+        """Heaps by time; they may still contain waiters that no longer wait."""
         self._groups: dict[str, set[str]] = {}
-        """Groups that wait for a topic."""
+        """The waiting groups of each topic."""
         self._counts: dict[WaitKey, int] = {}
         self._times: list[tuple[int, int, WaitKey, PopWaiter]] = []
         self._turns: Turns[PopWaiter] = Turns(lambda waiter: waiter.again(), MAX_ANSWERS)
@@ -102,18 +102,18 @@ class PopWaiters:
         self._timer: Timer | None = None
         self._timer_ms = 0
         self.total = 0
-        """How many wait in all."""
+        """The number of all waiting requests."""
         self._is_stopped = False
 
     def __len__(self) -> int:
         return self.total
 
     def count(self, topic: str, group: str, queue_id: int) -> int:
-        """How many wait with this key."""
+        """The number of waiting requests with this key."""
         return self._counts.get((topic, group, queue_id), 0)
 
     def hold(self, key: WaitKey, waiter: PopWaiter, poll_time_ms: int) -> Polling:
-        """Keep a request until a message, its time, or the end of its connection."""
+        """Keep a request until a message arrives, its time is over, or its connection closes."""
         if poll_time_ms <= 0 or self._is_stopped:
             return Polling.NOT_WANTED
         if self.total >= self._total_limit():
@@ -141,7 +141,7 @@ class PopWaiters:
         tags_code: int,
         property_map: Mapping[str, str] | None,
     ) -> None:
-        """A message can be read. Costs a look-up while no request waits for the topic."""
+        """A message can be read now: wake requests. Costs only a look-up if no request waits for the topic."""
         if not self.total:
             return
         if topic.startswith(RETRY_PREFIX):
@@ -171,8 +171,7 @@ class PopWaiters:
         return self._wake((topic, group, queue_id), True, 0, None)
 
     def stop(self) -> int:
-        """Handle everything once more, with the next loop iterations, and hold none again; how many iterations that
-        takes."""
+        """Handle all requests once more and hold none again; returns the number of loop iterations that it takes."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -183,7 +182,7 @@ class PopWaiters:
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
-        """Wake the requests whose time is over, and forget those whose connection is closed."""
+        """Wake the requests whose time is over; drop those whose connection is closed."""
         while self._times:
             until_ms, _, key, waiter = self._times[0]
             if waiter.is_waiting and now_ms <= until_ms - EARLY_MS:
@@ -233,7 +232,7 @@ class PopWaiters:
             return
         del self._counts[key]
         topic, group, _ = key
-        if not any(one[0] == topic and one[1] == group for one in self._counts):
+        if not any(other[0] == topic and other[1] == group for other in self._counts):
             groups = self._groups[topic]
             groups.discard(group)
             if not groups:

@@ -1,4 +1,4 @@
-"""The part of a broker that answers pops: suspended requests, what is out in order, what is given out again."""
+"""The part of a broker that answers pops: suspended requests, orderly pops, and the revival of messages."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ ORDER_SAVE_SECONDS = 10.0
 
 
 class Popping:
-    """`open` sets the alarms of the queues that are blocked; `stop` answers every suspended request."""
+    """`open` sets the alarms of blocked queues; `stop` answers every suspended request."""
 
     def __init__(
         self, state: BrokerState, delayed: Delayed, membership: Membership, cluster: Cluster
@@ -52,7 +52,7 @@ class Popping:
         self.ordered_pops.announce()
 
     def stop(self) -> int:
-        """Answer every suspended request; how many loop iterations that takes. The broker is stopping."""
+        """Answer every suspended request because the broker stops; returns the number of loop iterations it takes."""
         self.queue_alarms.stop()
         return self.waiters.stop() + self.notification_waiters.stop()
 
@@ -74,15 +74,15 @@ class Popping:
         tags_code: int,
         property_map: Mapping[str, str] | None,
     ) -> None:
-        """A message can be read: wake a pop and a notification of each group that waits for its topic."""
+        """A message can be read now: wake a pop and a notification of each group that waits for its topic."""
         self.waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
         self.notification_waiters.arrived(topic, queue_id, queue_offset, tags_code, property_map)
 
     def queue_freed(self, topic: str, group: str, queue_id: int) -> None:
-        """A queue popped in order is no longer blocked: wake the requests that wait for it."""
+        """A queue of an orderly pop is no longer blocked: wake the requests that wait for it."""
         for waiters in (self.waiters, self.notification_waiters):
-            for waited_for in (ANY_QUEUE, queue_id):
-                waiters.wake(topic, group, waited_for)
+            for requested_queue in (ANY_QUEUE, queue_id):
+                waiters.wake(topic, group, requested_queue)
 
     def next_revive_queue(self) -> int:
         """Each pop uses the next revive queue."""
@@ -90,7 +90,7 @@ class Popping:
         return self._pops
 
     def clean_order(self) -> None:
-        """Forget what is out in order of topics, groups and queues that were deleted."""
+        """Delete the entries of orderly pops whose topic, group or queue was deleted."""
 
         def queues_of(topic: str, group: str) -> int:
             config = self.topics.find(topic)

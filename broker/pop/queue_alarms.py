@@ -1,4 +1,4 @@
-"""One timer for each queue that is blocked by an ordered pop; it wakes the requests that wait for the queue."""
+"""A timer for each queue that an orderly pop blocks; it wakes the requests that wait for the queue."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +8,7 @@ from ..state.broker_state import BrokerState
 from ..state.call_later import Timer
 
 MAX_ALARMS: Final = 10_000
-"""Queues with an alarm. Others are free in time as well, but nothing is woken then."""
+"""Limit of queues with an alarm. Further queues also become free in time, but no request is woken then."""
 
 
 class QueueAlarms:
@@ -21,7 +21,7 @@ class QueueAlarms:
         self._timers: dict[tuple[str, str, int], Timer] = {}
 
     def set(self, topic: str, group: str, queue_id: int, free_at_ms: int) -> None:
-        """The queue is free at that time. Replaces an earlier alarm for the same queue."""
+        """Set the alarm of a queue that becomes free at this time. Replaces its earlier alarm."""
         state, key = self._state, (topic, group, queue_id)
         if not state.config.enable_notify_after_pop_order_lock_release:
             return

@@ -1,13 +1,13 @@
-"""Popped messages that were not acknowledged are copied to the retry topic of their group.
+"""Copies popped messages that were not acknowledged to the retry topic of their group.
 
-    revive queue:  ck A    ack A/1   ck B   ack B/2   ...         read once, from the last one done on
-    in memory:     A: 1 of 2 done    B: 1 of 3 done               until their time is over by two seconds
-    then:          the rest of A, of B, ... is copied to %RETRY%group_topic, and the offset of A, of B, ... is stored
+    revive queue:  ck A    ack A/1   ck B   ack B/2   ...         read once, after the last finished checkpoint
+    in memory:     A: 1 of 2 acked   B: 1 of 3 acked              until two seconds after their time is over
+    then:          the rest of A, of B, ... is copied to %RETRY%group_topic, and the offset of A, of B, ... is committed
 
-Each revive queue is worked off in its own order; the offset of CID_RMQ_SYS_REVIVE_GROUP is the offset of the last
-checkpoint that is done. After a restart of either broker reading goes on behind it; nothing in memory is lost, it is
-only read again. A message that cannot be stored puts its checkpoint back with a later time. Mirrors
-`PopReviveService`; owned by the event loop, asked once in `reviveInterval`.
+Each revive queue is processed in its order; the offset of CID_RMQ_SYS_REVIVE_GROUP is that of the last finished
+checkpoint. After a restart, even with an official broker, reading continues after it: what was in memory is read again.
+If a message cannot be stored, its checkpoint is stored again with a later time. Mirrors `PopReviveService`; owned by
+the event loop, due every `reviveInterval`.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from .revive_log import ReviveLog
 _log = logging.getLogger("pocketmq.pop")
 
 GRACE_MS: Final = 2000
-"""Acks are due with their checkpoint's end, and may be this late."""
+"""Acks are due at their checkpoint's end, and may be this late."""
 QUIET_MS: Final = 3000
-"""After so long without a record the clock speaks for the queue."""
+"""After this long without a record, the clock decides which checkpoints are over, not the newest record."""
 RECORDS_IN_AN_ITERATION: Final = 500
 MAX_POINTS: Final = 100_000
-"""Checkpoints of one queue kept in memory; the rest stays in the queue for now."""
+"""Checkpoints of one queue in memory; further ones are read later."""
 PUT_BACK_SECONDS: Final = (
     10,
     20,
@@ -69,11 +69,11 @@ PUT_BACK_SECONDS: Final = (
     3600,
     7200,
 )
-"""How much later a checkpoint is due each time it has to be put back."""
+"""How much later a checkpoint is due, each time it is stored again."""
 
 
 class _Point:
-    """A checkpoint whose time is not over yet. `done` are its offsets that were acknowledged."""
+    """A checkpoint whose time is not over yet. `done` are its acknowledged offsets."""
 
     __slots__ = ("check_point", "done", "offset")
 
@@ -84,16 +84,16 @@ class _Point:
 
 
 class _ReviveQueue:
-    """How far one revive queue has been read, and what was found that is not finished."""
+    """The read offset of one revive queue, and its checkpoints that are not finished."""
 
     __slots__ = ("done_offset", "latest_due_ms", "next_offset", "points")
 
     def __init__(self, done_offset: int) -> None:
         self.done_offset = done_offset
-        """The last checkpoint that is done."""
+        """Offset of the last finished checkpoint."""
         self.next_offset = done_offset + 1
         self.points: dict[MergeKey, _Point] = {}
-        """In the order of their offsets."""
+        """In the order of the offsets."""
         self.latest_due_ms = 0
 
 
@@ -114,12 +114,12 @@ class Revive:
         return config.is_5 and not config.is_slave and config.store.timer_wheel_enable
 
     def tick(self) -> None:
-        """One pass, and if that was not enough, the next one in the next loop iteration."""
+        """Run one pass; if there is more to read, run the next one in the next loop iteration."""
         if self.run(self._state.clock.now_ms()):
             asyncio.get_running_loop().call_soon(self.tick)
 
     def run(self, now_ms: int) -> bool:
-        """One pass over all queues; True where there is more to read at once."""
+        """Run one pass over all queues; True if there is more to read."""
         if not self.is_served:
             return False
         has_more = False
@@ -137,14 +137,14 @@ class Revive:
     def _queue(self, queue_id: int) -> _ReviveQueue:
         committed = self._state.offsets.query(self._topic, REVIVE_GROUP, queue_id)
         queue = self._queues.get(queue_id)
-        if queue is None or committed > queue.done_offset:  # moved on by hand
+        if queue is None or committed > queue.done_offset:  # an administrator has moved the offset
             queue = self._queues[queue_id] = _ReviveQueue(committed)
         return queue
 
     # -- reading
 
     def _read(self, queue: _ReviveQueue, queue_id: int, end: int) -> bool:
-        """Take over what the queue says; True where the turn ended before the queue did."""
+        """Read some records of the queue; True if there are more."""
         store = self._state.store
         entries = store.consume_queue(self._topic, queue_id)
         if entries is None or len(queue.points) >= MAX_POINTS:
@@ -183,7 +183,7 @@ class Revive:
     # -- finishing
 
     def _finish(self, queue: _ReviveQueue, queue_id: int, now_ms: int) -> None:
-        """Finish the checkpoints at the head of the queue whose time is over."""
+        """Finish the first checkpoints of the queue, as far as their time is over."""
         state = self._state
         end_ms = queue.latest_due_ms
         is_timer_late = self._timer.behind_ms > 0 or self._timer.messages_behind > 0
@@ -213,7 +213,7 @@ class Revive:
                 self._put_back(check_point, offset, queue_id, now_ms)
 
     def _revive_message(self, check_point: CheckPoint, offset: int) -> bool:
-        """Copy one message to its retry topic; False where the store does not take it now."""
+        """Copy one message to its retry topic; False if the store refuses it now."""
         state = self._state
         group, topic = check_point.group or "", check_point.topic or ""
         unit = state.store.queue_unit(topic, check_point.queue_id, offset)
@@ -231,8 +231,8 @@ class Revive:
         return True
 
     def _make_retry_topic(self, topic: str, group: str) -> int:
-        """How many queues the retry topic takes messages in: one, or with `useSeparateRetryQueue` as many as the topic
-        popped, whose number may have changed since."""
+        """Create or update the retry topic; returns the number of its queues: one, or with `useSeparateRetryQueue` as
+        many as the popped topic has now."""
         state = self._state
         config, queues = state.topics.find(topic), 1
         if state.config.use_separate_retry_queue:
@@ -268,7 +268,7 @@ class Revive:
         try:
             self._log.put_checkpoint(again, queue_id)
         except Refusal as error:
-            _log.error("message %d of %s is not revived: %s", offset, check_point.topic, error.remark)
+            _log.error("cannot revive message %d of %s: %s", offset, check_point.topic, error.remark)
 
 
 def _retried(
@@ -278,7 +278,7 @@ def _retried(
     if record.reconsume_times == 0 or names.FIRST_POP_TIME not in properties:
         properties[names.FIRST_POP_TIME] = str(check_point.pop_time)
     properties[names.ORIGIN_GROUP] = check_point.group or ""
-    if names.TAGS in properties:  # the official broker puts it into the map first
+    if names.TAGS in properties:  # the official broker adds TAGS to the map first
         properties = {names.TAGS: properties[names.TAGS], **properties}
     message = copy_of(
         record, topic, queue_id, dict(properties), stored_properties(properties, is_5=state.config.is_5)

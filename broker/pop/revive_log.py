@@ -1,11 +1,12 @@
-"""Records of pop, as they are stored: what is out (checkpoint) and what is done (ack), each due when it matters.
+"""Stores the records of pops: checkpoints (messages in flight) and acks, as timed messages.
 
-    checkpoint   due a second before its messages are given out again        both go through the timer topic to the
-    revive topic, ack          due when its checkpoint's time is over             queue = the receipt's revive queue
+    checkpoint   due a second before its messages are delivered again
+    ack          due when its checkpoint's time is over
 
-So a checkpoint is in its revive queue before its acks, and `revive.py` finds both at the right
-time. Mirrors `PopMessageProcessor.buildCkMsg` and the storing half of `AckMessageProcessor`. The official buffer that
-merges acks in memory (`enablePopBufferMerge`, off by default) has no counterpart.
+The timer delivers both to the revive topic; their queue is the revive queue of the receipt. So a checkpoint is in its
+revive queue before its acks, and `revive.py` finds both in time. Mirrors `PopMessageProcessor.buildCkMsg` and the
+storing half of `AckMessageProcessor`. The official buffer that merges acks in memory (`enablePopBufferMerge`, off by
+default) has no counterpart here.
 """
 
 from typing import Final
@@ -22,23 +23,23 @@ from ..state.broker_state import BrokerState
 from ..storing.message_copies import own_message
 
 CHECKPOINT_LEAD_MS: Final = 1000
-"""How long before its time a checkpoint is due in the revive topic."""
+"""How long before its own time a checkpoint is due in the revive topic."""
 
 
 class ReviveLog:
-    """Writes the records of pop."""
+    """Writes checkpoints and acks."""
 
     def __init__(self, state: BrokerState, delayed: Delayed) -> None:
         self._state = state
         self._delayed = delayed
 
     def put_checkpoint(self, point: CheckPoint, revive_queue_id: int) -> None:
-        """Store a checkpoint. Raises `Refusal` where the store or the timer does not take it."""
+        """Store a checkpoint. Raises `Refusal` if the store or the timer refuses it."""
         key = _unique_key(point, point.start_offset, CHECKPOINT_TAG)
         self._put(point.encode(), CHECKPOINT_TAG, key, revive_queue_id, point.due_ms - CHECKPOINT_LEAD_MS)
 
     def put_ack(self, ack: Ack, revive_queue_id: int, due_ms: int) -> None:
-        """Store an ack. Raises `Refusal` as `put_checkpoint`."""
+        """Store an ack. Raises `Refusal` like `put_checkpoint`."""
         tag = ACK_TAG if ack.ack_offsets is None else BATCH_ACK_TAG
         key = _unique_key(ack, ack.ack_offset, ACK_TAG)
         self._put(ack.encode(), tag, key, revive_queue_id, due_ms)
@@ -60,5 +61,5 @@ class ReviveLog:
             raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
 
 
-def _unique_key(what: CheckPoint | Ack, offset: int, tag: str) -> str:
-    return f"{what.topic}@{what.queue_id}@{offset}@{what.group}@{what.pop_time}@{what.broker_name}@{tag}"
+def _unique_key(record: CheckPoint | Ack, offset: int, tag: str) -> str:
+    return f"{record.topic}@{record.queue_id}@{offset}@{record.group}@{record.pop_time}@{record.broker_name}@{tag}"

@@ -1,7 +1,7 @@
-"""The 4.9 line writes down every pull whose offset it had to correct: one message in OFFSET_MOVED_EVENT, queue 0.
+"""A message about each pull whose offset the broker corrected (4.9 line), stored in OFFSET_MOVED_EVENT, queue 0.
 
-Its tag and its key are the consumer group, its body says which queue, which offset was asked for and which was
-answered. 5.x has the same method and no longer calls it. Mirrors `PullMessageProcessor.generateOffsetMovedEvent`.
+Its tag and its key are the consumer group; its body names the queue, the requested offset and the answered offset. 5.x
+has the same method but no longer calls it. Mirrors `PullMessageProcessor.generateOffsetMovedEvent`.
 """
 
 from pocketmq.protocol.bodies.offsets import OffsetMovedEvent

@@ -1,7 +1,7 @@
-"""One pull that passed its checks: read, answer, or wait and read once more.
+"""One pull that passed its checks: it reads and answers, or waits and reads once more.
 
-Mirrors the second half of `PullMessageProcessor` and `DefaultPullMessageResultHandler`. The checks are in
-`pull_handlers.py`; a pull at the very end of its queue that may wait is held by `pull_waiters.py`.
+The checks are in `pull_handlers.py`; `pull_waiters.py` holds a pull at the end of its queue if it may wait. Mirrors the
+second half of `PullMessageProcessor` and `DefaultPullMessageResultHandler`.
 """
 
 from typing import Final
@@ -16,9 +16,7 @@ from pocketmq.store import GetResult, GetStatus
 
 from ..config.broker_config import MASTER_ID
 from ..filters.sql_filter import SqlFilter
-from ..filters.tag_filter import (
-    TagsMatch,
-)
+from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held
 from .offset_moved_events import write_offset_moved
 from .pull_waiters import PullWaiter
@@ -34,11 +32,11 @@ _CODE_OF_STATUS: Final = {
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
 }
-"""The two statuses of a queue without messages depend on the offset asked for as well."""
+"""Without the two statuses of a queue that has no messages: their code also depends on the requested offset."""
 
 
 class Pull:
-    """One pull that passed its checks; run once, or twice with a wait between."""
+    """One pull that passed its checks. It reads once, or twice with a wait between."""
 
     __slots__ = (
         "_broadcaster",
@@ -69,7 +67,7 @@ class Pull:
         self._matches = matches
         self._sql = sql
         self._broadcaster: str | None = None
-        """The client id, where 5.x looks after the offsets of a broadcasting consumer."""
+        """The client id of a broadcasting consumer whose offsets 5.x keeps."""
         config = pulling.config
         if pulling.is_5 and config.enable_broadcast_offset_store:
             self._broadcaster = pulling.broadcasts.client_of(request, call)
@@ -77,7 +75,7 @@ class Pull:
     def first_pass(self) -> Answer | Held:
         pulling, request = self._pulling, self._request
         result = self._read()
-        code = self._noted(result)
+        code = self._code_recorded(result)
         commit_offset = request.commit_offset if request.sys_flag & flags.PULL_COMMIT_OFFSET else None
         if commit_offset is not None and not pulling.is_slave:
             pulling.offsets.commit(request.topic, request.consumer_group, request.queue_id, commit_offset)
@@ -91,12 +89,12 @@ class Pull:
         return self._answer(result, code)
 
     def woken(self, waiter: PullWaiter) -> None:
-        """The second pass: whatever it finds is the answer."""
+        """The second pass: it answers whether or not it finds messages."""
         result = self._read()
-        self._call.answer(self._answer(result, self._noted(result)))
+        self._call.answer(self._answer(result, self._code_recorded(result)))
 
-    def _noted(self, result: GetResult) -> ResponseCode:
-        """The code of a result, after the offset of a broadcasting consumer was noted."""
+    def _code_recorded(self, result: GetResult) -> ResponseCode:
+        """The code of a result. Records the offset of a broadcasting consumer."""
         code = self._code(result)
         if self._broadcaster is not None:
             self._pulling.broadcasts.pulled(self._request, self._broadcaster, code, result.next_offset)
@@ -105,8 +103,10 @@ class Pull:
     def _hold(self) -> None:
         pulling, request = self._pulling, self._request
         command = self._call.command
-        command.body = None  # it is not used again, and it may be as large as a frame
-        command.header_type = JSON  # 4.9.7 answers a suspended pull in JSON, whatever the request had
+        command.body = None  # no longer used, and it may be as large as a frame
+        command.header_type = (
+            JSON  # 4.9.7 answers a suspended pull in JSON, even a request with a binary header
+        )
         config = pulling.config
         wait_ms = (
             request.suspend_timeout_millis if config.long_polling_enable else config.short_polling_time_mills
@@ -190,8 +190,8 @@ class Pull:
         return code
 
     def _goes_back_to_master(self, result: GetResult) -> bool:
-        """A slave sends the consumer to its master where that can serve as well: in the 4.9 line unless
-        slaveReadEnable, in 5.x unless the consumer is far behind."""
+        """Whether a slave sends the consumer back to the master: in the 4.9 line unless slaveReadEnable, in 5.x unless
+        the consumer is far behind."""
         config = self._pulling.config
         if not self._pulling.is_slave:
             return False
@@ -210,5 +210,5 @@ def _code_of(result: GetResult, queue_offset: int) -> ResponseCode:
     code = _CODE_OF_STATUS.get(result.status)
     if code is not None:
         return code
-    # The queue is empty or does not exist: an offset other than 0 has to be corrected.
+    # The queue is empty or does not exist: any offset other than 0 must be corrected.
     return ResponseCode.PULL_OFFSET_MOVED if queue_offset != 0 else ResponseCode.PULL_NOT_FOUND

@@ -1,8 +1,7 @@
-"""Reading a queue: 11 PULL_MESSAGE and 361 LITE_PULL_MESSAGE.
+"""Pulls: 11 PULL_MESSAGE and 361 LITE_PULL_MESSAGE.
 
-Checks, subscription, read, answer, in the order of `PullMessageProcessor`. A pull at the very end of its queue that
-may wait is held by `pull_waiters.py` and run again, without waiting, when it is woken. Messages travel as views of
-the mapped log.
+This file checks the group, the topic and the subscription, in the order of `PullMessageProcessor`. `pull.py` then reads
+the queue and answers, with views of the mapped log instead of copies.
 """
 
 from typing import Final
@@ -17,12 +16,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..errors import Refusal, faq
 from ..filters.sql_filter import ExpressionRefused, SqlFilter, compile_expression
-from ..filters.tag_filter import (
-    TagsMatch,
-    check_filter_enabled,
-    expression_match,
-    tags_match,
-)
+from ..filters.tag_filter import TagsMatch, check_filter_enabled, expression_match, tags_match
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import invalid_parameter
 from .pull import Pull
@@ -36,7 +30,7 @@ FORBIDDEN_SUBSCRIPTION: Final = 5
 
 
 class PullForbidden(Refusal):
-    """NO_PERMISSION with the number that tells a 5.x client who forbade it."""
+    """NO_PERMISSION with the number by which a 5.x client learns whether broker, group or topic forbids the pull."""
 
     def __init__(self, forbidden_type: int, remark: str) -> None:
         super().__init__(ResponseCode.NO_PERMISSION, remark)
@@ -46,7 +40,7 @@ class PullForbidden(Refusal):
 @handles(PullMessage, main_port=True)
 @handles(LitePullMessage, main_port=True)
 def pull_message(pulling: Pulling, request: PullMessage, call: Call) -> Answer | Held:
-    """Messages from `queue_offset` on; held where the queue has no more and the request may wait."""
+    """Answer the messages from `queue_offset` on; hold the request if the queue has none and the request may wait."""
     try:
         group_config = _checked_group(pulling, request)
         topic_config = _checked_topic(pulling, request, call)
@@ -97,7 +91,7 @@ def _checked_topic(pulling: Pulling, request: PullMessage, call: Call) -> TopicC
 def _checked_subscription(
     pulling: Pulling, request: PullMessage, group_config: SubscriptionGroupConfig
 ) -> tuple[TagsMatch | None, SqlFilter | None]:
-    """What the pull wants, from its own text or from the group's heartbeats."""
+    """The filter of the pull, from its own subscription or from the group's heartbeats."""
     if request.sys_flag & flags.PULL_SUBSCRIPTION:
         if not is_tag_type(request.expression_type):
             return None, _sql_of_request(pulling, request)
@@ -131,8 +125,8 @@ def _parse_failed() -> Refusal:
 
 
 def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
-    """The filter a pull carries itself. One that cannot be compiled filters nothing, as in the official broker: its
-    client asked 46 before."""
+    """The filter in the request itself. An expression that cannot be compiled filters nothing, as in the official
+    broker: the client has checked it with 46 before."""
     if not request.subscription:
         raise _parse_failed()
     check_filter_enabled(pulling.config, request.expression_type)
@@ -143,7 +137,7 @@ def _sql_of_request(pulling: Pulling, request: PullMessage) -> SqlFilter | None:
 
 
 def _sql_of_group(pulling: Pulling, request: PullMessage, expression_type: str) -> SqlFilter:
-    """The filter the group's heartbeats registered."""
+    """The filter that the group's heartbeats registered."""
     known = pulling.filters.find(request.topic, request.consumer_group)
     if known is None:
         raise Refusal(

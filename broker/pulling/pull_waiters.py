@@ -1,9 +1,9 @@
-"""Suspended pulls: requests that found the end of their queue and wait for the next message.
+"""Suspended pulls: requests at the end of their queue that wait for the next message.
 
-Mirrors `PullRequestHoldService`. A waiter is woken by an arrival that may match its subscription, or by a scan every
-5 s (1 s with long polling off) that compares offsets and deadlines; so an empty answer comes up to one scan after
-its deadline, as from the official broker. Arrivals only mark waiters; they are answered together at the next turn
-of the loop, so that a burst of messages goes out in one pull. Bounded by `max_waiters`, and a turn by `MAX_ANSWERS`.
+A message that may match the subscription wakes a waiter. So does a scan every 5 s (1 s with long polling off), which
+compares offsets and deadlines: an empty answer leaves up to one scan after its deadline, as in the official broker. An
+arriving message only marks the waiters; they are answered in the next loop iteration, so a burst of messages leaves in
+one answer. Limits: `max_waiters` in all, `MAX_ANSWERS` in one loop iteration. Mirrors `PullRequestHoldService`.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from ..network.dispatch import Call
 from ..state.turns import Turns
 
 MAX_ANSWERS: Final = 256
-"""Pulls answered in one loop iteration, some milliseconds of work; a scan may wake thousands at once."""
+"""Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""
 
 Answerer = Callable[["PullWaiter"], None]
 
@@ -46,7 +46,7 @@ class PullWaiter:
         self.sql = sql
 
     def wants(self, queue_offset: int, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
-        """May a message that arrived be one this pull waits for?"""
+        """Whether a new message may be one that this pull waits for."""
         if queue_offset < self.offset or (self.matches is not None and not self.matches(tags_code)):
             return False
         return self.sql is None or property_map is None or self.sql.matches_properties(property_map)
@@ -69,7 +69,7 @@ class PullWaiters:
         return self._count >= self._max_waiters
 
     def hold(self, waiter: PullWaiter) -> None:
-        """Keep a pull until a message, its deadline, or the end of its connection."""
+        """Keep a pull until a message arrives, its deadline passes, or its connection closes."""
         self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
         self._count += 1
 
@@ -85,7 +85,7 @@ class PullWaiters:
         tags_code: int,
         property_map: Mapping[str, str] | None = None,
     ) -> None:
-        """A message can be read: wake those it may match."""
+        """A message can be read now: wake the waiters that it may match."""
         waiters = self._waiting.get((topic, queue_id))
         if waiters is None:
             return
@@ -98,10 +98,10 @@ class PullWaiters:
         self._keep((topic, queue_id), staying)
 
     def scan(self, now_ms: int, max_offset: Callable[[str, int], int]) -> None:
-        """The regular look at every waiter: wake those past their deadline or behind the end of their queue.
+        """Wake the waiters whose deadline has passed or whose queue has grown; drop those of closed connections.
 
-        Subscriptions are not asked here, as in the official scan: a filtered pull is answered with the offset up to
-        which nothing matched. Pulls of closed connections are dropped.
+        The scan ignores subscriptions, as in the official broker: a filtered pull is answered with the offset up to
+        which nothing matched.
         """
         for key, waiters in list(self._waiting.items()):
             end = max_offset(*key)
@@ -116,7 +116,7 @@ class PullWaiters:
             self._keep(key, staying)
 
     def wake_all(self) -> int:
-        """Answer everything with the next loop iterations; how many that takes. The broker is stopping."""
+        """Answer all pulls in the next loop iterations because the broker stops; returns the number of iterations."""
         for key, waiters in list(self._waiting.items()):
             for waiter in waiters:
                 self._make_due(waiter)

@@ -11,7 +11,7 @@ WAITER_SCAN_SECONDS = 5.0
 
 
 class Pulling:
-    """What a pull uses, kept as attributes of its own: this is a hot path."""
+    """Everything a pull uses, as attributes of this object: it is a hot path."""
 
     def __init__(self, state: BrokerState, membership: Membership, first_position: FirstPosition) -> None:
         self.config = state.config

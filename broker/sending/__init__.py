@@ -1,9 +1,10 @@
-"""Stores what producers send.
+"""Stores what producers send, and what consumers send back.
 
 sending.py          the part of a broker
-send_handlers.py    10, 310 and the batch 320
-send_checks.py      what a send must pass, in the official order and words
-durable_answers.py  when a send is answered: disk, slaves, a new topic
-retry_handlers.py   36: messages a consumer gives back; dead letters
+send_handlers.py    10, 310 and 320: what happens to one message
+batches.py          the messages of one batch
+send_checks.py      refuses a send, with the remarks of the official broker
+durable_answers.py  the answer, once disk, slaves and topic table are written
+retry_handlers.py   36: messages a consumer sends back; dead letters
 reply_handlers.py   324 and 325: replies pushed to the asking client
 """

@@ -1,14 +1,14 @@
-"""When a send is answered: once its message is as durable as broker.conf asks.
+"""The answer to a send, sent once the message is as durable as broker.conf asks.
 
-    ASYNC_FLUSH, ASYNC_MASTER     at once: the log has it
-    SYNC_FLUSH                    when the disk has it, or after syncFlushTimeout: FLUSH_DISK_TIMEOUT
-    SYNC_MASTER                   when slaves have it, or after slaveTimeout: FLUSH_SLAVE_TIMEOUT
+    ASYNC_FLUSH, ASYNC_MASTER     at once: the message is in the log
+    SYNC_FLUSH                    when the message is on disk, or after syncFlushTimeout: FLUSH_DISK_TIMEOUT
+    SYNC_MASTER                   when enough slaves have it, or after slaveTimeout: FLUSH_SLAVE_TIMEOUT
     a message with WAIT=false     at once in any case
 
-The codes of a wait that failed still mean that the message is stored; where both failed, the slaves' code is given.
-No more than sendThreadPoolQueueCapacity wait at a time; further sends are refused, SYSTEM_BUSY (`send_checks.py`).
-A topic made by this send, or just before, is on disk first: after a crash the messages of a lost topic could not be
-found. Mirrors CommitLog.handleDiskFlushAndHA.
+These two codes still mean that the message is stored; if both waits fail, the answer has the slaves' code.
+At most sendThreadPoolQueueCapacity sends wait at a time; further sends are refused with SYSTEM_BUSY (`send_checks.py`).
+If the send created its topic, or another send did so just before, the topic table is written before the answer: after
+a crash the messages of a lost topic could not be found. Mirrors CommitLog.handleDiskFlushAndHA.
 """
 
 from pocketmq.protocol.message import properties as names
@@ -18,6 +18,15 @@ from pocketmq.store import AppendResult, PutStatus
 from ..network.dispatch import HELD, Answer, Call, Held
 from .sending import Sending
 
+STORED = frozenset(
+    (
+        PutStatus.PUT_OK,
+        PutStatus.FLUSH_DISK_TIMEOUT,
+        PutStatus.FLUSH_SLAVE_TIMEOUT,
+        PutStatus.SLAVE_NOT_AVAILABLE,
+    )
+)
+"""Statuses that mean the message is in the log."""
 _CODE_OF_STATUS = {
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
     PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
@@ -28,7 +37,7 @@ _CODE_OF_STATUS = {
 def answer_when_durable(
     sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
 ) -> Answer | Held:
-    """The answer, or HELD if it leaves later. `result` is where the message, or the last of a batch, is stored."""
+    """The answer, or HELD if it is sent later. `result` describes the message, or the last message of a batch."""
     store = sending.config.store
     for_disk, for_slaves = store.flush_disk_type == "SYNC_FLUSH", store.broker_role == "SYNC_MASTER"
     if (not for_disk and not for_slaves) or properties.get(names.WAIT, "true").lower() == "false":
@@ -55,8 +64,10 @@ def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> Non
             return
         is_answered = True
         deadline.cancel()
-        # Copying to slaves has not waited for the disk: often they have it by now.
-        _when_at_slaves(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_DISK_TIMEOUT), end)
+        # Copying to slaves does not wait for the disk: often they have the message by now.
+        _when_at_slaves(
+            sending, call, answer if is_safe else _with_status(answer, PutStatus.FLUSH_DISK_TIMEOUT), end
+        )
 
     def from_flusher(is_safe: bool) -> None:
         loop.call_soon_threadsafe(flushed, is_safe)
@@ -68,13 +79,15 @@ def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> Non
 
 def _when_at_slaves(sending: Sending, call: Call, answer: Answer, end: int) -> None:
     def replicated(is_safe: bool) -> None:
-        _answer_when_saved(sending, call, answer if is_safe else _but(answer, PutStatus.FLUSH_SLAVE_TIMEOUT))
+        _answer_when_saved(
+            sending, call, answer if is_safe else _with_status(answer, PutStatus.FLUSH_SLAVE_TIMEOUT)
+        )
 
     replication = sending.replication
     if replication.copies <= 1:
         replicated(True)
     elif (refusal := replication.refusal()) is not None:
-        _answer_when_saved(sending, call, _but(answer, refusal))
+        _answer_when_saved(sending, call, _with_status(answer, refusal))
     else:
         replication.when_replicated(end, replicated)
 
@@ -87,8 +100,25 @@ def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
     sending.tables.when_saved(sending.topics, saved)
 
 
-def _but(answer: Answer, status: PutStatus) -> Answer:
-    """The message is in the log, but not everywhere it should be."""
+def _with_status(answer: Answer, status: PutStatus) -> Answer:
+    """An answer for a message that is in the log, but not on disk or not on enough slaves."""
     answer.code = _CODE_OF_STATUS[status]
     answer.remark = status.name
     return answer
+
+
+def send_answer(
+    sending: Sending, result: AppendResult, message_id: str, queue_id: int, unique_id: str | None
+) -> Answer:
+    """The reply to a send whose first message is stored at `result`."""
+    # A plain dict instead of a SendMessageReply: the broker sends no answer more often.
+    fields = {
+        "msgId": message_id,
+        "queueId": str(queue_id),
+        "queueOffset": str(result.queue_offset),
+        "MSG_REGION": sending.config.region_id,
+        "TRACE_ON": "true" if sending.config.trace_on else "false",
+    }
+    if unique_id is not None and sending.is_5:
+        fields["transactionId"] = unique_id
+    return Answer(fields=fields)

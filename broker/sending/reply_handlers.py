@@ -1,10 +1,10 @@
-"""Replies to requests: 324 and 325 carry one, 326 pushes it to the asking client.
+"""Replies to requests: a client sends one with 324 or 325, the broker pushes it to the asking client with 326.
 
     asker  --request-->  topic  -->  replier  --324/325-->  broker  --326-->  asker, over its own connection
 
-REPLY_TO_CLIENT names the asker's client, which must be a producer on this broker. With storeReplyMessageEnable the
-reply is also stored, in `<cluster>_REPLY_TOPIC`, pushed or not; what is answered is whether the push went well, and the
-place stored. Mirrors `ReplyMessageProcessor`.
+The property REPLY_TO_CLIENT names the asking client, which must be a producer on this broker. With
+storeReplyMessageEnable the reply is also stored in `<cluster>_REPLY_TOPIC`, whether or not the push succeeded. The
+answer says whether the push succeeded, and where the reply is stored. Mirrors `ReplyMessageProcessor`.
 """
 
 import logging
@@ -21,8 +21,7 @@ from pocketmq.store import AppendResult, NewMessage, PutStatus
 from ..errors import PeerError, Refusal
 from ..network.dispatch import Answer, Call, handles
 from ..storing.stored_properties import stored_properties
-from .send_checks import check_send
-from .send_handlers import queue_of
+from .send_checks import check_send, queue_of
 from .sending import Sending
 
 _log = logging.getLogger("pocketmq.sending")
@@ -32,7 +31,7 @@ PUSH_TIMEOUT_SECONDS: Final = 10.0
 
 @handles(SendReplyMessage, SendReplyMessageV2)
 async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> Answer:
-    """Push a reply to its asker, and store it; 0 where the asker took it."""
+    """Push a reply to the asking client, and store it; SUCCESS if the client accepted the push."""
     config = sending.config
     answer = Answer(
         fields={"MSG_REGION": config.region_id, "TRACE_ON": "true" if config.trace_on else "false"}
@@ -64,7 +63,7 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
 
 
 async def _push(sending: Sending, request: AnySend, call: Call, properties: dict[str, str]) -> str | None:
-    """326 to the asker; None if it accepted the reply, else the remark. `properties` get the time of the push."""
+    """Send 326 to the asker. `None` if it accepts the reply, else the remark. `properties` get the time of the push."""
     asker = properties.get(names.REPLY_TO_CLIENT)
     if asker is None:
         return "reply message properties[REPLY_TO_CLIENT] is null"
@@ -91,12 +90,12 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
         store_timestamp=now_ms,
     )
     try:
-        taken = await connection.exchange(push, call.body, timeout_seconds=PUSH_TIMEOUT_SECONDS)
+        response = await connection.exchange(push, call.body, timeout_seconds=PUSH_TIMEOUT_SECONDS)
     except PeerError as error:
-        _log.warning("reply not pushed to %s: %s", asker, error)
+        _log.warning("cannot push a reply to %s: %s", asker, error)
         return f"push reply message to {asker}fail."
-    if taken.code != ResponseCode.SUCCESS:
-        _log.warning("reply refused by %s: %d %s", asker, taken.code, taken.remark)
+    if response.code != ResponseCode.SUCCESS:
+        _log.warning("%s refused a reply: %d %s", asker, response.code, response.remark)
         return f"push reply message to {asker}fail."
     return None
 
@@ -104,7 +103,7 @@ async def _push(sending: Sending, request: AnySend, call: Call, properties: dict
 def _store(
     sending: Sending, request: AnySend, call: Call, queue_id: int, properties: dict[str, str], text: bytes
 ) -> AppendResult | None:
-    """Keep the reply; its sysFlag is lost, as in the official broker. None where the store does not take it."""
+    """Store the reply, without its sysFlag, as in the official broker. `None` if the store refuses it."""
     message = NewMessage(
         topic=request.topic,
         queue_id=queue_id,
@@ -122,11 +121,11 @@ def _store(
             message = sending.delayed.delay_if_asked(message)
         message = sending.delayed.time_if_asked(message)
     except Refusal as error:
-        _log.warning("reply not stored: %s", error.remark)
+        _log.warning("cannot store a reply: %s", error.remark)
         return None
     result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK:
-        _log.warning("reply not stored: %s", result.status.name)
+        _log.warning("cannot store a reply: %s", result.status.name)
         return None
     sending.statistics.message_put(message.topic, 1, result.size)
     return result

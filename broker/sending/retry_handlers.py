@@ -1,11 +1,12 @@
-"""Messages a consumer could not handle: sent back for another try (36), after the last one to the dead letters.
+"""Messages that a consumer could not consume: it sends them back for another try (36); after the last try they become
+dead letters.
 
     message of T  --36-->  %RETRY%group, after the delay of a level  --36 ...-->  %DLQ%group
                            level 3 + tries so far, 30 s and longer                 after retryMaxTimes tries (16)
 
-The copy keeps body, tags, keys and times of birth; RETRY_TOPIC says where it came from and ORIGIN_MESSAGE_ID which
-message it was. Consumers whose 36 failed send the copy themselves, straight to %RETRY%: `redirect_if_exhausted` holds
-these to the same limit. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack` and
+The copy keeps body, tags, keys, born time and born host; RETRY_TOPIC names the original topic and ORIGIN_MESSAGE_ID the
+original message. A consumer whose 36 failed sends the copy itself, directly to %RETRY%: `redirect_if_exhausted` applies
+the same limit there. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack` and
 `SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delay_levels.py`.
 """
 
@@ -32,7 +33,7 @@ from .send_checks import refuse_at_slave
 from .sending import Sending
 
 FIRST_LEVEL: Final = 3
-"""Delay level of the first try where the client leaves the choice to the broker."""
+"""Delay level of the first try if the client leaves the choice to the broker."""
 _READ_WRITE: Final = flags.PERM_READ | flags.PERM_WRITE
 
 
@@ -72,8 +73,8 @@ def redirect_if_exhausted(
 ) -> tuple[str, int]:
     """Topic and queue for a direct send to a %RETRY% topic: its own, or the dead letters after the last try.
 
-    5.x also sends there at once what comes from a group that consumes in order (it holds a lock on any queue), and
-    then keeps the message from being delayed, by DELAY=-1 in `properties`. Raises `Refusal` for an unknown group.
+    5.x also redirects every message of a group that consumes orderly (one that holds a queue lock). It sets DELAY=-1 in
+    `properties` of each redirected message, so that it is not delayed. Raises `Refusal` for an unknown group.
     """
     group = request.topic[len(RETRY_PREFIX) :]
     if not sending.is_5:
@@ -110,7 +111,7 @@ def _group_before_plus(name: str) -> str:
 
 
 def _limit(group_config: SubscriptionGroupConfig, version: int, max_reconsume_times: int | None) -> int:
-    """How many tries a message has: the client's own number, if it is new enough to have one, else the group's."""
+    """The number of tries: the client's own if its version is new enough to send one, else the group's."""
     if max_reconsume_times is not None and version >= V3_4_9:
         return max_reconsume_times
     return group_config.retry_max_times
@@ -124,7 +125,7 @@ def _record_at(sending: Sending, position: int) -> Record:
 
 
 def _copy(sending: Sending, record: Record, topic: str, queue_id: int, level: int) -> NewMessage:
-    """The message as it is stored for the next try. Level 0 (dead letters) means no delay."""
+    """The new message for the next try. Level 0 (dead letters) means no delay."""
     is_5 = sending.is_5
     properties = decode_properties(record.properties)
     properties.setdefault(names.RETRY_TOPIC, record.topic)

@@ -1,13 +1,15 @@
-"""What a send must pass before it is stored, in the official order and words.
+"""Checks a send before it is stored, in the order and with the remarks of the official broker.
 
 Mirrors `AbstractSendMessageProcessor.msgCheck` and the store status table of `SendMessageProcessor`. The 4.9 line
 answers SYSTEM_ERROR where 5.x has INVALID_PARAMETER.
 """
 
+import random
 from datetime import datetime
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
+from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import is_retry_topic, is_unsendable_topic, topic_refusal
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -15,16 +17,17 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from ..errors import OVERLOAD, Refusal, faq
 from ..network.dispatch import Call
 from ..state.refusals import invalid_parameter
+from ..storing.numbers import INT_MAX, number_property
 from .sending import Sending
 
 
 def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
-    """The topic a send goes to, made on the way if it may be. Raises `Refusal`."""
+    """The topic of a send, which is created if the broker allows that. Raises `Refusal`."""
     config = sending.config
     if sending.is_slave:
         refuse_at_slave(sending)
     if call.command.body is None and sending.is_5:
-        # Officially its length is read before anything else is looked at.
+        # The official broker reads the length of the body before it checks anything else.
         raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a message without a body")
     if sending.waiting_sends >= config.send_thread_pool_queue_capacity:
         raise Refusal(ResponseCode.SYSTEM_BUSY, OVERLOAD)
@@ -45,7 +48,7 @@ def check_send(sending: Sending, request: AnySend, call: Call) -> TopicConfig:
 
 
 def refuse_at_slave(sending: Sending) -> None:
-    """5.x turns sends to a slave away before it looks at them; in the 4.9 line the store refuses them."""
+    """A slave of the 5.x line refuses sends before any other check; in the 4.9 line its store refuses them."""
     if sending.is_5 and sending.is_slave:
         remark = "[REJECTREQUEST]system busy, start flow control for a while"
         raise Refusal(ResponseCode.SYSTEM_BUSY, remark)
@@ -104,3 +107,15 @@ def topic_config_text(sending: Sending, topic_config: TopicConfig) -> str:
         return text + "]"
     attributes = ", ".join(f"{key}={value}" for key, value in topic_config.attributes.items())
     return f"{text}, attributes={{{attributes}}}]"
+
+
+def queue_of(request: AnySend, topic_config: TopicConfig) -> int:
+    """The queue named in the request; a random one if that is negative."""
+    if request.queue_id >= 0:
+        return request.queue_id
+    return random.randrange(max(topic_config.write_queue_nums, 1))
+
+
+def asks_for_delay(properties: dict[str, str]) -> bool:
+    """Whether a message names a delay level."""
+    return number_property(properties, names.DELAY, 1, INT_MAX) is not None

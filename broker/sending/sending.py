@@ -8,7 +8,7 @@ from ..transactions.transactions import Transactions
 
 
 class Sending:
-    """What a send uses, kept as attributes of its own: this is the hottest path."""
+    """Everything a send uses, as attributes of this object: it is the hottest path."""
 
     def __init__(
         self,
@@ -35,4 +35,4 @@ class Sending:
         self.locks = membership.locks
         self.producers = membership.producers
         self.waiting_sends = 0
-        """Sends that are stored and not answered yet: the disk, slaves or a topic's file are waited for."""
+        """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""

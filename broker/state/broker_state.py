@@ -1,7 +1,7 @@
-"""What a broker is before it does anything: settings, clock, store, tables, statistics, and the addresses it has.
+"""The state that all parts of a broker share: settings, clock, store, tables, statistics, addresses.
 
-Complete by its constructor; `open` reads the files, `close` writes them. The rooms above build their parts from it
-(`broker.py`) and keep what they use as attributes of their own. Owned by the event loop's thread.
+The constructor sets every attribute; `open` reads the files, `close` writes them. `broker.py` builds the parts of the
+other rooms from this object. Owned by the event loop's thread.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ SAMPLE_SECONDS = 1.0
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """The addresses of a running broker: what was bound, which is not always what the settings ask for."""
+    """The addresses that a running broker has bound; they may differ from the settings."""
 
     address: str
-    """`host:port` given to clients (brokerIP1 and the listening port)."""
+    """`host:port` for clients (brokerIP1 and the listening port)."""
     store_host: bytes
-    """The same as stored messages carry it: IP and port."""
+    """The same address in the form of stored messages: IP and port."""
     ha_address: str
-    """`host:port` slaves copy from (brokerIP2 and the HA port)."""
+    """`host:port` for slaves (brokerIP2 and the HA port)."""
     own_name_server: str = ""
-    """`host:port` of the name server in this process, empty without one."""
+    """`host:port` of the name server in this process; empty if it has none."""
     boot_time_ms: int
 
 
@@ -64,8 +64,8 @@ class BrokerState:
         call_later: CallLater | None = None,
         writes_in_background: bool = True,
     ) -> None:
-        """`on_arrival` and `is_awaited` are the store's; `on_topics_changed` is called when topics are created, changed
-        or deleted. With `writes_in_background` off nothing is left to threads: for tests.
+        """`on_arrival` and `is_awaited` are passed to the store; `on_topics_changed` is called after topics are
+        created, changed or deleted. Without `writes_in_background` no thread writes: for tests.
         """
         loop = asyncio.get_running_loop()
         self.config = config
@@ -73,11 +73,11 @@ class BrokerState:
         self.identity = identity
         self.call_later: CallLater = call_later or loop.call_later
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
-        """Counts the settings changed by request (25)."""
+        """The data version of the settings, which change by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
         folder = config.store.root / layout.CONFIG
         self.folder = folder
-        """Where the JSON tables are."""
+        """The folder of the JSON tables."""
         self._on_topics_changed = on_topics_changed
         self.topics = TopicTable(folder, clock.now_ms, config.topic_settings(), self._topics_changed)
         self.groups = GroupTable(folder, clock.now_ms, config.group_settings(), self._groups_changed)
@@ -95,7 +95,7 @@ class BrokerState:
         self.statistics = Statistics(config, clock, self.store, self.topics, self.groups)
         ip = pack_host(config.broker_ip1, 0)[:-4]
         self.unique_ids = UniqueIdMaker(ip, os.getpid(), id(self), clock.now_ms)
-        """For messages whose sender gave no UNIQ_KEY."""
+        """For messages sent without UNIQ_KEY."""
         self.is_open = False
 
     @property
@@ -103,7 +103,8 @@ class BrokerState:
         return (self.topics, self.groups, self.offsets, self.delays)
 
     def open(self) -> None:
-        """Open the store and read the tables. `StoreError` where it is damaged, locked, or another broker's."""
+        """Open the store and read the tables. Raises `StoreError` if the store is damaged or locked, `StartError` if it
+        belongs to another broker."""
         refuse_other_brokers_store(self.config.store.root, self.config.broker_name)
         self.store.open()
         self.is_open = True
@@ -111,14 +112,14 @@ class BrokerState:
             table.load()
 
     def close(self) -> None:
-        """Write the tables and close the store; nothing where it was not opened."""
+        """Write the tables and close the store, if it is open."""
         if self.is_open:
             self.is_open = False
             persist(self.own_tables)
             self.store.close()
 
     def periodic(self) -> tuple[Periodic, ...]:
-        """What is due from time to time."""
+        """The actions of this object that the broker repeats."""
         config, tables = self.config, self.tables
         return (
             Periodic("statistics", SAMPLE_SECONDS, lambda: self.statistics.sample(self.clock.now_ms())),
@@ -144,9 +145,9 @@ class BrokerState:
 
 
 def persist(tables: tuple[JsonTable, ...]) -> None:
-    """Write tables at the end. One that cannot be written (a full disk, say) keeps no other from it."""
+    """Write all tables when the broker stops, even if writing one of them fails."""
     for table in tables:
         try:
             table.persist()
         except StoreError as error:
-            _log.error("not saved: %s", error)
+            _log.error("cannot save a table: %s", error)

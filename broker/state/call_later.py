@@ -1,4 +1,4 @@
-"""The timers of a broker: the event loop's own, or those of a test with a virtual clock."""
+"""The type of a broker's timers: `loop.call_later`, or the function of a test with a virtual clock."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -11,4 +11,4 @@ class Timer(Protocol):
 
 
 CallLater = Callable[[float, Callable[[], None]], Timer]
-"""As the event loop's `call_later`: seconds, and what to call."""
+"""Like the event loop's `call_later`: seconds and a callback."""

@@ -1,7 +1,7 @@
-"""Actions a broker repeats: each part names its own (`Periodic`), `Timers` runs them on the event loop.
+"""Actions that a broker repeats: each part lists its own (`Periodic`), `Timers` runs them on the event loop.
 
-A period starts when its action ends; an action that fails is logged and repeated. Intervals that are settings are read
-anew each time.
+The next period starts when the action ends. An action that fails is logged and repeated. If the period is a setting, a
+changed value applies from the next period on.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Timers:
         self._is_stopped = False
 
     def start(self, actions: Iterable[Periodic]) -> None:
-        """Run each action for the first time after its period."""
+        """Start the timers; each action first runs after one period."""
         for periodic in actions:
             self._start(periodic)
 

@@ -1,7 +1,7 @@
-"""How long storing took in the last whole minute: the distribution and its 99 and 99.9 per cent points.
+"""How long appends took in the last whole minute: their distribution, and its 99th and 99.9th percentile.
 
-The store counts its appends in thirteen classes since the start; here those counts are compared once a minute. The
-points are interpolated inside a class, which is finer below 1 ms and coarser above than the official reckoning.
+The store counts its appends in thirteen classes of time since the start; this file compares the counts once a minute.
+Percentiles are interpolated inside a class, which is finer below 1 ms and coarser above than in the official broker.
 Mirrors the put times of `StoreStatsService`.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 from pocketmq.store.put_statistics import PUT_TIME_LIMITS_MS
 
 _CLASS_ENDS_MS: Final = (1, *PUT_TIME_LIMITS_MS[1:], 60_000)
-"""Where each class ends for interpolation; the last has no end, a minute counts for it."""
+"""The upper limit of each class for interpolation; the last class has none, so a minute is used."""
 _MINUTE_MS: Final = 60_000
 
 
@@ -25,7 +25,7 @@ class PutTimes:
         """Appends of the last whole minute by class; all 0 in the first minute."""
 
     def roll(self, now_ms: int, counts: Sequence[int]) -> None:
-        """Close the minute if it is over. `counts` are the store's, since the start."""
+        """Close the minute if it is over. `counts` are the store's counts since the start."""
         if 0 <= now_ms - self._minute_start_ms < _MINUTE_MS:
             return
         self._minute_start_ms = now_ms
@@ -33,7 +33,7 @@ class PutTimes:
         self._before = list(counts)
 
     def percentile_ms(self, share: float) -> float:
-        """The time below which `share` (0 to 1) of the last whole minute's appends stayed; 0 without appends."""
+        """The time that `share` (0 to 1) of the last whole minute's appends did not exceed; 0 without appends."""
         wanted = int(sum(self.counts) * share)
         passed = lower_ms = 0
         for end_ms, count in zip(_CLASS_ENDS_MS, self.counts, strict=True):

@@ -1,4 +1,4 @@
-"""Refusals and remarks that several rooms answer with, in the official words."""
+"""Refusals and remarks that several rooms use, with the texts of the official broker."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from ..config.broker_config import BrokerConfig
 from ..errors import Refusal
 
 UNSET_REMARK: Final = "not set any response code"
-"""What official brokers say beside some successes: their handler forgets to clear the remark it started with."""
+"""The remark of some successful answers of official brokers: the handler does not clear its initial remark."""
 
 
 def invalid_parameter(config: BrokerConfig) -> ResponseCode:
@@ -17,7 +17,7 @@ def invalid_parameter(config: BrokerConfig) -> ResponseCode:
 
 
 def refusal_of(config: BrokerConfig, status: PutStatus) -> Refusal:
-    """The answer to a send that the store did not take."""
+    """The answer to a send that the store refused."""
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
             limit = config.store.max_message_size

@@ -1,16 +1,16 @@
-"""What went through this broker: messages and bytes, by topic, by group and in all, and how fast.
+"""How many messages and bytes this broker stored and delivered, by topic, by group and in total, and how fast.
 
-The send and pull paths call `message_put` and `message_got`, which only add to numbers; the store counts by itself
-what it takes and gives. `sample`, due every second, takes snapshots of them:
+The send and pull paths call `message_put` and `message_got`, which only increase counters; the store has counters of
+its own. `sample`, due every second, takes snapshots of both:
 
-    every 1 s       601 of the store's sums              putTps ... of 28: mean of the last 10, 60 and 600 s
-    every 10 s      7 of each series                     minute
-    every 10 min    7 of each series                     hour       the three windows of 315
-    every hour      25 of each series                    day
+    every 1 s       keeps 601 of the store's sums        putTps ... of 28: mean of the last 10, 60 and 600 s
+    every 10 s      keeps 7 of each series               minute
+    every 10 min    keeps 7 of each series               hour       the three windows of 315
+    every hour      keeps 25 of each series              day
     at midnight     the sums of this morning             today's and yesterday's totals of 28
 
-A window is the difference of its last and first snapshot; a new series starts with a zero one window step back. So a
-message shows after the next snapshot, as in the official broker. Mirrors `BrokerStatsManager`, `StatsItem`,
+A window is the difference of its last and first snapshot; a new series starts with a zero snapshot one step earlier.
+So a message counts from the next snapshot on, as in the official broker. Mirrors `BrokerStatsManager`, `StatsItem`,
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
@@ -35,7 +35,7 @@ _EVENTS_OF_5: Final = frozenset(
 
 
 _AT_ONCE: Final = Traffic()
-"""The latencies of every queue: a request is answered in the turn that reads it, in which no millisecond is counted."""
+"""The latencies of every queue, always 0: the loop iteration that reads a request also answers it."""
 
 
 class Statistics:
@@ -78,7 +78,7 @@ class Statistics:
             self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes)
 
     def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
-        """One read gave `count` messages of `size_bytes` to a consumer of `group`."""
+        """One read delivered `count` messages of `size_bytes` to a consumer of `group`."""
         traffic = self._gets.get((topic, group))
         if traffic is None:
             traffic = self._new_get(topic, group)
@@ -91,50 +91,50 @@ class Statistics:
             total.count += count
             total.size_bytes += size_bytes
 
-    # -- what the broker does by itself
+    # -- other events
 
     def sent_back(self, group: str, origin_topic: str, size_bytes: int, delay_queue_id: int | None) -> None:
-        """A consumer gave a message back (36): stored for its retry, through the schedule topic if it waits."""
+        """A consumer sent a message back (36): it is stored for its retry, in the schedule topic if it is delayed."""
         self._event("SNDBCK_PUT_NUMS", f"{origin_topic}@{group}").add(1, 0)
         if delay_queue_id is not None:
             (self._puts.get(SCHEDULE_TOPIC) or self._new_put(SCHEDULE_TOPIC)).add(1, size_bytes)
             self._event("QUEUE_PUT", f"{SCHEDULE_TOPIC}@{delay_queue_id}").add(1, size_bytes)
 
     def popped(self, topic: str, group: str) -> None:
-        """A pop took messages of one queue and left a checkpoint."""
+        """A pop delivered messages of one queue and stored a checkpoint."""
         self._event("GROUP_CK_NUMS", f"{topic}@{group}").add(1, 0)
         self._event("BROKER_CK_NUMS", self._config.broker_cluster_name).add(1, 0)
 
     def acknowledged(self, topic: str, group: str, count: int) -> None:
-        """Popped messages are done. Series of topics and groups that do not exist are not begun."""
+        """`count` popped messages were acknowledged. Only existing topics and groups are counted."""
         if topic in self._topics and group in self._groups:
             self._event("GROUP_ACK_NUMS", f"{topic}@{group}").add(count, 0)
             self._event("BROKER_ACK_NUMS", self._config.broker_cluster_name).add(count, 0)
 
     def dead_letter(self, owner: str | None, group: str, origin_topic: str | None) -> None:
-        """A message given back went to the dead letters. `owner` is the request's field of that name (5.x)."""
+        """A message sent back became a dead letter. `owner` is the request's field of that name (5.x)."""
         key = f"{_java_text(owner)}@{_java_text(origin_topic)}@{group}@SEND_BACK_TO_DLQ"
         self._event("SNDBCK2DLQ_TIMES", key).add(1, 0)
 
     def delayed_delivered(self, topic: str, delay_queue_id: int, size_bytes: int) -> None:
-        """A delayed message was stored in its real topic: read from the schedule topic, put like a sent one."""
+        """A delayed message was stored in its real topic: counts as read from the schedule topic and as sent."""
         self._event("QUEUE_GET", f"{SCHEDULE_TOPIC}@{delay_queue_id}@{SCHEDULE_CONSUMER}").add(1, size_bytes)
         key = (SCHEDULE_TOPIC, SCHEDULE_CONSUMER)
         read = self._gets.get(key)
         if read is None:
-            read = self._gets[key] = Traffic()  # no client got it: it is in no total
+            read = self._gets[key] = Traffic()  # not delivered to a client: part of no total
         read.add(1, size_bytes)
         self.message_put(topic, 1, size_bytes)
 
     def topic_deleted(self, topic: str) -> None:
-        """Forget the series of a topic; the sums over all topics stay."""
+        """Delete the series of a topic; the sums over all topics stay."""
         self._puts.pop(topic, None)
         for key in [key for key in self._gets if key[0] == topic]:
             del self._gets[key]
         self._drop_events(lambda key: key.startswith(topic + "@"))
 
     def group_deleted(self, group: str) -> None:
-        """Forget the series of a group."""
+        """Delete the series of a group."""
         for key in [key for key in self._gets if key[1] == group]:
             del self._gets[key]
         self._drop_events(lambda key: key.endswith("@" + group))
@@ -142,8 +142,8 @@ class Statistics:
     # -- snapshots
 
     def sample(self, now_ms: int) -> None:
-        """Take the snapshots that are due; call it every second. A clock that was set back or ahead only shortens a
-        window."""
+        """Take the snapshots that are due; call it every second. If the clock is set back or ahead, a window only gets
+        shorter."""
         stored, reader = self._store.statistics, self._store.reader
         self.throughput.snapshot(
             now_ms, stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages
@@ -160,10 +160,10 @@ class Statistics:
     # -- answers
 
     def find(self, name: str, key: str) -> BrokerStatsData | None:
-        """One series over the three windows, by its official name and key; `None` where nothing was counted yet.
+        """One series over the three windows, by its official name and key; `None` if nothing was counted yet.
 
-        Topic series are keyed by topic, group series by `topic@group`, BROKER_ series by the cluster's name; latencies
-        have a queue id and an @ before that.
+        The key of a topic series is the topic, of a group series `topic@group`, of a BROKER_ series the cluster's name;
+        the keys of latencies start with a queue id and an @.
         """
         traffic = self._traffic(name, key)
         if traffic is None:
@@ -178,12 +178,12 @@ class Statistics:
 
     @property
     def put_total_now(self) -> int:
-        """What 28 calls msgPutTotalTodayNow: everything stored in 4.x, sends to user topics in 5.x."""
+        """The field msgPutTotalTodayNow of 28: all stored messages in 4.x, sends to user topics in 5.x."""
         return self._user_puts.count if self._config.is_5 else self._store.statistics.messages
 
     @property
     def got_total_now(self) -> int:
-        """What 28 calls msgGetTotalTodayNow."""
+        """The field msgGetTotalTodayNow of 28."""
         return self._user_gets.count if self._config.is_5 else self._store.reader.transferred_messages
 
     # -- inside

@@ -1,7 +1,7 @@
-"""Is this the store of the broker we are about to be? Asked before anything in it is touched.
+"""Refuses the store of another broker, before anything in it is changed.
 
-A broker has a topic of its own name: one queue, and a permission to inherit. A store that has such a topic, but none
-of our name, belongs to another broker: serving it under this name would make a second set of queues in every route.
+Each broker has a topic with its own name: one queue, and the permission to inherit. A store that has such a topic, but
+not one with our name, belongs to another broker. Under our name, its topics would get a second set of queues in routes.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..errors import StartError
 
 
 def refuse_other_brokers_store(root: Path, broker_name: str) -> None:
-    """Raises StartError naming the owner. A table that cannot be read is refused or repaired when it is loaded."""
+    """Raises `StartError` that names the owner. An unreadable table passes: loading it later repairs or refuses it."""
     try:
         table = fastjson.loads((root / layout.CONFIG / layout.TOPICS).read_bytes(), max_bytes=MAX_FILE_BYTES)
     except (OSError, BodyError):

@@ -1,7 +1,7 @@
-"""Writes the JSON tables that changed, in one named thread, so that the disk never holds up a send.
+"""Writes changed JSON tables in one thread, so that sends never wait for the disk.
 
-`save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits for it
-(`saved`, `when_saved`). With `in_background` off, each change is written where it is made: for tests.
+`save_soon` collects the changes of some milliseconds; `save` writes now. An answer that promises a change waits until
+it is written (`saved`, `when_saved`). Without `in_background` each change is written at once, in the caller: for tests.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Callback = Callable[[], None]
 
 
 class TableSaver:
-    """Saving works from the constructor on, until `stop`."""
+    """Saves tables until `stop`; it has no `start`."""
 
     def __init__(self, *, in_background: bool = True) -> None:
         self._in_background = in_background
@@ -36,20 +36,20 @@ class TableSaver:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Wait for the file being written. What changes from now on is written by `JsonTable.persist` alone."""
+        """Wait for the file being written. Later changes are written by `JsonTable.persist` only."""
         self._is_stopped = True
         for timer in self._saving.values():
             timer.cancel()
         self._saving.clear()
         self._writer.shutdown()
         for callbacks in self._waiting.values():
-            _run(callbacks)  # the tables are written once more at the end
+            _run(callbacks)  # `BrokerState.close` writes the tables once more
         self._waiting.clear()
 
     # -- tables
 
     def save_soon(self, table: JsonTable) -> None:
-        """Save a table that changed, together with the changes that follow at once."""
+        """Save a changed table together with the changes of the next milliseconds."""
         if self._is_stopped or table in self._saving:
             return
         if not self._in_background:
@@ -60,12 +60,12 @@ class TableSaver:
         self._saving[table] = loop.call_later(SAVE_DELAY_SECONDS, self._save_now, table)
 
     def save(self, table: JsonTable) -> None:
-        """Save a table now if it has changed; for one that is saved on a beat of its own."""
+        """Save a table now if it has changed; for tables with a save interval of their own."""
         if not self._is_stopped:
             self._save(table)
 
     def write(self, what: str, action: Callback) -> None:
-        """Let the thread that writes tables force something else to disk; a failure is logged with `what`."""
+        """Run another action that writes to disk in the same thread; a failure is logged with `what`."""
         if self._is_stopped:
             return
         if self._in_background:
@@ -74,7 +74,7 @@ class TableSaver:
             _attempt(what, action)
 
     def when_saved(self, table: JsonTable, callback: Callback) -> None:
-        """Call back when the changes made so far are on disk, or could not be written; at once if they are."""
+        """Call back once the changes made so far are on disk or failed to be written; at once if none is pending."""
         if table in self._saving:
             self._waiting.setdefault(table, []).append(callback)
         elif table in self._writing:
@@ -105,9 +105,8 @@ class TableSaver:
             _write(table, content)
             return
         loop = asyncio.get_running_loop()
-        self._writing[table] = (
-            callbacks  # writes end in the order they begin: the last one speaks for the table
-        )
+        # Writes end in the order in which they begin, so the last one settles the table.
+        self._writing[table] = callbacks
 
         def written() -> None:
             if self._writing.get(table) is callbacks:

@@ -1,4 +1,4 @@
-"""Sums of one series of messages, their snapshots, and what a window of snapshots says.
+"""The counters of one series of messages, their snapshots, and the figures of a window of snapshots.
 
 A window is the difference of its last and first snapshot (315); `Throughput` and `DayTotals` are the rates and totals
 of 28. `statistics.py` has the series of a broker.
@@ -27,7 +27,7 @@ class Traffic:
         self.count = 0
         self.size_bytes = 0
         self.total = total
-        """The series over all topics, which grows along."""
+        """The series over all topics, which counts the same messages."""
         self.minute: deque[_Sum] = deque(maxlen=7)
         self.hour: deque[_Sum] = deque(maxlen=7)
         self.day: deque[_Sum] = deque(maxlen=25)
@@ -45,7 +45,7 @@ class Traffic:
 
 
 class Throughput:
-    """What the store took and gave in all, a snapshot a second."""
+    """The store's totals of stored and read messages, one snapshot a second."""
 
     def __init__(self) -> None:
         self._sums: deque[tuple[int, int, int, int, int]] = deque(maxlen=TPS_SPANS_SECONDS[-1] + 1)
@@ -54,7 +54,7 @@ class Throughput:
         self._sums.append((now_ms, stored, found, missed, transferred))
 
     def stored(self, seconds: int) -> float | None:
-        """Messages a second over the last `seconds`; `None` until there are as many snapshots."""
+        """Messages a second over the last `seconds`; `None` until that many snapshots exist."""
         return self._mean(1, seconds)
 
     def found(self, seconds: int) -> float | None:
@@ -66,7 +66,7 @@ class Throughput:
         return self._mean(3, seconds)
 
     def transferred(self, seconds: int) -> float | None:
-        """Messages a second given to readers."""
+        """Messages a second delivered to readers."""
         return self._mean(4, seconds)
 
     def _mean(self, field: int, seconds: int) -> float | None:
@@ -87,7 +87,7 @@ class DayTotals:
         self._day = _local_day(now_ms)
 
     def roll(self, now_ms: int, put: int, got: int) -> None:
-        """Take over the sums when a local day begins."""
+        """Keep the sums when a local day begins."""
         day = _local_day(now_ms)
         if day <= self._day:
             return
@@ -111,12 +111,12 @@ def window_of(sums: deque[_Sum], *, in_bytes: bool, with_calls: bool) -> BrokerS
     )
 
 
-def sum_of(one: Traffic, other: Traffic) -> Traffic:
-    """Both series as one; their snapshots were taken together."""
+def sum_of(left: Traffic, right: Traffic) -> Traffic:
+    """The sum of two series whose snapshots were taken at the same times."""
     both = Traffic()
-    both.count = one.count + other.count
+    both.count = left.count + right.count
     for window, _ in WINDOWS:
-        pairs = zip(getattr(one, window), getattr(other, window), strict=True)
+        pairs = zip(getattr(left, window), getattr(right, window), strict=True)
         getattr(both, window).extend((a[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]) for a, b in pairs)
     return both
 

@@ -1,9 +1,9 @@
-"""Held requests that are answered in the next loop iterations, a limited number in each.
+"""Answers held requests in the next loop iterations, a limited number in each.
 
     arrival or deadline -> Turns.add -> next loop iteration -> handle(request), at most `most` of them, the rest later
 
-A burst of messages only marks the requests that wait for it, so they find the whole burst when they are handled. Used
-by the waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
+An arriving message only marks the requests that wait for it; when they are handled, they find the whole burst. Used by
+waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _log = logging.getLogger("pocketmq.turns")
 
 
 class HeldRequest(Protocol):
-    """A request whose handler returned without an answer."""
+    """A request whose handler returned HELD: its answer is sent later."""
 
     @property
     def call(self) -> Call: ...
@@ -38,7 +38,7 @@ class Turns(Generic[HeldT]):
         self._due: deque[HeldT] = deque()
 
     def add(self, request: HeldT) -> None:
-        """Handle it in one of the next loop iterations."""
+        """Handle the request in one of the next loop iterations."""
         if not self._due:
             asyncio.get_running_loop().call_soon(self._run)
         self._due.append(request)
@@ -61,7 +61,7 @@ class Turns(Generic[HeldT]):
         try:
             self._handle(request)
         except Exception as error:
-            # The handler returned long ago, so nothing else answers, and the requests behind this one still wait.
+            # The handler has returned, so the error must be answered here, and the other requests must still run.
             _log.exception("a held request failed when it was woken")
             remark = f"{type(error).__name__}: {error}"
             request.call.answer(Answer(code=ResponseCode.SYSTEM_ERROR, remark=remark))

@@ -1,8 +1,8 @@
 """A stored record copied into a new message: a committed half message, or a timed message that is due.
 
-Body, flags, born time, born host and reconsume times stay; the caller gives topic, queue and properties. Storing the
-copy waits for neither disk nor slaves (WAIT=false), as for every message that the broker stores by itself. Mirrors what
-`convertMessage`, `endMessageTransaction` and `renewHalfMessageInner` have in common.
+Body, flags, born time, born host and reconsume times stay; the caller passes topic, queue and properties. Storing the
+copy waits for neither disk nor slaves (WAIT=false), as for every message that the broker itself writes. Mirrors the
+common part of `convertMessage`, `endMessageTransaction` and `renewHalfMessageInner`.
 """
 
 from pocketmq.protocol.message import properties as names
@@ -41,7 +41,7 @@ def own_message(
     store_host: bytes,
     first_buckets: int | None = None,
 ) -> NewMessage:
-    """A message the broker writes itself: born here and now."""
+    """A message that the broker itself writes: born now, at this broker."""
     return NewMessage(
         topic=topic,
         queue_id=queue_id,

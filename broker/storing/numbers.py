@@ -1,6 +1,6 @@
-"""Numbers in the properties of a message: texts that any client may have written.
+"""Reads numbers from the properties of a message, which any client may have written.
 
-A text is read only as far as a Java `int` or `long` reaches; Python's `int` refuses texts of more than 4,300 digits.
+Only numbers in the range of a Java `int` or `long` are read; Python's `int` raises for texts of more than 4,300 digits.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ _LONGEST: Final = len(str(LONG_MIN))
 
 
 def parse_number(text: str, least: int = LONG_MIN, most: int = LONG_MAX) -> int | None:
-    """The number a text is, within these bounds as Java's `parseInt` and `parseLong` read it; `None` for any other."""
+    """The number in a text, as Java's `parseInt` and `parseLong` read it; `None` for any other text or outside these
+    bounds."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if len(text) > _LONGEST or not digits.isdecimal():
         return None
@@ -25,6 +26,6 @@ def parse_number(text: str, least: int = LONG_MIN, most: int = LONG_MAX) -> int 
 def number_property(
     properties: Mapping[str, str], name: str, least: int = LONG_MIN, most: int = LONG_MAX
 ) -> int | None:
-    """A property as a number within these bounds; `None` where it is absent or anything else."""
+    """A property as a number within these bounds; `None` if it is missing or anything else."""
     text = properties.get(name)
     return None if text is None else parse_number(text, least, most)

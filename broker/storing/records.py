@@ -1,4 +1,4 @@
-"""A stored message read back: the record at a log position, or nothing."""
+"""Reads a stored message: the record at a log position, if there is one."""
 
 import logging
 
@@ -9,7 +9,7 @@ _log = logging.getLogger("pocketmq.storing")
 
 
 def record_named(store: MessageStore, position: int) -> Record | None:
-    """The record at a position that a request names; `None` where no record begins."""
+    """The record at a position that a request names; `None` if no record begins there."""
     data = store.read_record(position) if position >= 0 else None
     try:
         return None if data is None else decode_record(data)
@@ -18,7 +18,7 @@ def record_named(store: MessageStore, position: int) -> Record | None:
 
 
 def record_of_unit(store: MessageStore, position: int, size: int) -> Record | None:
-    """The record a queue's unit points to; `None` where the log no longer has it. A damaged one is logged."""
+    """The record of a queue's unit; `None` if the log no longer has it. A damaged record is logged."""
     data = store.read_record(position, size)
     try:
         return None if data is None else decode_record(data)

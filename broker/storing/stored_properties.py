@@ -1,7 +1,7 @@
 """Property text as the official broker stores it: in the order of Java's hash map.
 
 5.x creates the map with 128 buckets and 4.x with 16, so the order of the same properties differs. 4.x omits the last
-separator. Clients do not notice; a byte-for-byte comparison of two stores does.
+separator. Clients do not depend on the order, but stores can be compared byte for byte.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ def stored_properties(
 ) -> bytes:
     """The bytes for a record (`MessageDecoder.messageProperties2String`).
 
-    `first_buckets` is the size of the official map, for properties that the official broker did not read from a text.
+    `first_buckets` is the size of the official map if the official broker did not read the properties from a text.
     """
     values_of, form = _form(tuple(properties), is_5, first_buckets or (128 if is_5 else 16))
     return (form % values_of(properties)).encode("utf-8", "replace")
@@ -27,10 +27,10 @@ def stored_properties(
 def _form(
     names: tuple[str, ...], is_5: bool, buckets: int
 ) -> tuple[Callable[[Mapping[str, str]], object], str]:
-    """A function that picks the values in stored order, and the text with a `%s` for each. Cached: the sets of names
-    that senders use are few."""
+    """A function that picks the values in stored order, and the text with a `%s` for each. Cached, because senders use
+    few different sets of names."""
     ordered = hash_map_order(names, buckets)
-    places = {name.replace("%", "%%"): "%s" for name in ordered}
-    form = encode_properties_text(places, final_separator=is_5)
+    slots = {name.replace("%", "%%"): "%s" for name in ordered}
+    form = encode_properties_text(slots, final_separator=is_5)
     # For one name itemgetter returns the value itself, which `%` accepts too; it needs at least one name.
     return itemgetter(*ordered) if ordered else lambda _: (), form

@@ -1,13 +1,13 @@
-"""Half messages: stored in a topic without consumers until their producer ends the transaction.
+"""Half messages: the broker keeps them in a topic without consumers until their producer ends the transaction.
 
     send, TRAN_MSG=true    ->  RMQ_SYS_TRANS_HALF_TOPIC queue 0       REAL_TOPIC, REAL_QID: its real topic and queue
     37 commit              ->  real topic and queue, sysFlag commit,  preparedTransactionOffset: the half record
     37 commit or rollback  ->  RMQ_SYS_TRANS_OP_HALF_TOPIC queue 0    tag d, body: queue offsets of ended half messages
 
-From the op topic a later check, also after a restart and by an official broker, knows which half messages have
-ended. 4.9 writes one op message for each; 5.x collects offsets ("3,4,7,") until they exceed transactionOpMsgMaxSize or
-transactionOpBatchInterval has passed. What is collected counts as done for our own check at once, and is written at a
-stop; after a kill those messages are checked again.
+The check reads from the op topic which half messages have ended, even after a restart, or if an official broker wrote
+it. 4.9 writes one op message for each; 5.x collects offsets ("3,4,7,") until they exceed transactionOpMsgMaxSize or
+transactionOpBatchInterval has passed. Our own check knows collected offsets at once, and a stop writes them; after a
+kill those messages are checked again.
 
 Mirrors `TransactionalMessageServiceImpl`, `TransactionalMessageBridge`, `EndTransactionProcessor`; owned by the event
 loop.
@@ -38,12 +38,12 @@ _log = logging.getLogger("pocketmq.transactions")
 
 OP_TAG: Final = "d"
 OP_RETRY_SECONDS: Final = 1.0
-"""After an op message that the store did not take."""
+"""Wait after an op message that the store refused."""
 _OP_PROPERTIES: Final = {names.WAIT: "true", names.TAGS: OP_TAG}
 
 
 def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
-    """Send a message on its detour; it is changed in place: topic, queue, transaction bits and properties."""
+    """Reroute a message to the half topic; it is changed in place: topic, queue, transaction bits and properties."""
     properties = message.property_map
     is_5 = config.is_5
     unique_id = properties.get(names.UNIQ_KEY)
@@ -58,10 +58,10 @@ def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
 
 
 def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]) -> NewMessage:
-    """What a half message becomes. 5.x takes REAL_TOPIC and REAL_QID out of the stored text, 4.9 leaves them in.
+    """The message that a half message becomes. 5.x removes REAL_TOPIC and REAL_QID from the stored text, 4.9 does not.
 
-    `properties` are those of the record, and become those of the message. Raises KeyError or ValueError for a record
-    that does not say where it belongs.
+    `properties` are those of the record, and become those of the message. Raises KeyError or ValueError if the record
+    does not name its real topic and queue.
     """
     is_5 = delayed.config.is_5
     kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
@@ -77,29 +77,29 @@ def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]
 
 
 class HalfMessages:
-    """Which half messages were ended; `start` and `stop` mirror each other."""
+    """Ends half messages, and remembers which have ended. `stop` writes the rest."""
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
         self._state = state
         self._delayed = delayed
         self._open_count = open_count
         self._unwritten: dict[int, dict[int, None]] = {}
-        """Queue id -> offsets of ended half messages that no op message names yet, in order."""
+        """Queue id -> offsets of ended half messages that no op message names yet, oldest first."""
         self._unwritten_bytes = 0
         self._timer: Timer | None = None
 
     def stop(self) -> None:
-        """Write what was collected."""
+        """Write the collected offsets."""
         self._write_ops()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def commit(self, half: Record, properties: dict[str, str]) -> AppendResult:
-        """Store the message for its consumers; where that fails the half message stays open.
+        """Store the message for its consumers; if that fails, the half message stays open.
 
-        `properties` are those of the record, and are changed. Raises KeyError or ValueError for a record that does
-        not say where it belongs, `Refusal` for a DELAY that is no number.
+        `properties` are those of the record, and are changed. Raises KeyError or ValueError if the record does not name
+        its real topic and queue, `Refusal` if its DELAY is not a number.
         """
         state = self._state
         real_topic = properties.get(names.REAL_TOPIC)
@@ -118,12 +118,12 @@ class HalfMessages:
         self.count_down(properties.get(names.REAL_TOPIC))
 
     def count_down(self, real_topic: str | None) -> None:
-        """One open transaction less."""
+        """Count one open transaction less."""
         if real_topic is not None and self._state.config.is_5:
             self._open_count.add(real_topic, -1)
 
     def ended(self, half: Record) -> None:
-        """The check leaves this half message out from now on."""
+        """Record that this half message has ended: the check skips it from now on."""
         offset = half.queue_offset
         config = self._state.config
         if not config.is_5 and not self._unwritten:
@@ -152,7 +152,7 @@ class HalfMessages:
             self._timer = self._state.call_later(OP_RETRY_SECONDS, self._tick)
 
     def _write_ops(self) -> None:
-        """One op message for each queue, or several where one would grow too long; what is refused stays."""
+        """Write one op message for each queue, or several if one gets too long; keep what the store refuses."""
         limit = max(self._state.config.transaction_op_msg_max_size, 32)
         for queue_id, offsets in list(self._unwritten.items()):
             while offsets:

@@ -1,4 +1,4 @@
-"""The op queue as the check reads it: which half messages have ended, and how far all of that is dealt with."""
+"""Reads one op queue for the check: which half messages have ended, and up to which op message all are processed."""
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
@@ -13,7 +13,7 @@ from .half_messages import OP_TAG
 
 
 class OpQueue:
-    """What the op queue says of the half messages from some offset on, read as far as it is needed."""
+    """The ended half messages from `half_begin` on. Op messages are read from `begin` on, only as far as needed."""
 
     def __init__(self, state: BrokerState, queue_id: int, begin: int, half_begin: int) -> None:
         self._state = state
@@ -24,13 +24,13 @@ class OpQueue:
         self._ended_by: dict[int, int] = {}
         """Offset of a half message -> offset of the op message that names it."""
         self._open: dict[int, int] = {}
-        """Op offset -> how many of its half messages the check has not passed yet."""
+        """Op offset -> number of its half messages that the check has not passed yet."""
         self._done: set[int] = set()
         self.behind: set[int] = set()
-        """Ended half messages that the check had passed before."""
+        """Ended half messages before `half_begin`."""
 
     def take(self, half_offset: int) -> bool:
-        """Whether this half message is ended; the check passes it."""
+        """Whether this half message has ended; if so, the check passes it."""
         op_offset = self._ended_by.pop(half_offset, None)
         if op_offset is None:
             return False
@@ -41,7 +41,7 @@ class OpQueue:
         return True
 
     def read_more(self, count: int) -> bool:
-        """Read so many op messages; False at the end of their queue."""
+        """Read up to `count` op messages; False at the end of their queue."""
         queue = self._state.store.consume_queue(OP_HALF_TOPIC, self._queue_id)
         if queue is None:
             return False
@@ -73,7 +73,7 @@ class OpQueue:
 
     @property
     def passed(self) -> int:
-        """The op offset before which everything is done."""
+        """The first op offset that is not completely processed."""
         offset = self._begin
         while offset in self._done:
             offset += 1
@@ -81,6 +81,6 @@ class OpQueue:
 
 
 def record_at_offset(state: BrokerState, queue: ConsumeQueue, offset: int) -> Record | None:
-    """The message at an offset; `None` where the log no longer has it."""
+    """The message at an offset; `None` if the log no longer has it."""
     unit = queue.unit(offset)
     return None if unit is None else record_of_unit(state.store, unit[0], unit[1])

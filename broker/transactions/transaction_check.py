@@ -1,20 +1,20 @@
 """Checks open half messages with their producers, every transactionCheckInterval.
 
-The half queue and the op queue are read side by side from the offsets of the group CID_RMQ_SYS_TRANS. For the
-half message at the front, in this order:
+The check reads the half queue and the op queue together, from the offsets of the group CID_RMQ_SYS_TRANS. For the first
+half message, the first of these rules that applies decides:
 
-    an op message names it                       done, go on
-    checked transactionCheckMax times, or        to TRANS_CHECK_MAX_TIME_TOPIC, go on
+    an op message names it                       it has ended: next message
+    checked transactionCheckMax times, or        moved to TRANS_CHECK_MAX_TIME_TOPIC: next message
       born longer ago than the log is kept
     stored after this round began                end of the round
     younger than transactionTimeOut              end of the round
-    younger than its CHECK_IMMUNITY_TIME...      put back at the end of the queue, go on
+    younger than its CHECK_IMMUNITY_TIME...      put back at the end of the queue: next message
     else                                         put back with TRANSACTION_CHECK_TIMES raised, and 39 sent to one
-                                                 connection of its producer group, each in turn; go on
+                                                 connection of its producer group, the next one each time: next message
 
-So the front moves on, and each half message that is still open is at the end of the queue again. Op offsets move once
-all their half messages are passed. Mirrors `TransactionalMessageServiceImpl.check`. The official check forgets that a
-message was ended after a copy of it was put back; here the copy is dropped, so it is not committed twice.
+So each open half message moves to the end of the queue. An op offset moves once all its half messages are passed.
+Mirrors `TransactionalMessageServiceImpl.check`. If a message ends after it was put back, the official check does not
+notice that; ours drops the copy, so it is not committed twice.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ _log = logging.getLogger("pocketmq.transactions")
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
 LONGEST_ROUND_MS: Final = 60_000
 STEPS_IN_AN_ITERATION: Final = 200
-"""Half messages looked at before the loop may do something else, some milliseconds of work."""
+"""Half messages checked in one loop iteration, a few milliseconds of work."""
 MAX_ENDED_BEHIND: Final = 100_000
-"""So many ended messages with a copy further back are remembered."""
+"""Limit of remembered messages that ended after they were put back."""
 HOUR_MS: Final = 3_600_000
 
 
 class TransactionCheck:
-    """The rounds. `start` and `stop` mirror each other; a slave checks nothing."""
+    """Runs the rounds. `start` and `stop` mirror each other; a slave checks nothing."""
 
     def __init__(self, state: BrokerState, half_messages: HalfMessages, producers: ProducerGroups) -> None:
         self._state = state
@@ -59,7 +59,7 @@ class TransactionCheck:
         self._producers = producers
         self._task: asyncio.Task[None] | None = None
         self._ended_behind: dict[tuple[int, int], None] = {}
-        """(queue id, offset) of half messages that ended after a copy of them was put further back."""
+        """(queue id, offset) of half messages that ended after they were put back."""
 
     def start(self) -> None:
         if self._task is None and not self._state.config.is_slave:
@@ -80,7 +80,7 @@ class TransactionCheck:
                 _log.exception("a transaction check failed")
 
     async def check(self) -> None:
-        """One round over all half queues. In the 4.9 line the half topic is made here, if it is not there yet."""
+        """One round over all half queues. In the 4.9 line it creates the half topic if it does not exist."""
         self._state.topics.create_for_send_back(HALF_TOPIC, 1)
         for queue in self._state.store.queues_of(HALF_TOPIC):
             await self._check_queue(queue)
@@ -122,7 +122,7 @@ class TransactionCheck:
             del self._ended_behind[next(iter(self._ended_behind))]
 
     def _pass(self, queue: ConsumeQueue, offset: int, start_ms: int, ops: OpQueue) -> bool:
-        """Deal with the half message at the front; False where the round ends in front of it."""
+        """Apply the rules to the first half message; False if the round ends before it."""
         state, config = self._state, self._state.config
         record = record_at_offset(state, queue, offset)
         if record is None:
@@ -155,7 +155,7 @@ class TransactionCheck:
         return age_ms > limit_ms or (age_ms == limit_ms and not self._state.config.is_5)
 
     def _has_ended_original(self, queue_id: int, properties: dict[str, str], ops: OpQueue) -> bool:
-        """Whether the message this one is a copy of was ended since the copy was made."""
+        """Whether this is a copy of a message that has ended since it was put back."""
         original = _whole_number(properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET))
         if original is None:
             return False
@@ -179,22 +179,22 @@ class TransactionCheck:
         return True
 
     def _put_back(self, record: Record, properties: dict[str, str]) -> Record | None:
-        """Store the message once more at the end; the user's flag and the tries are lost, as in the official broker.
-        None where the store does not take it."""
+        """Store the message again at the end of the queue, without the user's flag and the reconsume times, as in the
+        official broker. `None` if the store refuses it."""
         state = self._state
         text = stored_properties(properties, is_5=state.config.is_5)
         message = copy_of(record, HALF_TOPIC, record.queue_id, properties, text)
         message.flag = message.reconsume_times = 0
         result = state.store.append(message)
         if result.status is not PutStatus.PUT_OK:
-            _log.error("half message at %d is not put back: %s", record.queue_offset, result.status.name)
+            _log.error("cannot put back the half message at %d: %s", record.queue_offset, result.status.name)
             return None
         if state.config.is_5:
             state.statistics.message_put(HALF_TOPIC, 1, result.size)
         return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 
     def _send_question(self, half: Record, properties: dict[str, str]) -> None:
-        """39 to one producer of the group; the message goes along as it will be once it is committed."""
+        """Send 39 to one producer of the group, with the message in the form that a commit gives it."""
         state = self._state
         group = properties.get(names.PGROUP, "")
         connection = self._producers.available_connection(group)
@@ -215,30 +215,30 @@ class TransactionCheck:
         try:
             topic, queue_id = properties[names.REAL_TOPIC], int(properties[names.REAL_QID])
         except (KeyError, ValueError):
-            _log.error("half message at %d does not say where it belongs", half.queue_offset)
+            _log.error("half message at %d does not name its real topic and queue", half.queue_offset)
             return
         text = stored_properties(properties, is_5=state.config.is_5)
         message = msgspec.structs.replace(half, topic=topic, queue_id=queue_id, properties=text)
         connection.notify(question, encode_record(message))
 
     def _give_up(self, record: Record, properties: dict[str, str]) -> bool:
-        """Out of the half queue, to where administrators find it (323 brings it back)."""
+        """Move a message from the half queue to a topic where administrators find it; 323 moves it back."""
         state = self._state
         topic = state.topics.create_for_send_back(CHECK_MAX_TIME_TOPIC, 1).name
         text = stored_properties(properties, is_5=state.config.is_5)
         result = state.store.append(copy_of(record, topic, 0, properties, text))
         if result.status is not PutStatus.PUT_OK:
-            _log.error("half message at %d is not given up: %s", record.queue_offset, result.status.name)
+            _log.error("cannot give up the half message at %d: %s", record.queue_offset, result.status.name)
             return False
         _log.warning(
-            "half message at %d of group %s is given up", record.queue_offset, properties.get(names.PGROUP)
+            "gave up the half message at %d of group %s", record.queue_offset, properties.get(names.PGROUP)
         )
         self._half_messages.count_down(properties.get(names.REAL_TOPIC))
         return True
 
 
 def _whole_number(text: str | None) -> int | None:
-    """`None` without a text; -1 for one that is no number."""
+    """The number in a text: `None` without a text, -1 if the text is not a number."""
     if text is None:
         return None
     number = parse_number(text)

@@ -1,8 +1,8 @@
-"""How transactions end: 37 from producers, 323 from administrators who want a given-up one asked about again.
+"""Requests about transactions: producers end one with 37, administrators resume the check of a given-up one with 323.
 
-Both name a half message by its place in the log; 37 also by queue offset and producer group, which must fit, so that
-only the producer group of a message can end it. Mirrors `EndTransactionProcessor` and
-`AdminBrokerProcessor.resumeCheckHalfMessage`. `half_messages.py`.
+Both name a half message by its log position. In 37 queue offset and producer group must also match, so that only the
+producer group of a message can end it. Mirrors `EndTransactionProcessor` and
+`AdminBrokerProcessor.resumeCheckHalfMessage`.
 """
 
 import logging
@@ -32,8 +32,7 @@ _log = logging.getLogger("pocketmq.transactions")
 
 @handles(EndTransaction)
 def end_transaction(transactions: Transactions, request: EndTransaction, call: Call) -> Answer | Held:
-    """Commit or roll back. "Not known yet" is never answered, as in the official broker: the broker asks again
-    later."""
+    """Commit or roll back. "Not known yet" gets no answer, as in the official broker: the broker checks again later."""
     if transactions.config.is_slave:
         return Answer(code=ResponseCode.SLAVE_NOT_AVAILABLE, remark=UNSET_REMARK)
     verdict = request.commit_or_rollback
@@ -45,7 +44,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
     properties = decode_properties(half.properties)
     if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
-    _check_place(request, half, properties)
+    _check_match(request, half, properties)
     if verdict == TRANSACTION_ROLLBACK:
         transactions.half_messages.roll_back(half, properties)
         return Answer(remark=UNSET_REMARK)
@@ -53,7 +52,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         result = transactions.half_messages.commit(half, properties)
     except (KeyError, ValueError) as error:
         raise Refusal(
-            ResponseCode.SYSTEM_ERROR, f"the half message does not say where it belongs: {error!r}"
+            ResponseCode.SYSTEM_ERROR, f"the half message does not name its real topic and queue: {error!r}"
         ) from error
     if result.status is not PutStatus.PUT_OK:
         raise _refusal(transactions, result.status)
@@ -61,7 +60,7 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
 
 
 def _refusal(transactions: Transactions, status: PutStatus) -> Refusal:
-    """As for a send, but for the words."""
+    """The refusal of a send, with the remarks of this request."""
     refusal = refusal_of(transactions.config, status)
     match status:
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
@@ -86,7 +85,8 @@ def _half_record(transactions: Transactions, position: int) -> Record:
 def _is_too_late(
     transactions: Transactions, request: EndTransaction, half: Record, properties: dict[str, str]
 ) -> bool:
-    """With a time of its own until the first check, a message is ended within that time or by the answer to a check."""
+    """Whether this end arrives too late. A message with a time of its own until the first check must end within that
+    time, or by the answer to a check."""
     text = properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS)
     if request.from_transaction_check or text is None:
         return False
@@ -96,7 +96,7 @@ def _is_too_late(
     return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
 
 
-def _check_place(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:
+def _check_match(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:
     if properties.get(names.PGROUP) != request.producer_group:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The producer group wrong")
     if half.queue_offset != request.tran_state_table_offset:
@@ -104,18 +104,18 @@ def _check_place(request: EndTransaction, half: Record, properties: dict[str, st
     if half.position != request.commit_log_offset:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
     if half.topic != HALF_TOPIC:
-        # Officially the end of a committed message is stored once more, under whatever its properties say.
+        # The official broker stores a committed message again, in the topic that its properties name.
         raise Refusal(ResponseCode.SYSTEM_ERROR, "Find prepared transaction message failed")
 
 
 @handles(ResumeCheckHalfMessage)
 def resume_check_half_message(transactions: Transactions, request: ResumeCheckHalfMessage) -> None:
-    """Put a message that was given up back among the half messages, its checks counted from zero."""
+    """Move a given-up message back to the half topic, with its count of checks reset to zero."""
     try:
-        place = decode_message_id(request.msg_id or "")
-        data = transactions.store.read_record(place.position)
+        message_id = decode_message_id(request.msg_id or "")
+        data = transactions.store.read_record(message_id.position)
         if data is None:
-            raise RecordError(f"no message at log position {place.position}")
+            raise RecordError(f"no message at log position {message_id.position}")
         record = decode_record(data)
     except BodyError as error:
         _log.warning("cannot resume %s: %s", request.msg_id, error)

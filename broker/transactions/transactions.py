@@ -20,7 +20,7 @@ class Transactions:
         self.clock = state.clock
         self.store = state.store
         self.open_count = MetricTable(state.folder, state.clock.now_ms, "transactionCount")
-        """Half messages whose transaction has not ended, by the topic they are meant for."""
+        """Number of half messages whose transaction has not ended, by their real topic."""
         self.half_messages = HalfMessages(state, delayed, self.open_count)
         self.check = TransactionCheck(state, self.half_messages, membership.producers)
 
@@ -35,7 +35,7 @@ class Transactions:
         await self.check.stop()
 
     def close(self) -> None:
-        """Write down which transactions have ended."""
+        """Write the offsets of half messages that have ended."""
         self.half_messages.stop()
 
     def periodic(self) -> tuple[Periodic, ...]:

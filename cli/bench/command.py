@@ -95,7 +95,7 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
     bar = Bar(
         TextColumn(mode),
         BarColumn(),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[text]}"),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -119,9 +119,9 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
 
 
 async def _show(bar: Bar, progress: Progress) -> None:
-    task = bar.add_task("", total=1.0, told="")
+    task = bar.add_task("", total=1.0, text="")
     while True:
-        bar.update(task, completed=min(progress.share, 1.0), told=f"{progress.done} messages")
+        bar.update(task, completed=min(progress.share, 1.0), text=f"{progress.done} messages")
         await asyncio.sleep(0.2)
 
 
@@ -165,8 +165,10 @@ def _text(measured: Measured, plan: Plan) -> str:
         if one.count == 1:
             lines.append(f"  {name.replace('_', ' ')} after {one.max_ms:.1f} ms")
         elif one.count:
-            told = ", ".join(f"p{percent:g} {one.percentile_ms(percent):.3f} ms" for percent in PERCENTILES)
-            lines.append(f"  {name.replace('_', ' ')}: {told}, max {one.max_ms:.3f} ms")
+            percentiles = ", ".join(
+                f"p{percent:g} {one.percentile_ms(percent):.3f} ms" for percent in PERCENTILES
+            )
+            lines.append(f"  {name.replace('_', ' ')}: {percentiles}, max {one.max_ms:.3f} ms")
     return "\n".join(lines)
 
 

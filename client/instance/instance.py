@@ -13,6 +13,7 @@ Mirrors `MQClientInstance` and `MQClientManager`.
 """
 
 import asyncio
+import itertools
 import logging
 import os
 import weakref
@@ -43,6 +44,11 @@ _log = logging.getLogger(__name__)
 FIRST_ROUTES_SECONDS: Final = 0.01
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 FIRST_PERSIST_SECONDS: Final = 10.0
+
+
+_PROCESS_HASH: Final = id(ConnectionPool)
+_ID_COUNTER: Final = itertools.count()
+"""Message ids are counted for all instances of the process together, as in Java: ids of one millisecond differ."""
 
 
 class ClientInstance:
@@ -92,7 +98,9 @@ class ClientInstance:
             use_v2=settings.use_heartbeat_v2,
             at_once=heartbeats_at_once(settings),
         )
-        self.ids = UniqueIdMaker(pack_host(local_ip(), 0)[:-4], os.getpid(), id(self.loop), wall_ms)
+        self.ids = UniqueIdMaker(
+            pack_host(local_ip(), 0)[:-4], os.getpid(), _PROCESS_HASH, wall_ms, counter=_ID_COUNTER
+        )
 
     @classmethod
     def get(cls, config: InstanceConfig) -> "ClientInstance":
@@ -143,8 +151,8 @@ class ClientInstance:
             return
         self.is_running = False
         instances = self.by_loop.get(self.loop)
-        if instances is not None:
-            instances.pop(self.client_id, None)
+        if instances is not None and instances.get(self.client_id) is self:
+            del instances[self.client_id]
         tasks = self._tasks.cancel()
         try:
             await until_ended(tasks)

@@ -69,11 +69,12 @@ class RouteBook:
             return self._routes[topic]
 
     async def find_publish_route(self, topic: str, create_topic: str, queue_nums: int) -> Route:
-        """The route to send to a topic: its own, or that of the template `create_topic` if it does not exist yet."""
+        """The route to send to a topic: its own, or that of the template `create_topic` if it does not exist yet.
+
+        The route of a topic that may not be written has no queues.
+        """
         try:
-            route = await self.find_route(topic)
-            if route.queues:
-                return route
+            return await self.find_route(topic)
         except RouteNotFound:
             if create_topic == topic:
                 raise

@@ -97,10 +97,21 @@ def queue_of_topic(queue: MessageQueue, topic: str, namespace: Namespace) -> Mes
 def read_arguments(
     topic: str | Message, body: bytes | None, keywords: SendKeywords
 ) -> tuple[Message, Destination | None]:
-    """The message, and its destination; None means any queue."""
-    if keywords:
+    """The message, and its destination; None means any queue. TypeError for a keyword that no send has."""
+    if not keywords:
+        return message_of(topic, body), None
+    try:
         return _read(topic, body, **keywords)
-    return message_of(topic, body), None
+    except TypeError:
+        known = SendKeywords.__annotations__
+        unknown = next((name for name in keywords if name not in known), None)
+        if unknown is None:
+            raise
+        from difflib import get_close_matches  # only needed after a mistake
+
+        near = get_close_matches(unknown, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise TypeError(f"this send has no keyword {unknown}: {hint}") from None
 
 
 def _read(

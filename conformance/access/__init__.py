@@ -1,1 +1,1 @@
-"""Access control: which requests are refused to whom, with the official clients and as raw frames."""
+"""Access control: which requests a broker refuses to which user, from official clients and as raw frames."""

@@ -1,6 +1,6 @@
-"""Access control and TLS: Java clients sign and encrypt, mqadmin makes users and rights.
+"""Access control and TLS: Java clients sign and encrypt, mqadmin creates users and ACLs.
 
-Request by request it is compared in the transcripts "keys" and "users" (`conformance/requests/conversations.py`).
+The transcripts "keys" and "users" compare it request by request (`conformance/requests/conversations.py`).
 """
 
 import shutil
@@ -105,7 +105,7 @@ def test_java_clients_with_tls_and_without_on_one_port(peers: None, tmp_path: Pa
         assert traffic(server, tool, "Open", "g2", "-", "-")[-1] == "DONE"
 
 
-def test_enforcing_lets_no_plain_connection_in(peers: None, tmp_path: Path) -> None:
+def test_enforcing_refuses_plain_connections(peers: None, tmp_path: Path) -> None:
     with OurServer(tmp_path / "ours", broker_conf={"tls.server.mode": "enforcing"}) as server:
         assert traffic(server, "5.5", "Secret", "g1", "-", "-", java_opts=TLS)[-1] == "DONE"
         assert traffic(server, "5.5", "Secret", "g1", "-", "-")[-1].startswith("REFUSED")
@@ -146,7 +146,7 @@ def test_certificates_of_both_sides_are_checked(peers: None, tmp_path: Path) -> 
 
 
 def make_certificates(folder: Path) -> Path:
-    """A certificate authority, and what it signed for a server (its key encrypted) and for a client."""
+    """A certificate authority with two certificates: a server's (its key is encrypted) and a client's."""
     folder.mkdir()
 
     def openssl(command: str) -> None:

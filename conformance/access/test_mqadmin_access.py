@@ -1,6 +1,6 @@
-"""mqadmin's commands about access keys (4.9.8) and about users and rights (5.5.0), beside the official broker.
+"""mqadmin's commands for access keys (4.9.8) and for users and ACLs (5.5.0), on ours and on the official broker.
 
-As in `test_mqadmin.py`, but to a protected broker: the tool signs with what conf/tools.yml says.
+As in `test_mqadmin.py`, but the broker is protected: the tool signs with the keys of conf/tools.yml.
 """
 
 import difflib
@@ -92,13 +92,13 @@ def test_the_tool_prints_the_same(peers: None, tmp_path: Path, line: str) -> Non
         official = OfficialServer("4.9", tmp_path / "official", broker_conf=PLAIN_ACL)
         for server in (ours, official):
             with_plain_acl(server)
-        told = ("4.9", "adminadmin", "12345678", KEYS)
+        words = ("4.9", "adminadmin", "12345678", KEYS)
     else:
         ours = OurServer(tmp_path / "ours", broker_conf=access_rows.AUTH_SETTINGS)
         official = OfficialServer("5.5", tmp_path / "official", broker_conf=access_rows.AUTH_SETTINGS)
-        told = ("5.5", "root", "rootpassword", USERS)
+        words = ("5.5", "root", "rootpassword", USERS)
     with ThreadPoolExecutor() as pool:
-        mine, expected = pool.map(lambda server: play(server, *told), (ours, official))
+        mine, expected = pool.map(lambda server: play(server, *words), (ours, official))
     differences = "\n".join(difflib.unified_diff(expected, mine, "official", "ours", lineterm="", n=1))
     assert not differences, differences
     assert sum("success" in line for line in expected) > 4

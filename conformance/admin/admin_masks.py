@@ -1,4 +1,4 @@
-"""What is taken out of mqadmin's output before two brokers are compared: order of sets, measurements, own settings.
+"""What is removed from mqadmin's output before two brokers are compared: order of sets, measurements, own settings.
 
 Each mask is a function from text to text; `admin_scenario.py` says which command needs which.
 """
@@ -12,7 +12,7 @@ def in_any_order(text: str) -> str:
 
 
 def without_rates(text: str) -> str:
-    """clusterList without what is measured: rates, waits, hours, disk. Columns are as wide as what they hold."""
+    """clusterList without measured values: rates, waits, hours, disk. Column widths follow their content."""
     text = re.sub(r"(?<![\d.])-?\d+\.\d+(?![\d.])", "R", text)
     text = re.sub(r"\d+ms", "Rms", text.replace(COMMON_OF_49, SERVER_OF_49))
     text = re.sub(r"\(\d+,Rms(\|\d+,Rms)?\)", "(R)", re.sub(r" +", " ", text))
@@ -32,7 +32,7 @@ MEASURED = re.compile(
 
 
 def without_measured(text: str) -> str:
-    """brokerStatus: what depends on the moment, the disk or the speed keeps its name alone.
+    """brokerStatus: of values that depend on the moment, the disk or the speed only the name remains.
 
     earliestMessageTimeStamp is -1 on 4.9.7 until the first log file holds two messages of the largest size; ours is
     right from the first message on.
@@ -64,6 +64,6 @@ def without_client_measures(text: str) -> str:
     text = re.sub(r"\S*(127\.0\.0\.1|localhost|\d+\.\d+\.\d+\.\d+)@(\d+)#\d+", r"\1@\2#N", text)
     text = re.sub(r"lastUpdateTimestamp=\d+", "lastUpdateTimestamp=T", text)
     text = re.sub(r"\b\d{13}(?=/)", "T", text)
-    # The place in a retry queue without messages is stored when the client comes round to it.
+    # The client stores the offset of an empty retry queue at some later time.
     text = re.sub(r"^%RETRY%\S+ +(\S+ +)?broker-a .*\n", "", text, flags=re.MULTILINE)
     return re.sub(r"\d+\.\d{2,}", "R", text)

@@ -1,8 +1,8 @@
 """What an administrator does to a small broker, command by command, and what each prints.
 
 The same steps are played on ours and on the official broker; `test_mqadmin.py` compares. A step is a function of an
-`Admin`, registered in order; what it returns is compared after `settled` took out what no two runs share: times,
-client ports, ids made of time and process, and speeds.
+`Admin`; the steps run in the order of the file. `settled` removes what no two runs share (times, client ports, ids made
+of time and process, and speeds); the rest of what a step returns is compared.
 """
 
 import re
@@ -38,7 +38,7 @@ PLACES = (
 
 
 class Admin:
-    """One side being administered: a server, mqadmin of one version, a raw connection, and ids to come back to."""
+    """One side being administered: a server, mqadmin of one version, a raw connection, and ids that later steps use."""
 
     def __init__(self, server: Server, tool: str) -> None:
         self.server = server
@@ -58,7 +58,7 @@ class Admin:
         self.client.__exit__(kind, error, trace)
 
     def of_topic(self) -> tuple[str, ...]:
-        """-t for those commands that only take it since 5.x."""
+        """-t for those commands that accept it only since 5.x."""
         return ("-t", TOPIC) if self.tool == "5.5" else ()
 
     def run(self, *words: str) -> str:
@@ -83,7 +83,7 @@ def step(play: Play) -> Play:
 
 
 def commands(*lines: str, in_55: tuple[str, ...] = (), mask: Callable[[str], str] = str) -> Play:
-    """A step that runs mqadmin commands, words split at blanks; `mask` takes out more than `settled` does."""
+    """A step that runs mqadmin commands, words split at blanks; `mask` removes more than `settled` does."""
 
     def play(admin: Admin) -> str:
         chosen = (*lines, *in_55) if admin.tool == "5.5" else lines
@@ -125,11 +125,11 @@ def raw_sends(admin: Admin) -> str:
             "TRACE_ON": "false",
         },
     ]
-    told = [
+    shown = [
         _told(client.send(TOPIC, at % 4, f"raw {at}".encode(), names, born_ms=BORN_MS + at))
         for at, names in enumerate(properties)
     ]
-    told.append(
+    shown.append(
         _told(
             client.send_batch(
                 TOPIC, 2, [(b"raw batch", {"KEYS": "rawbatch"}), (b"", {"TAGS": "T"})], born_ms=BORN_MS
@@ -137,7 +137,7 @@ def raw_sends(admin: Admin) -> str:
         )
     )
     client.settle(TOPIC, 2, 3)
-    return "\n".join(told)
+    return "\n".join(shown)
 
 
 @step
@@ -149,13 +149,13 @@ def java_sends(admin: Admin) -> str:
         for at, one in enumerate(unique_id.split(",")):
             admin.ids[f"{kind}-{at}"] = one
     client = admin.client
-    wait_until(lambda: client.max_offset(TOPIC, 1) >= 6, "the delayed message never came")
+    wait_until(lambda: client.max_offset(TOPIC, 1) >= 6, "the delayed message never arrived")
     return ran.output
 
 
 @step
 def send_back(admin: Admin) -> str:
-    """A message given back for the group's retry topic waits there; one given up lies in the dead letters."""
+    """A message sent back waits in the group's retry topic; one out of retries is in the dead letter queue."""
     client = admin.client
     for level in (18, -1):
         reply = client.call(

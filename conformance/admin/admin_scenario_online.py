@@ -1,8 +1,9 @@
 """What an administrator does while clients are online, and the commands `admin_scenario.py` leaves out.
 
-Played as that scenario is, step by step on ours and on the official broker, by `test_mqadmin.py`. A producer and a
+`test_mqadmin.py` plays it like that scenario: step by step on ours and on the official broker. A producer and a
 consumer of the tool's own version stay connected through the first half; the second half is settings, permissions and
-cleaning. Commands of what we do not build (controller, containers, RocksDB, cold data, static topics) are not here.
+cleaning. Commands for what PocketMQ does not have (controller, containers, RocksDB, cold data, static topics) are not
+here.
 """
 
 import json
@@ -52,7 +53,7 @@ def members(admin: Admin) -> Iterator[None]:
             "no offset was stored",
             timeout=60,
         )
-        # The producer's and the consumer's connections stand in the tables with their first heartbeat.
+        # The broker lists the producer's and the consumer's connections after their first heartbeat.
         wait_until(lambda: admin.client.call(204, producerGroup=PRODUCERS).code == 0, "no producer is known")
         yield
     finally:
@@ -85,14 +86,14 @@ def online(admin: Admin) -> str:
             ("skipAccumulatedMessage", "-g", GROUP, "-t", TOPIC, "-f", "true"),
             ("skipAccumulatedMessage", "-g", "absent", "-t", TOPIC),
         ]
-        told = [without_client_measures(admin.run(*words)) for words in plain]
-        told.append(_of_members(in_any_order(without_client_measures(admin.run("producer", "-b", BROKER)))))
-        told.append(_members_status(admin))
-        return "\n".join(told)
+        shown = [without_client_measures(admin.run(*words)) for words in plain]
+        shown.append(_of_members(in_any_order(without_client_measures(admin.run("producer", "-b", BROKER)))))
+        shown.append(_members_status(admin))
+        return "\n".join(shown)
 
 
 def _of_members(text: str) -> str:
-    """Without the clients of mqadmin's own commands: some are still leaving, and only now and then."""
+    """Without the clients of mqadmin's own commands: now and then one is still disconnecting."""
     lines = text.splitlines()
     return "\n".join(
         line for line in lines if "clientId=" not in line or re.search("@(consum|produc)ing", line)
@@ -100,7 +101,7 @@ def _of_members(text: str) -> str:
 
 
 def _members_status(admin: Admin) -> str:
-    """307, relayed: what the consumer says of itself, without what it measures."""
+    """307, relayed: the consumer's running info without measured values."""
     reply = admin.client.call(203, consumerGroup=GROUP)
     client_ids = sorted(set(re.findall(r'"clientId":"([^"]+)"', reply.body.decode())))
     answers = [
@@ -108,9 +109,9 @@ def _members_status(admin: Admin) -> str:
         for client_id in client_ids
     ]
     assert answers
-    told = "\n".join(f"{answer.code} {answer.remark} {b'properties' in answer.body}" for answer in answers)
-    # A member too slow to answer is an exception, which officially says where it was thrown.
-    return re.sub(r", org\.apache\.\S+\(\S+\)", "", told)
+    shown = "\n".join(f"{answer.code} {answer.remark} {b'properties' in answer.body}" for answer in answers)
+    # A member too slow to answer is an exception; the official broker adds where it was thrown.
+    return re.sub(r", org\.apache\.\S+\(\S+\)", "", shown)
 
 
 SENT = re.compile(r"\d+ms\b|rt=\d+|RT: \S+|\b\d+(?=\s*$)|(broker-a +)\d+|offset=\d+", re.MULTILINE)
@@ -123,7 +124,7 @@ def spans(admin: Admin) -> str:
     client = admin.client
     # Whether the consumer did so depends on how long its pull of the retry topic was held.
     client.commit(GROUP, f"%RETRY%{GROUP}", 0, 0)
-    told = []
+    shown = []
     for code, fields in (
         (303, {"topic": TOPIC, "group": GROUP}),
         (303, {"topic": "absent", "group": GROUP}),
@@ -138,8 +139,8 @@ def spans(admin: Admin) -> str:
         body = re.sub(
             r'((?:Time(?:Stamp|stamp)(?:Str)?|delayTime)"?:)("[^"]*"|\d+)', r"\1TIME", reply.body.decode()
         )
-        told.append(f"{code} {fields} -> {reply.code} {reply.remark} {body}")
-    return "\n".join(told)
+        shown.append(f"{code} {fields} -> {reply.code} {reply.remark} {body}")
+    return "\n".join(shown)
 
 
 STEPS["printed_messages"] = commands(
@@ -233,13 +234,13 @@ def lists(admin: Admin) -> str:
     )
     groups = folder / "groups.json"
     groups.write_text(json.dumps([{"groupName": f"listed_group_{at}"} for at in (1, 2)]))
-    told = [
+    shown = [
         admin.run("updateTopicList", "-b", BROKER, "-f", str(topics)),
         admin.run("updateSubGroupList", "-b", BROKER, "-f", str(groups)),
         admin.run("topicStatus", "-t", "listed_1"),
         in_any_order(admin.run("getConsumerConfig", "-g", "listed_group_2")),
     ]
-    return "\n".join(told).replace(str(folder), "HOME")
+    return "\n".join(shown).replace(str(folder), "HOME")
 
 
 @step
@@ -256,11 +257,11 @@ def exports(admin: Admin) -> str:
         ("exportConfigs", "-c", "DefaultCluster", "-f", str(folder)),
         ("exportMetrics", "-c", "DefaultCluster", "-f", str(folder)),
     )
-    told = [re.sub(r"\b\d{13}\b", "TIME", admin.run(*words)) for words in exporting]
+    shown = [re.sub(r"\b\d{13}\b", "TIME", admin.run(*words)) for words in exporting]
     for path in sorted(folder.rglob("*.json")):
         names = sorted(_names(json.loads(path.read_text())))
-        told += [f"{path.relative_to(folder)} {name}" for name in names]
-    return "\n".join(told).replace(str(folder), "EXPORT")
+        shown += [f"{path.relative_to(folder)} {name}" for name in names]
+    return "\n".join(shown).replace(str(folder), "EXPORT")
 
 
 def _names(value: object, path: str = "") -> set[str]:

@@ -1,4 +1,4 @@
-"""`pocketmq admin` beside mqadmin: commands for the one as for the other, and what they print without what differs.
+"""`pocketmq admin` beside mqadmin: runs the same commands in both, and compares what they print.
 
 `official/programs.py` has mqadmin's shell; the program inside the server's namespace is `python_admin_shell.py`.
 """
@@ -45,7 +45,7 @@ class PythonShell:
 
 
 def settled(text: str) -> str:
-    """Without what two moments or two clients cannot share."""
+    """Without what differs between two moments or two clients."""
     for pattern, word in PLACES:
         text = pattern.sub(word, text)
     text = re.sub(r"\b20\d{15}\b|(?<==)1969\d{13}|(?<==)1970\d{13}", "DIGITS", text)
@@ -53,7 +53,7 @@ def settled(text: str) -> str:
 
 
 def differences_of(java: AdminShell, python: PythonShell, lines: Iterable[str]) -> list[str]:
-    """The commands the two tools answer differently, with both answers; lines of an answer in any order."""
+    """The commands to which the two tools print different answers, with both; an answer's lines may be in any order."""
     differences = []
     for line in lines:
         official = settled(java(*line.replace("@", JAVA).split())).replace(JAVA, "@")

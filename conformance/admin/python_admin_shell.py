@@ -2,9 +2,9 @@
 
     python python_admin_shell.py MARK
 
-A line on standard input is the words of one command, each in Base64, separated by blanks; after its output come
-`EXIT` with its exit code where that is not 0, what it wrote to standard error, and the mark on a line of its own. Not
-a test: the tests that run it are `test_admin_commands.py`.
+A line on standard input is the words of one command, each in Base64, separated by blanks. The command's output follows;
+then `EXIT` with the exit code if that is not 0, what the command wrote to standard error, and the mark on a line of its
+own. Not a test: the tests that run it are `test_admin_commands.py`.
 """
 
 import base64

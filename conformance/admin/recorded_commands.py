@@ -1,11 +1,11 @@
 """mqadmin 5.5.0's commands to an official 5.5.0 broker, and what it printed: `pocketmq admin` is compared every day.
 
-The history is made by raw frames, so that a run needs no Java but for recording:
+Raw frames prepare the broker's content, so only recording needs Java:
 
     python -m conformance.recorders.record_mqadmin
 
-Each answer is kept as `settled` and its mask leave it, lines in any order: Java prints sets and maps as its hash tables
-hold them. What clients must be online for is compared side by side in `test_admin_commands.py`.
+Each answer is compared after `settled` and its mask, with its lines in any order: Java prints sets and maps as its hash
+tables hold them. `test_admin_commands.py` compares the commands that need clients online, side by side.
 """
 
 import re
@@ -59,11 +59,11 @@ def prepared(client: RawClient) -> None:
 
 
 def lines() -> Iterator[tuple[str, Mask]]:
-    """Commands, and what is taken out of the answer besides."""
+    """Commands, and what else is removed from the answer."""
     yield from ((line, mask) for line, mask in LOOKS.items() if not NEEDS_CLIENTS.search(line))
     yield from MORE.items()
     for line in CHANGES:
-        # A permission is taken from every topic, and official brokers have one more of their own.
+        # The command counts the topics it changed, and official brokers have one more of their own.
         yield line.replace("@", "made"), without_numbers if "WritePerm" in line else str
 
 

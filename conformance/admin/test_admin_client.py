@@ -1,7 +1,7 @@
-"""AdminClient: one body against ours, official 4.9.7 and 5.5.0, which finds the same on all three.
+"""AdminClient: one program finds the same on ours, official 4.9.7 and official 5.5.0.
 
-What happens inside the server's namespace is `python_admin_program.py`. What `pocketmq admin` prints of it is compared
-with mqadmin in `test_admin_commands.py`.
+`python_admin_program.py` runs inside the server's namespace. `test_admin_commands.py` compares what `pocketmq admin`
+prints with mqadmin.
 """
 
 import json

@@ -1,10 +1,11 @@
-"""`pocketmq admin` prints what mqadmin 5.5.0 prints, asked side by side of one server: ours, and official 5.5.0.
+"""`pocketmq admin` prints what mqadmin 5.5.0 prints, side by side on one server: on ours, and on official 5.5.0.
 
-Three kinds of commands. What only looks is asked by both tools in the same words. What changes something is played by
-each tool on names of its own (`@` in a line), and what each made is compared at the end. What is refused must be
-refused by both. Differences that are meant: sets and maps are sorted here (Java prints them as its hash tables hold
-them), a mistake is one line on standard error and exit code 2 (mqadmin: a stack trace, its usage, or a line as if all
-were well), and `allocateMQ` shares the queues as consumers sort them. The table of options is compared as well.
+Three kinds of commands. A command that only reads runs in both tools with the same words. A command that changes
+something runs in each tool on names of its own (`@` in a line), and the results are compared at the end. A refused
+command must be refused by both. Intended differences: sets and maps are sorted here (Java prints them as its hash
+tables hold them), a mistake is one line on standard error and exit code 2 (mqadmin: a stack trace, its usage, or a line
+that reports success), and `allocateMQ` shares the queues as consumers sort them. The table of options is compared as
+well.
 """
 
 import difflib
@@ -59,7 +60,7 @@ class Side:
                 r"^SENT (\S+) (\S+) (\S+)", ran.output, re.MULTILINE
             ):
                 self.ids |= {kind: unique_id.split(",")[0], f"{kind}_at": offset_id.split(",")[0]}
-            wait_until(lambda: client.max_offset(TOPIC, 1) >= 5, "the delayed message never came")
+            wait_until(lambda: client.max_offset(TOPIC, 1) >= 5, "the delayed message never arrived")
             member = self.server.programs.start_java(
                 compile_java("5.5", MEMBER), TOPIC, MEMBERS, "concurrent"
             )
@@ -96,7 +97,7 @@ def asked(
 
 
 def words_in_any_order(text: str) -> str:
-    """For maps and sets that stand in one line."""
+    """For maps and sets printed in one line."""
     return "\n".join(sorted(re.sub(r"[{}\[\],]", " ", text).split()))
 
 
@@ -238,7 +239,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("line", LOOKS)
-def test_what_is_looked_at_is_shown_alike(asked: Side, line: str) -> None:
+def test_commands_that_only_read_print_the_same(asked: Side, line: str) -> None:
     words, mask = asked.words(line), LOOKS[line]
     official = mask(settled(asked.java(*words)))
     assert "Exception:" not in official, official
@@ -255,8 +256,8 @@ def test_what_mqadmin_refuses_is_one_line_and_exit_code_2(asked: Side, line: str
     assert re.fullmatch(r"EXIT 2: pocketmq: [^\n]+", ours.strip()), ours
 
 
-def test_changes_are_told_alike(asked: Side) -> None:
-    """Also what is asked in between, which shows that the changes are the same."""
+def test_commands_that_change_something_print_the_same(asked: Side) -> None:
+    """Also the reading commands in between, which show that the changes are the same."""
     differences = differences_of(asked.java, asked.python, CHANGES)
     assert not differences, "\n".join(differences)
 
@@ -264,9 +265,9 @@ def test_changes_are_told_alike(asked: Side) -> None:
 def test_the_table_of_options_is_that_of_mqadmin(peers: None, tmp_path: Path) -> None:
     prepare_home(tmp_path)
     program = compile_java("5.5", OPTIONS)
-    told = subprocess.run(program.command(tmp_path, (), ()), capture_output=True, text=True, check=True)
+    finished = subprocess.run(program.command(tmp_path, (), ()), capture_output=True, text=True, check=True)
     official: dict[str, list[tuple[str, ...]]] = {}
-    for line in told.stdout.splitlines():
+    for line in finished.stdout.splitlines():
         if line.startswith("OPTION\t"):
             command, *rest = line.split("\t")[1:]
             official.setdefault(command, []).append(tuple(rest))

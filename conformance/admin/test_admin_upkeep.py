@@ -1,6 +1,7 @@
-"""`pocketmq admin` beside mqadmin 5.5.0 for users, rights, cold data and exports, at an official 5.5.0 broker and ours.
+"""`pocketmq admin` beside mqadmin 5.5.0: users, ACLs, cold data and exports, on an official 5.5.0 broker and on ours.
 
-Both tools play the same on names of their own, and write files that hold the same. Ours is asked what it serves.
+Both tools run the same commands on names of their own, and write files with the same content. Our broker gets only the
+commands it serves.
 """
 
 import json
@@ -124,7 +125,7 @@ def test_exported_files_hold_the_same(shells: tuple[AdminShell, PythonShell], tm
     ):
         files: list[dict[str, Any]] = []
         for shell, name in ((java, JAVA), (python, PYTHON)):
-            told = shell(*line.split(), "-f", str(tmp_path / name))
-            path = Path(told.strip().removeprefix("export ").removesuffix(" success"))
+            printed = shell(*line.split(), "-f", str(tmp_path / name))
+            path = Path(printed.strip().removeprefix("export ").removesuffix(" success"))
             files.append(json.loads(path.read_text(encoding="utf-8")) | {"exportTime": 0})
         assert files[0] == files[1], line

@@ -1,8 +1,8 @@
 """mqadmin prints on ours what it prints on the official broker of the same line, byte for byte of the same log.
 
-The commands and what is done between them are `admin_scenario.py` and then `admin_scenario_online.py`: both sides go
-through them side by side, each with mqadmin and Java client of one version. A test compares one step.
-Pairs of tool and broker that are left out here were played once and agree; POCKETMQ_INTEROP_ALL=1 plays them again.
+The commands are in `admin_scenario.py` and then `admin_scenario_online.py`: both sides run them side by side, each
+with mqadmin and Java client of one version. A test compares one step. POCKETMQ_INTEROP_ALL=1 adds the other pairs of
+tool and broker; they agreed when they last ran.
 """
 
 import difflib
@@ -32,7 +32,7 @@ SETTINGS: dict[str, object] = {
     "enablePropertyFilter": True,
 }
 
-# What must stand in the official transcript: two sides that fail alike would agree as well.
+# What the official transcript must contain: two sides that fail alike would agree as well.
 WORDS = {
     "updateTopic": (
         "create topic to 127.0.0.1:10911 success",

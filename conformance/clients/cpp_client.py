@@ -38,7 +38,7 @@ def main() -> None:
         body = text(message.body)
         if body == "body 3" and message.reconsume_times == 0:
             print("AGAIN", flush=True)
-            raise ValueError("this one comes again")
+            raise ValueError("deliver this one again")
         seen.add(body)
         print(f"SEEN {body} {text(message.tags)} {text(message.keys)} {text(message['number'])}", flush=True)
         if len(seen) == 10:

@@ -1,4 +1,4 @@
-"""The pipeline's broker client inside a server's namespace: batches out, ranges in, without Spark. Findings as JSON.
+"""The pipeline's broker client inside a server's namespace, without Spark: sends batches, reads ranges, prints JSON.
 
     python pipeline_program.py TOPIC COUNT
 
@@ -25,7 +25,7 @@ TIMEOUT_MS: Final = 60_000
 
 
 def send(topic: str, count: int) -> None:
-    """`count` messages in batches of 50, each acknowledged; one delayed by two hours, which is not seen."""
+    """`count` messages in batches of 50, each acknowledged; and one delayed by two hours, which does not arrive."""
     broker = shared_client(NAMESRV_ADDR)
     sender = BatchSender(broker, group=GROUP, in_flight=4, timeout_ms=10_000, retry_timeout_ms=TIMEOUT_MS)
     for first in range(0, count, 50):

@@ -25,7 +25,7 @@ from conformance.clients.python_features_program import TIMEOUT_MS, Seen
 
 
 async def recall(prefix: str) -> Found:
-    """Of two timed messages one is taken back: only the other arrives; a second recall finds nothing."""
+    """One of two timed messages is recalled: only the other arrives; a second recall finds nothing."""
     topic = f"{prefix}_timed"
     await create(topic)
     seen = Seen()
@@ -122,7 +122,7 @@ async def pop(prefix: str) -> Found:
         await until(lambda: seen.bodies.count("7") == 2)
         await asyncio.sleep(
             15
-        )  # longer than the invisible time and its revival: what is not acknowledged comes again
+        )  # longer than the invisible time and its revival: a message without an acknowledgement is delivered again
         popped = [queue.queue_id for queue in consumer.assignment()]
         info = await consumer.running_info()
         waiting = [one.wait_ack_count for one in info.mq_pop_table.values()]

@@ -55,7 +55,7 @@ async def until_it_works(call: Callable[[], Awaitable[object]]) -> None:
 
 
 async def retry(prefix: str) -> Found:
-    """A message refused once comes again through the retry topic; one given up goes to the dead letters."""
+    """A refused message is delivered again from the retry topic; one out of retries goes to the dead letter queue."""
     topic = f"{prefix}_retry"
     await create(topic)
     tries: list[tuple[str, int]] = []
@@ -138,7 +138,7 @@ async def transactions(prefix: str) -> Found:
 
 
 async def request_reply(prefix: str) -> Found:
-    """A question and its answer; one that nobody answers."""
+    """A request and its reply; a request without a reply."""
     topic = f"{prefix}_questions"
     await create(topic)
     async with Producer(f"{prefix}_answers", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
@@ -168,7 +168,7 @@ async def request_reply(prefix: str) -> Found:
 
 
 async def member(prefix: str, topic: str, group: str, orderly: str) -> Found:
-    """Be a member of a group that others belong to, until told to leave."""
+    """Be a member of a group that others belong to, until a line on standard input ends it."""
     seen: list[tuple[int, int]] = []
 
     async def listener(message: MessageExt) -> None:
@@ -183,7 +183,7 @@ async def member(prefix: str, topic: str, group: str, orderly: str) -> Found:
         consume_from_where=FIRST,
     ) as consumer:
         await consumer.wait_assigned()
-        await asyncio.sleep(2)  # the other member gives up its share within a second of being told
+        await asyncio.sleep(2)  # the other member gives up its share within a second of the broker's notice
         print("JOINED", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         queues = [queue.queue_id for queue in consumer.assignment()]
@@ -191,7 +191,7 @@ async def member(prefix: str, topic: str, group: str, orderly: str) -> Found:
 
 
 async def send(prefix: str, topic: str, count: str) -> Found:
-    """Send so many messages to a topic."""
+    """Send that many messages to a topic."""
     await create(topic)
     async with Producer(f"{prefix}_p", namesrv_addr=NAMESRV_ADDR, send_msg_timeout=10_000) as producer:
         results = [await producer.send(topic, b"%d" % n) for n in range(int(count))]

@@ -85,7 +85,7 @@ async def traced(prefix: str) -> Found:
 
 @asynccontextmanager
 async def _first_sent(producer: Producer, topic: str) -> AsyncIterator[None]:
-    """The topic is there, made by one traced message."""
+    """Create the topic with one traced message."""
     await producer.send(topic, b"first")
     async with asyncio.timeout(60):
         while True:
@@ -126,11 +126,11 @@ async def traces_of(prefix: str) -> Found:
     return {"records": records, "keys": keys}
 
 
-# -- who may, and by which name
+# -- signatures and namespaces
 
 
 async def signed(prefix: str, access_key: str, secret_key: str) -> Found:
-    """Send and consume with the right key; with a wrong one and without one nothing goes."""
+    """Send and consume with the right key; with a wrong key or none, every request is refused."""
     topic = f"{prefix}_signed"
     hooks = [AclClientRPCHook(access_key, secret_key)]
     seen = Seen()
@@ -172,7 +172,7 @@ async def _send_until_stored(topic: str, hooks: list[Hook] | list[AclClientRPCHo
 
 
 async def namespaced(prefix: str) -> Found:
-    """One topic name in two namespaces and in none: nothing is seen twice, and nobody sees the namespace."""
+    """One topic name in two namespaces and in none: no message arrives twice, and no message shows the namespace."""
     topic = f"{prefix}_ns"
     found: Found = {}
     for namespace in ("", "N1", "N2"):
@@ -207,7 +207,7 @@ async def namespaced(prefix: str) -> Found:
 
 
 async def namespaced_reply(prefix: str) -> Found:
-    """A question and its answer inside a namespace, and two transactions."""
+    """A request and its reply inside a namespace, and two transactions."""
     topic = f"{prefix}_questions"
     await create(f"N%{topic}")
     options: dict[str, Any] = {"namesrv_addr": NAMESRV_ADDR, "namespace": "N"}
@@ -238,7 +238,7 @@ async def namespaced_reply(prefix: str) -> Found:
 
 
 async def namespaced_v2(prefix: str) -> Found:
-    """The namespace of 5.x travels beside the names; brokers without it in their set-up take no notice."""
+    """5.x sends the namespace beside the names; a broker without a namespace setting ignores it."""
     topic = f"{prefix}_v2"
     await create(topic)
     seen = Seen()
@@ -258,14 +258,14 @@ async def namespaced_v2(prefix: str) -> Found:
     return {"topics": sorted({message.topic == topic for message in seen.messages})}
 
 
-# -- ways to the broker
+# -- connections to the broker
 
 
 async def by_way_of(prefix: str, way: str, *files: str) -> Found:
     """The same exchange over the VIP channel, over TLS, by an address server, with automatic batches."""
     topic = f"{prefix}_{way}"
     options: dict[str, Any] = {"namesrv_addr": NAMESRV_ADDR, **_ways(way, files)}
-    if way != "tls_checked":  # that broker takes nobody else
+    if way != "tls_checked":  # that broker refuses other clients
         await create(topic)
     server = _address_server() if way == "address_server" else None
     if server is not None:

@@ -1,4 +1,4 @@
-"""A Python member of a group until it is told to leave: says what java/GroupMember.java says, in the same words.
+"""A Python member of a group until a line on standard input ends it; prints what java/GroupMember.java prints.
 
     python python_member_program.py TOPIC GROUP concurrent|orderly|broadcast REPORT_MS DELAY_MS
 

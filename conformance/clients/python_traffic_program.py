@@ -1,9 +1,10 @@
-"""Python clients that go on while their broker dies and comes back: a producer, a concurrent and an ordered consumer.
+"""Python clients that keep working while their broker is killed and restarted: a producer and two consumers.
 
     python python_traffic_program.py TOPIC PREFIX
 
-Says `SENT n` after each 20 acknowledged messages. Told to stop, it waits until everything acknowledged was consumed by
-both, and says `FOUND` with what it found as JSON. Not a test: the test that runs it is `test_python_faults.py`.
+One consumer is concurrent, one is ordered. The program prints `SENT n` after each 20 acknowledged messages. A line on
+standard input ends it: it waits until both consumed every acknowledged message, then prints `FOUND` and its findings as
+JSON. Not a test: the test that runs it is `test_python_faults.py`.
 """
 
 import asyncio
@@ -89,7 +90,7 @@ async def run(topic: str, prefix: str) -> dict[str, object]:
 
 
 def passed_over(seen: list[tuple[int, int, str]]) -> int:
-    """Offsets that came later than a higher one came for the first time; what comes again does not count."""
+    """Offsets whose first delivery was after the first delivery of a higher one; redeliveries do not count."""
     count = 0
     highest: dict[int, int] = {}
     for queue_id, offset, _ in seen:
@@ -100,7 +101,7 @@ def passed_over(seen: list[tuple[int, int, str]]) -> int:
 
 
 def swapped(seen: list[tuple[int, int, str]]) -> int:
-    """Bodies of a queue that came for the first time after a later one."""
+    """Bodies of a queue whose first delivery was after that of a later one."""
     count = 0
     known: set[str] = set()
     last: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""The tests of the Python client (`tests/client`) on the official servers: those that ask a server and look into none.
+"""The tests of the Python client (`tests/client`) on the official servers: those that use a server only by the wire.
 
 On ours they run every day, each on a server of its own; here one after the other on one server, in its namespace.
 """

@@ -20,7 +20,7 @@ TIMEOUT_S = 120
 
 
 def java(version: str, name: str, home: Path) -> list[str]:
-    """The command line of an official example, without any word about where the server is."""
+    """The command line of an official example, without the server's address."""
     prepare_home(home)
     return example(version, name).command(home, CLIENT_HEAP, ())
 
@@ -51,7 +51,7 @@ def test_official_producer_runs_under_exec(peers: None, tmp_path: Path, version:
 
 
 @pytest.mark.parametrize("version", ["4.9", "5.5"])
-def test_what_an_official_producer_sent_is_seen_in_python(
+def test_python_sees_the_messages_of_an_official_producer(
     peers: None, mq: RocketMQ, tmp_path: Path, version: str
 ) -> None:
     environment = {**os.environ, "NAMESRV_ADDR": mq.namesrv_addr}

@@ -1,7 +1,7 @@
 """Clients that are not Java: C++ (PyPI `rocketmq` 0.4.4) and JavaScript (npm `ali-ons` 3).
 
 Each sends ten messages, consumes them, and gives one back. The same program runs on ours and on the official broker of
-4.9, the line these clients were written for. The packages are fetched once; where that cannot be, the test is skipped.
+4.9, the line these clients were written for. The packages are fetched once; if that fails, the test is skipped.
 """
 
 import shutil
@@ -66,7 +66,7 @@ CLIENTS = {"cpp": cpp_client, "node": node_client}
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("server_side", ["ours", pytest.param("official-4.9", marks=ON_DEMAND)])
-def test_ten_messages_there_and_back(
+def test_ten_messages_are_sent_consumed_and_one_sent_back(
     client: str,
     server_side: str,
     session_server: Callable[[str], Server],
@@ -77,7 +77,7 @@ def test_ten_messages_there_and_back(
     server = session_server(server_side)
     topic = names("topic")
     with RawClient(server) as raw:
-        raw.update_topic(topic, 4)  # the JavaScript client does not wait for a topic to be made
+        raw.update_topic(topic, 4)  # the JavaScript client does not wait until the topic exists
     running = Running(
         server.namespace,
         [*argv, NAMESRV_ADDR, topic, names("group")],

@@ -1,7 +1,7 @@
-"""Java and Python members of one group: who joins second shares, who comes after the other goes on at its offset.
+"""Java and Python members of one group: a second member shares the queues, a successor continues at the stored offset.
 
-Members of both kinds say the same words (java/GroupMember.java, python_member_program.py). The join of Python to
-Java is in `test_python_client.py`.
+Members of both kinds print the same lines (java/GroupMember.java, python_member_program.py). `test_python_client.py`
+has the Python member that joins a Java one.
 """
 
 import re
@@ -57,7 +57,7 @@ def seen(running: Running) -> list[Place]:
 
 
 def leave(running: Running) -> list[Place]:
-    """In good order; what it saw in all."""
+    """End it cleanly; returns everything it saw."""
     running.say("leave")
     assert running.finish(60) == 0
     return seen(running)
@@ -125,7 +125,7 @@ def test_a_java_member_joins_a_python_one_and_takes_over(
         ("python", "java-5.5", "orderly"),
     ],
 )
-def test_who_replaces_a_member_in_mid_stream_begins_at_its_offset(
+def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
     chosen_side: Server, names: Callable[[str], str], first: str, second: str, mode: str
 ) -> None:
     prefix = names("replaced")
@@ -144,7 +144,7 @@ def test_who_replaces_a_member_in_mid_stream_begins_at_its_offset(
         while not sent <= {*by_first, *by_second}:
             missing = sorted(sent - {*by_first, *by_second})
             if not after.alive or time.monotonic() > deadline:
-                # A Java client whose first connection takes too long gives up, and says so.
+                # A Java client whose first connection takes too long gives up with an error.
                 raise after.failed(f"did not read {missing}")
             time.sleep(0.05)
             by_second = seen(after)
@@ -154,7 +154,8 @@ def test_who_replaces_a_member_in_mid_stream_begins_at_its_offset(
         assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was passed over"
         if mode == "orderly":
             assert read == sorted(read)
-    if mode == "orderly" and first == "python":  # a Java listener goes on for a moment after its last report
+    # A Java listener continues for a moment after its last report.
+    if mode == "orderly" and first == "python":
         assert not set(by_first) & set(by_second)
 
 
@@ -169,12 +170,12 @@ def test_local_offsets_of_one_kind_are_read_by_the_other(
         sent = send(ours, f"{prefix}{number}", topic, 12)
         with member(ours, kind, topic, group, "broadcast", offsets=tmp_path) as running:
             running.wait_for(r"^SEEN ", 60, count=len(sent))
-            time.sleep(1)  # had it forgotten where the other was, more would come now
+            time.sleep(1)  # if it had not found the other's offsets, more would arrive now
             places = leave(running)
         new = set(places) - sent
         assert len(places) == len(set(places))
         assert sent <= set(places)
-        # `send` makes sure of the topic by a message of its own when it is not there yet.
+        # `send` creates a missing topic with a message of its own.
         assert len(new) <= 1, f"{kind} began anew"
     (file,) = tmp_path.glob(f"*/{group}/offsets.json")
     assert f'"topic":"{topic}"' in file.read_text().replace(" ", "")

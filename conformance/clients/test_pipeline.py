@@ -1,7 +1,7 @@
-"""The pipeline's broker client and store scan against ours, official 4.9.7 and 5.5.0: one body for all three. And the
-report of what two Java consumers and a Python one really did, from our broker's journal.
+"""The pipeline's broker client and store scan: the same test on ours, official 4.9.7 and official 5.5.0.
 
-What happens inside the server's namespace is `pipeline_program.py`.
+Also the report about two Java consumers and a Python one, made from our broker's journal. `pipeline_program.py` runs
+inside the server's namespace.
 """
 
 import json
@@ -31,7 +31,7 @@ PROGRAM = Path(__file__).parent / "pipeline_program.py"
 COUNT = 500
 
 
-def test_what_is_sent_is_read_from_the_broker_and_from_its_files(
+def test_sent_messages_are_read_from_the_broker_and_from_its_files(
     side: Server, names: Callable[[str], str]
 ) -> None:
     topic = names("pipeline")
@@ -81,10 +81,10 @@ def _check_files(store: Path, topic: str) -> None:
 
 @pytest.mark.timeout(600)
 @ON_DEMAND
-def test_the_report_tells_what_java_and_python_members_did(
+def test_the_report_shows_what_java_and_python_members_did(
     fresh_server: Callable[..., Server], names: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """4.9.8 is there first, 5.5.0 joins, Python joins; then they leave in that order. The members' own words judge."""
+    """4.9.8 starts, 5.5.0 joins, Python joins; then they leave in that order. What they printed is the expectation."""
     pytest.importorskip("pyspark", reason="the report needs the extra pocketmq[spark]")
     prefix, journal = names("report"), tmp_path / "journal"
     topic, group = f"{prefix}_t", f"{prefix}_g"
@@ -117,7 +117,7 @@ def test_the_report_tells_what_java_and_python_members_did(
 
 
 def _report(journal: Path, folder: Path) -> dict[str, Any]:
-    """The job's JSON; its page lies beside it. Exit code 1 says that there are findings."""
+    """The job's JSON; its HTML page is beside it. Exit code 1 means that the report has findings."""
     output = folder / "report.json"
     words = ["--json", str(output), "--html", str(folder / "report.html"), "--master", "local[2]", "--quiet"]
     program = [sys.executable, "-m", "pocketmq.pipeline.behaviour.job", str(journal), *words]
@@ -128,12 +128,12 @@ def _report(journal: Path, folder: Path) -> dict[str, Any]:
 
 
 def _check_members(report: dict[str, Any], group: str) -> None:
-    there = [one for one in report["members"] if one["group"] == group]
-    assert [one["language"] for one in there] == ["JAVA", "JAVA", "PYTHON"], "in the order of their joining"
-    assert [one["release"] for one in there[:2]] == ["4.9.8", "5.5.0"]
-    assert [one["how"] for one in there] == ["unregistered"] * 3
-    assert [one["until"] for one in there] == sorted(one["until"] for one in there)
-    assert {one["consumeFromWhere"] for one in there} == {"CONSUME_FROM_FIRST_OFFSET"}
+    members = [one for one in report["members"] if one["group"] == group]
+    assert [one["language"] for one in members] == ["JAVA", "JAVA", "PYTHON"], "in the order of their joining"
+    assert [one["release"] for one in members[:2]] == ["4.9.8", "5.5.0"]
+    assert [one["how"] for one in members] == ["unregistered"] * 3
+    assert [one["until"] for one in members] == sorted(one["until"] for one in members)
+    assert {one["consumeFromWhere"] for one in members} == {"CONSUME_FROM_FIRST_OFFSET"}
 
 
 def _check_reading(report: dict[str, Any], group: str, said: dict[str, list[Place]]) -> None:
@@ -141,9 +141,9 @@ def _check_reading(report: dict[str, Any], group: str, said: dict[str, list[Plac
     kind_of = dict(zip(clients, ("java-4.9", "java-5.5", "python"), strict=True))
     owners = [one for one in report["owners"] if one["group"] == group and not one["topic"].startswith("%")]
     for client, kind in kind_of.items():
-        mine = [one for one in owners if one["client"] == client]
-        assert {one["queueId"] for one in mine if one["messages"]} == set(of_queues(said[kind]))
-        assert sum(one["messages"] for one in mine) >= len(set(said[kind]))
+        owned = [one for one in owners if one["client"] == client]
+        assert {one["queueId"] for one in owned if one["messages"]} == set(of_queues(said[kind]))
+        assert sum(one["messages"] for one in owned) >= len(set(said[kind]))
     assert {one["queueId"] for one in owners if one["client"] == clients[0]} == {0, 1, 2, 3}, "alone at first"
     last = {queue_id: max((one for one in owners if one["queueId"] == queue_id), key=lambda one: one["until"])
             for queue_id in range(4)}  # fmt: skip

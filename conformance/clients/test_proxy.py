@@ -1,4 +1,4 @@
-"""The official 5.5.0 proxy in cluster mode before our broker, and the official gRPC client before the proxy.
+"""The official 5.5.0 proxy in cluster mode in front of our broker, and the official gRPC client at that proxy.
 
 Only with POCKETMQ_INTEROP_ALL=1: the proxy alone is 140 jars, fetched by Maven at the first run.
 """

@@ -1,7 +1,7 @@
-"""The Python client: one body against ours, official 4.9.7 and 5.5.0; and beside Java members in one group.
+"""The Python client: the same test on ours, official 4.9.7 and official 5.5.0; and beside Java members in one group.
 
-Sending, order and lite pull are in `test_client_suite.py`. What happens inside the server's namespace is
-`python_client_program.py`.
+Sending, order and lite pull are in `test_client_suite.py`. `python_client_program.py` runs inside the server's
+namespace.
 """
 
 import json
@@ -39,7 +39,7 @@ def findings(program: Running, timeout: float = 120.0) -> dict[str, Any]:
     return found
 
 
-def test_refused_messages_come_again_and_given_up_ones_are_kept(
+def test_refused_messages_are_delivered_again_and_then_kept_as_dead_letters(
     side: Server, names: Callable[[str], str]
 ) -> None:
     found = findings(start(side, "retry", names("py")))
@@ -47,10 +47,10 @@ def test_refused_messages_come_again_and_given_up_ones_are_kept(
 
 
 @pytest.mark.parametrize("chosen", SIDES)
-def test_transactions_end_by_their_verdict_or_by_the_brokers_question(
+def test_transactions_end_by_their_verdict_or_after_the_brokers_check(
     fresh_server: Callable[..., Server], names: Callable[[str], str], chosen: str
 ) -> None:
-    # 5.5 notes ends in batches, up to 3 s late: with a shorter timeout it would ask about those too.
+    # 5.5 records ends in batches, up to 3 s late: with a shorter timeout it would check those too.
     conf = {"transactionTimeOut": 6000, "transactionCheckInterval": 1000}
     server = fresh_server(chosen, broker_conf=conf)
     assert findings(start(server, "transactions", names("py"))) == {
@@ -60,7 +60,7 @@ def test_transactions_end_by_their_verdict_or_by_the_brokers_question(
     }
 
 
-def test_questions_are_answered(side: Server, names: Callable[[str], str]) -> None:
+def test_requests_get_their_replies(side: Server, names: Callable[[str], str]) -> None:
     found = findings(start(side, "request_reply", names("py")))
     assert found == {"reply": "answer", "timed_out": True}
 
@@ -70,7 +70,7 @@ def test_questions_are_answered(side: Server, names: Callable[[str], str]) -> No
 def test_a_java_and_a_python_member_share_and_hand_over(
     chosen_side: Server, names: Callable[[str], str], version: str, mode: str
 ) -> None:
-    """Java alone, then both, then Python alone: nothing is skipped, and what is sent last comes once.
+    """Java alone, then both, then Python alone: no message is skipped, and those sent last arrive once.
 
     A concurrent member that joins reads offsets the other has not reported yet: between official members, too, what
     was consumed since the last report comes twice then. Locks keep that from ordered ones.

@@ -1,7 +1,7 @@
-"""The Python client while its broker is killed and started again: ours, official 4.9.7 and 5.5.0, one body.
+"""The Python client while its broker is killed and restarted: the same test on ours, official 4.9.7 and 5.5.0.
 
-Nothing acknowledged is lost, each message is consumed at least once, ordered queues stay in order. The official brokers
-force each message to disk before they answer: without that a killed one may lose what it acknowledged last.
+No acknowledged message is lost, each message is consumed at least once, ordered queues stay in order. The official
+brokers flush each message to disk before they answer: otherwise a killed one may lose the last ones it acknowledged.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""The Python client's further features: one body against ours, official 4.9.7 and 5.5.0, as far as each has them.
+"""The Python client's further features: the same test on ours, official 4.9.7 and 5.5.0, as far as each has them.
 
-What happens inside the server's namespace is `python_features_program.py` and `python_5x_program.py`.
+`python_features_program.py` and `python_5x_program.py` run inside the server's namespace.
 """
 
 import json
@@ -42,7 +42,7 @@ ONLY_5X = HERE / "python_5x_program.py"
 
 
 def sides(*official: str, code: int) -> list[str]:
-    """These official sides, and ours where its broker serves a request."""
+    """These official sides, and ours if its broker serves a request."""
     return [*(["ours"] if code in BROKER.table else []), *(f"official-{version}" for version in official)]
 
 
@@ -91,7 +91,7 @@ def test_both_sides_check_certificates(
         "-Dtls.test.mode.enable=false",
         "-Dtls.server.need.client.auth=require",
         "-Dtls.server.authClient=true",
-        # The broker is a client of the name server: it has to show and check certificates too.
+        # The broker is a client of the name server: it must show and check certificates too.
         "-Dtls.enable=true",
         "-Dtls.client.authServer=true",
         f"-Dtls.client.certPath={CERTIFICATES / 'client.pem'}",
@@ -135,7 +135,7 @@ def test_one_name_in_several_namespaces(side: Server, names: Callable[[str], str
 
 
 @pytest.mark.parametrize("name", REPLYING)
-def test_questions_and_transactions_within_a_namespace(
+def test_requests_and_transactions_within_a_namespace(
     session_server: Callable[[str], Server], names: Callable[[str], str], name: str
 ) -> None:
     assert run(session_server(name), "namespaced_reply", names("py")) == {
@@ -145,12 +145,14 @@ def test_questions_and_transactions_within_a_namespace(
     }
 
 
-def test_the_namespace_beside_the_names_hurts_nobody(side: Server, names: Callable[[str], str]) -> None:
+def test_brokers_without_a_namespace_setting_ignore_the_namespace_field(
+    side: Server, names: Callable[[str], str]
+) -> None:
     assert run(side, "namespaced_v2", names("py")) == {"topics": [True]}
 
 
 @pytest.mark.parametrize("name", RECALLING)
-def test_a_timed_message_is_taken_back(
+def test_a_timed_message_is_recalled(
     fresh_server: Callable[..., Server], names: Callable[[str], str], name: str
 ) -> None:
     server = fresh_server(name, broker_conf={"recallMessageEnable": True})
@@ -175,7 +177,7 @@ def test_traces_are_those_of_the_official_client(
     recorded = {prefix: run(server, "traces_of", prefix) for prefix in (java, python)}
     ours = normalized(recorded[python]["records"], python)
     assert ours == normalized(recorded[java]["records"], java)
-    # 4.9 stores no region with a message, and a consumption without one is not traced.
+    # 4.9 stores no region with a message, and consuming a message without one is not traced.
     consumed = {"SubBefore", "SubAfter"} if name != "official-4.9" else set()
     assert {record[0] for record in ours} == {"Pub", "EndTransaction", *consumed}
     assert any("k1" in keys for keys in recorded[python]["keys"])

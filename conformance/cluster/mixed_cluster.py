@@ -1,7 +1,7 @@
-"""One cluster of everybody: name servers and brokers of PocketMQ and of both official lines, each at each.
+"""One cluster of all kinds: name servers and brokers of PocketMQ and of both official lines.
 
 In one namespace run four name servers and four brokers: official 4.9.7, official 5.5.0, and ours as either line. Every
-broker is given every name server. Not the tests: `test_registration.py`.
+broker registers at every name server. Not the tests: `test_registration.py`.
 """
 
 import contextlib
@@ -74,8 +74,8 @@ class Cluster:
                     "listenPort": member.broker_port,
                     "haListenPort": member.broker_port + 1,
                     "namesrvAddr": EVERY_NAME_SERVER,
-                    "registerNameServerPeriod": 10_000,  # the shortest there is
-                    "brokerFastFailureEnable": False,  # a loaded machine is no reason to refuse a send
+                    "registerNameServerPeriod": 10_000,  # the shortest allowed
+                    "brokerFastFailureEnable": False,  # a loaded machine must not make a broker refuse sends
                 },
             )
             for member in (OFFICIAL_49, OFFICIAL_55)
@@ -92,7 +92,7 @@ class Cluster:
         )
 
     def start(self, pool: ThreadPoolExecutor) -> None:
-        """Name servers, then brokers: what ours do when a name server is not there yet is not tested here."""
+        """Name servers, then brokers: a broker that starts before its name server is not tested here."""
         list(pool.map(OfficialServer.start_name_server, self.official.values()))
         official = pool.map(OfficialServer.start_broker, self.official.values())
         list(pool.map(OurServer.start, self.ours.values()))
@@ -103,14 +103,14 @@ class Cluster:
             with contextlib.suppress(AssertionError):
                 server.close()
 
-    # -- asking
+    # -- questions to the members
 
     def call(self, port: int, code: int, **fields: object) -> remoting.Reply:
         with self.namespace.connect(port) as connection:
             return remoting.call(connection, code, fields, version=CLIENT_VERSION)
 
     def route(self, member: Member, topic: str) -> Any:
-        """What its name server knows of a topic, None where it knows nothing."""
+        """A topic's route at its name server, None if it has none."""
         reply = self.call(member.namesrv_port, GET_ROUTE, topic=topic, acceptStandardJsonOnly=True)
         assert reply.code in (0, UNKNOWN_TOPIC), reply
         return reply.json() if reply.code == 0 else None
@@ -124,7 +124,7 @@ class Cluster:
         return {name: data["brokerAddrs"] for name, data in table.items()}
 
     def make_topic(self, member: Member, topic: str) -> None:
-        """On that one broker; returns when every name server knows it."""
+        """Create it on that one broker; returns when every name server has its route."""
         fields: dict[str, object] = {
             "topic": topic,
             "defaultTopic": "TBW102",
@@ -140,7 +140,7 @@ class Cluster:
             wait_until(partial(self.knows_topic, other, topic), f"{other.side}: no route of {topic}")
 
     def knows_topic(self, member: Member, topic: str) -> bool:
-        """Whether its name server has a route of that topic."""
+        """Whether its name server has a route for that topic."""
         return self.route(member, topic) is not None
 
     def committed(self, member: Member, group: str, topic: str) -> list[tuple[str, str]]:

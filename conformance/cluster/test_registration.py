@@ -1,6 +1,6 @@
 """Brokers and name servers of PocketMQ and of both official lines, registered at each other, serve official clients.
 
-The cluster is that of `mixed_cluster.py`. The tests run in order: the last ones end its members one by one.
+The cluster is that of `mixed_cluster.py`. The tests depend on their order: the last ones end its members one by one.
 """
 
 from collections import Counter, defaultdict
@@ -40,13 +40,13 @@ def cluster(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 
 def topic_of(member: Member, client: str) -> str:
-    """One topic stands on one broker, so that it shows who served a client."""
+    """Each topic has one broker, so the topic shows which broker served a client."""
     return f"on_{member.side}_{client.replace('.', '')}"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A line of RouteTraffic: a message sent or received by way of a name server."""
+class Transfer:
+    """A line of RouteTraffic: a message sent or received with the routes of one name server."""
 
     namesrv: str
     topic: str
@@ -57,24 +57,24 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def traffic(cluster: Cluster) -> dict[str, dict[str, list[Told]]]:
+def traffic(cluster: Cluster) -> dict[str, dict[str, list[Transfer]]]:
     """For each client version what was SENT and GOT, in print order."""
     programs = Programs(cluster.namespace, cluster.ours[OURS_5].home / "programs", EVERY_NAME_SERVER)
     source = (JAVA / "RouteTraffic.java").read_text(encoding="utf-8")
     namesrvs = ",".join(member.namesrv_addr for member in MEMBERS)
 
-    def run(client: str) -> dict[str, list[Told]]:
+    def run(client: str) -> dict[str, list[Transfer]]:
         topics = ",".join(topic_of(member, client) for member in MEMBERS)
         words = (str(EACH), f"via_{client.replace('.', '')}", namesrvs, topics)
         ran = programs.run_java(compile_java(client, source), *words, timeout=120)
         assert ran.code == 0, ran.output[-4000:]
-        told: dict[str, list[Told]] = {"SENT": [], "GOT": []}
+        transfers: dict[str, list[Transfer]] = {"SENT": [], "GOT": []}
         for line in ran.lines:
             verb, *words_of_line = line.split(" ")
-            if verb in told:
+            if verb in transfers:
                 namesrv, topic, broker, queue_id, offset, body = words_of_line
-                told[verb].append(Told(namesrv, topic, broker, int(queue_id), int(offset), body))
-        return told
+                transfers[verb].append(Transfer(namesrv, topic, broker, int(queue_id), int(offset), body))
+        return transfers
 
     try:
         return {client: run(client) for client in CLIENTS}
@@ -95,10 +95,10 @@ def test_every_name_server_knows_every_broker(cluster: Cluster, member: Member) 
 def test_routes_are_those_of_the_official_name_server(
     cluster: Cluster, ours: Member, official: Member
 ) -> None:
-    """Of the same registrations, byte by byte but for the order of brokers.
+    """After the same registrations, byte by byte except for the order of brokers.
 
-    A 5.5 broker may name a single topic before it names all, with one and the same version. Name servers of the 4.9
-    line, which look at the version alone, then miss the others: no claim about those topics.
+    A 5.5 broker may register a single topic before it registers all, with the same version. Name servers of the 4.9
+    line compare the version alone and then miss the others: this test claims nothing about those topics.
     """
     certain = [member for member in MEMBERS if member is not OFFICIAL_55 or not ours.is_49]
     topics = [topic_of(member, "4.9") for member in MEMBERS] + [member.broker for member in certain]
@@ -116,10 +116,10 @@ def test_routes_are_those_of_the_official_name_server(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.side)
 def test_clients_of_every_name_server_send_to_the_brokers_of_the_others(
-    traffic: dict[str, dict[str, list[Told]]], member: Member, client: str
+    traffic: dict[str, dict[str, list[Transfer]]], member: Member, client: str
 ) -> None:
-    sent = [told for told in traffic[client]["SENT"] if told.namesrv == member.namesrv_addr]
-    assert Counter((told.topic, told.broker) for told in sent) == {
+    sent = [transfer for transfer in traffic[client]["SENT"] if transfer.namesrv == member.namesrv_addr]
+    assert Counter((transfer.topic, transfer.broker) for transfer in sent) == {
         (topic_of(other, client), other.broker): EACH for other in MEMBERS
     }
 
@@ -127,19 +127,23 @@ def test_clients_of_every_name_server_send_to_the_brokers_of_the_others(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.side)
 def test_clients_of_every_name_server_receive_everything_once_and_in_order(
-    cluster: Cluster, traffic: dict[str, dict[str, list[Told]]], member: Member, client: str
+    cluster: Cluster, traffic: dict[str, dict[str, list[Transfer]]], member: Member, client: str
 ) -> None:
-    got = [told for told in traffic[client]["GOT"] if told.namesrv == member.namesrv_addr]
+    got = [transfer for transfer in traffic[client]["GOT"] if transfer.namesrv == member.namesrv_addr]
     place = {
-        (told.topic, told.broker, told.queue_id, told.offset): told.body for told in traffic[client]["SENT"]
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
+        for transfer in traffic[client]["SENT"]
     }
-    assert Counter((told.topic, told.broker, told.queue_id, told.offset) for told in got) == dict.fromkeys(
-        place, 1
-    )
-    assert {(told.topic, told.broker, told.queue_id, told.offset): told.body for told in got} == place
+    assert Counter(
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset) for transfer in got
+    ) == dict.fromkeys(place, 1)
+    assert {
+        (transfer.topic, transfer.broker, transfer.queue_id, transfer.offset): transfer.body
+        for transfer in got
+    } == place
     order = defaultdict(list)
-    for told in got:
-        order[told.topic, told.queue_id].append(told.offset)
+    for transfer in got:
+        order[transfer.topic, transfer.queue_id].append(transfer.offset)
     assert all(offsets == sorted(offsets) for offsets in order.values())
     group = f"via_{client.replace('.', '')}_{MEMBERS.index(member) + 1}"
     for other in MEMBERS:
@@ -147,7 +151,7 @@ def test_clients_of_every_name_server_receive_everything_once_and_in_order(
             assert committed == end
 
 
-# -- the members end, one after the other
+# -- the members end one by one
 
 
 def knows(cluster: Cluster, namesrv: Member, broker: Member) -> bool:
@@ -171,7 +175,7 @@ def assert_gone(cluster: Cluster, broker: Member, *namesrvs: Member) -> None:
         wait_until(partial(is_gone, cluster, namesrv, broker), what, GONE_SECONDS)
 
 
-def test_our_brokers_come_back_to_an_official_name_server_that_was_restarted(cluster: Cluster) -> None:
+def test_our_brokers_register_again_at_a_restarted_official_name_server(cluster: Cluster) -> None:
     official = cluster.official[OFFICIAL_49]
     assert official.name_server is not None
     official.name_server.kill()
@@ -179,19 +183,19 @@ def test_our_brokers_come_back_to_an_official_name_server_that_was_restarted(clu
     assert_back(cluster, OFFICIAL_49, OURS_5, OURS_49, seconds=15)
 
 
-def test_official_brokers_come_back_to_our_name_server_that_was_restarted(cluster: Cluster) -> None:
-    """They find out when they register, every 10 s here."""
+def test_official_brokers_register_again_at_our_restarted_name_server(cluster: Cluster) -> None:
+    """They notice at their next registration, every 10 s here."""
     ours = cluster.ours[OURS_49]
     ours.kill()
     ours.start()
     assert_back(cluster, OURS_49, OURS_5, OFFICIAL_49, OFFICIAL_55, seconds=30)
 
 
-def test_tools_go_on_when_the_first_of_their_name_servers_is_gone(cluster: Cluster) -> None:
-    """Those of 4.9.8: in 5.5.0 the request fails when the name server that is gone is drawn first."""
-    nobody, topic = "127.0.0.1:9999", topic_of(OFFICIAL_55, "5.5")
+def test_tools_use_their_second_name_server_when_the_first_is_down(cluster: Cluster) -> None:
+    """Tools of 4.9.8: in 5.5.0 the request fails if the client picks the stopped name server first."""
+    stopped, topic = "127.0.0.1:9999", topic_of(OFFICIAL_55, "5.5")
     home = cluster.ours[OURS_5].home / "programs"
-    programs = Programs(cluster.namespace, home, f"{nobody};{OURS_5.namesrv_addr}")
+    programs = Programs(cluster.namespace, home, f"{stopped};{OURS_5.namesrv_addr}")
     try:
         assert f'"{OFFICIAL_55.broker}"' in programs.mqadmin("4.9", "topicRoute", "-t", topic).output
     finally:

@@ -1,5 +1,4 @@
-"""The official example programs (org.apache.rocketmq.example) as judges: what was sent arrives once, in order, and
-is committed.
+"""The official example programs (org.apache.rocketmq.example): each message arrives once, in order, and is committed.
 
 Reading order: `printed` (what the examples print, as values), `stage` and `ExampleStage.java` (many examples in
 one JVM), `world` (one server, one client version and all that was sent there), `conftest` (which combinations

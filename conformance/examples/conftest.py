@@ -1,8 +1,7 @@
 """The worlds in which every example test runs: our server as either official line, with either client and header.
 
-POCKETMQ_INTEROP_ALL=1 adds the official servers: the same tests must pass there, which is what makes them a judge.
-All chosen worlds are opened at the first use of one, in the background: their consumers commit while others are
-judged.
+POCKETMQ_INTEROP_ALL=1 adds the official servers: the same tests must pass there. The first use of a world opens all
+chosen worlds in the background: their consumers commit while other worlds are checked.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from conformance.on_demand import chosen
 
 @dataclass(frozen=True)
 class Combination:
-    """A server side, for ours which line it emulates, and the client that plays there."""
+    """A server side, the line it emulates if it is ours, and the client that runs there."""
 
     side: str
     client: str
@@ -65,7 +64,7 @@ def open_world(chosen: Combination, home: Path) -> World:
 def worlds(
     request: pytest.FixtureRequest, peers: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Combination], World]]:
-    """The opened world of a combination; those that no test of this run uses are not opened."""
+    """The opened world of a combination; a world that no test of this run uses is not opened."""
     parameters = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     used = [chosen for chosen in CHOSEN if any(params.get("world") is chosen for params in parameters)]
     with ThreadPoolExecutor(AT_ONCE) as openers:

@@ -41,7 +41,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Received:
-    """One message as a consumer printed it: where it stood in the topic and what it carried."""
+    """One message as a consumer printed it: its queue and offset, and its content."""
 
     topic: str
     queue: int

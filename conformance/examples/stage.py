@@ -14,8 +14,8 @@ from conformance.official.programs import Programs, compile_java
 from conformance.servers.processes import POLL_S, ProgramFailed
 
 # The 5.5.0 client rebalances a second after its start, and sends its second heartbeat then, too. Where the two meet,
-# the broker hears of the rebalance 30 s later and answers "subscription not latest" until then, on any broker. A
-# rebalance that comes earlier keeps half a minute of chance out of the tests.
+# the broker learns of the rebalance 30 s later and answers "subscription not latest" until then, on any broker. An
+# earlier rebalance keeps this random half minute out of the tests.
 EARLY_REBALANCE = "-Drocketmq.client.rebalance.minInterval=200"
 EXAMPLES = "org.apache.rocketmq.example."
 SOURCE = Path(__file__).with_name("ExampleStage.java")
@@ -36,7 +36,7 @@ class Act:
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
     def wait_until(self, what: str, true_of: Callable[[str], bool], timeout: float = 40.0) -> str:
-        """The output as soon as that is true of it; ProgramFailed when time is up or the JVM is gone."""
+        """The output as soon as the condition holds for it; ProgramFailed when time is up or the JVM has ended."""
         deadline = time.monotonic() + timeout
         while True:
             alive = self._stage.running.alive

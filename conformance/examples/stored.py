@@ -1,4 +1,4 @@
-"""Messages in a pull reply's body, read with a decoder of the tests' own: PocketMQ's must not judge itself.
+"""Messages in a pull reply's body, read with a decoder of the tests' own: PocketMQ's must not check itself.
 
 size 4 | magic 4 | crc 4 | queue 4 | flag 4 | queue offset 8 | position 8 | sysflag 4 | born 8 | born host 8 |
 stored 8 | store host 8 | reconsumed 4 | prepared 8 | body size 4 | body | topic size 1 | topic |
@@ -15,7 +15,7 @@ assert FIXED.size == 88
 
 @dataclass(frozen=True)
 class Stored:
-    """One message as the broker hands it out."""
+    """One message as the broker delivers it."""
 
     topic: str
     queue: int

@@ -1,4 +1,4 @@
-"""Every class with a main in the two example jars: which test or measurement plays it, or why nobody does.
+"""Every class with a main in the two example jars: which test or measurement runs it, or why none does.
 
 `ELSEWHERE` names the file, which must name the class; `REST` is played by `test_5_the_rest.py` itself. Jars: 4.7.0 for
 client 4.9.8, and 5.5.0.
@@ -57,7 +57,7 @@ NOT_PLAYED = {
 
 @dataclass(frozen=True)
 class Row:
-    """An example, and what it prints so often when all went well. Producers stand before their consumers."""
+    """An example, and what it prints how often if it succeeds. Producers are listed before their consumers."""
 
     name: str
     pattern: str
@@ -83,14 +83,14 @@ REST = (
     Row("openmessaging.SimplePullConsumer", r"^Received one message: \w+", 1),
     Row(
         "schedule.ScheduledMessageConsumer", r"^", 0, NEW
-    ),  # started before them, for it prints how late they are
+    ),  # started before them, because it prints how late they are
     Row("schedule.ScheduledMessageProducer", SENT, 100, NEW),
     Row("schedule.ScheduledMessageConsumer", r"Receive message\[msgId=\w+ \d+ +ms later\]", 100, NEW),
     Row("lmq.LMQProducer", SENT, 128, NEW),
     Row("lmq.LMQPushConsumer", RECEIVED, 128, NEW),
     Row("lmq.LMQPullConsumer", r"Pull New Messages: MessageExt", 32, NEW),
     Row("simple.LitePullConsumerAssignWithSubExpression", r"UNIQ_KEY=", 100, NEW),
-    # That of 4.7.0 reads the topic named after the broker, in which there is nothing.
+    # That of 4.7.0 reads the topic named after the broker, which is empty.
     Row("simple.PullConsumer", r"pullStatus=NO_NEW_MSG", 1, ("4.9",)),
     Row("simple.TestProducer", r"^MessageExt \[.*topic='TopicTest1'", 1, ("4.9",)),
 )

@@ -1,4 +1,4 @@
-"""Batch examples: one request, many messages, each of them a message of its own afterwards."""
+"""Batch examples: one request with many messages, each stored as a message of its own."""
 
 import re
 
@@ -25,16 +25,18 @@ def test_simple_batch_is_three_messages_in_a_row(world: World) -> None:
     ]
     assert [message.properties["KEYS"] for message in messages] == ["OrderID001", "OrderID002", "OrderID003"]
     if world.client == "5.5":  # examples 4.7.0 do not print it
-        (told,) = sent(output)
-        assert (told.queue, told.offset) == (queue, before[queue])
+        (result,) = sent(output)
+        assert (result.queue, result.offset) == (queue, before[queue])
         stored_keys = [message.properties["UNIQ_KEY"] for message in messages]
         if world.server.emulates == "4.9":
-            # That line adds the batch's properties to each message's, so the batch's key hides the one told.
+            # 4.9 adds the batch's properties to each message's, so the batch's key hides the printed one.
             assert len(set(stored_keys)) == 1
-            assert stored_keys[0] not in told.ids
+            assert stored_keys[0] not in result.ids
         else:
-            assert stored_keys == list(told.ids)
-        assert [int(name[16:], 16) for name in told.offset_ids] == [message.position for message in messages]
+            assert stored_keys == list(result.ids)
+        assert [int(name[16:], 16) for name in result.offset_ids] == [
+            message.position for message in messages
+        ]
 
 
 def test_split_batch_stores_a_hundred_thousand_messages_in_order(world: World) -> None:
@@ -44,10 +46,10 @@ def test_split_batch_stores_a_hundred_thousand_messages_in_order(world: World) -
     wanted = sum(before.values()) + SPLIT_COUNT
     world.wait_until_equal(
         lambda: sum(world.sizes(TOPIC).values()), wanted
-    )  # queues lag behind the log officially
+    )  # the official broker fills the queues after it has answered
     after = world.sizes(TOPIC)
     for queue in QUEUES:
-        # Chunks go round the queues: within one the numbers only grow, and a chunk's are consecutive.
+        # The queues get chunks in turn: numbers only grow within a queue and are consecutive in a chunk.
         places = range(before[queue], after[queue], max(1, (after[queue] - before[queue]) // 40))
         numbers = [number(message.body) for place in places for message in world.pull(TOPIC, queue, place, 1)]
         assert len(numbers) == len(places)

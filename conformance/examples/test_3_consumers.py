@@ -1,4 +1,4 @@
-"""Consumer examples: everything once, as it was sent, and committed when they leave."""
+"""Consumer examples: they get each message once and unchanged, and commit when they shut down."""
 
 import re
 import time
@@ -26,21 +26,21 @@ LITE_PULL_MESSAGE = 361
 REQUEST_CODE_NOT_SUPPORTED = 3
 OLD_BROKER = "a 4.9 broker gives nothing to the lite pull consumer of 5.x"
 PROPERTIES = {"CLUSTER", "CONSUME_START_TIME", "MAX_OFFSET", "MIN_OFFSET", "TAGS", "UNIQ_KEY"}
-# 5.x brokers keep and add what 4.9 strips or leaves out; both as bytes of the record and as what a consumer sees.
+# 5.x brokers keep properties that 4.9 strips, and add some: in the record's bytes and in what a consumer sees.
 PROPERTIES_SINCE_5 = {"MSG_REGION", "TRACE_ON", "WAIT"}
 RECORD_OVERHEAD = {"4.9": 174, "5.5": 224}
 
 
 def judge_all_of_topic_test(world: World, messages: list[Received]) -> None:
-    """Every place of the topic once; what a producer was told of its message is what the consumer got."""
+    """Every offset of the topic once; each message is the one that its producer's send result names."""
     by_place = {(message.queue, message.offset): message for message in messages}
     assert len(by_place) == len(messages)
     each = world.topic_test_count // 4
     assert by_place.keys() == {(queue, offset) for queue in QUEUES for offset in range(each)}
     assert {place: by_place[place].unique_key for place in world.topic_test} == world.topic_test
     assert len({message.unique_key for message in messages}) == len(messages)
-    for told in world.told["quickstart.Producer"]:
-        assert by_place[told.queue, told.offset].offset_id == told.offset_ids[0]
+    for result in world.send_results["quickstart.Producer"]:
+        assert by_place[result.queue, result.offset].offset_id == result.offset_ids[0]
     assert {message.reconsumed for message in messages} == {0}
 
 
@@ -72,7 +72,7 @@ def test_messages_arrive_with_the_properties_a_consumer_expects(world: World) ->
 def test_message_sizes_are_those_of_the_official_store(world: World) -> None:
     # quickstart.Producer's bodies are 16 to 18 bytes long, the rest of its record is always the same.
     messages = world.wait_for_messages(QUICKSTART, world.topic_test_count)
-    sent = {(told.queue, told.offset) for told in world.told["quickstart.Producer"]}
+    sent = {(result.queue, result.offset) for result in world.send_results["quickstart.Producer"]}
     quickstart = [message for message in messages if (message.queue, message.offset) in sent]
     assert {message.size - len(message.body) for message in quickstart} == {
         RECORD_OVERHEAD[world.server.emulates]
@@ -82,12 +82,14 @@ def test_message_sizes_are_those_of_the_official_store(world: World) -> None:
 def test_tag_filter_consumer_gets_its_tags_and_commits_past_the_others(world: World) -> None:
     world.wait_for_messages(TAG_FILTER, 40)
     sizes = world.sizes("TagFilterTest")
-    # Committed without leaving: also the offsets of messages that the broker held back.
+    # Committed while it runs: also the offsets of messages that the broker filtered out.
     world.wait_until_equal(lambda: world.committed(TAG_FILTER, "TagFilterTest"), sizes)
     messages = world.stop(TAG_FILTER)
     tags = [message.properties["TAGS"] for message in messages]
     assert {tag: tags.count(tag) for tag in set(tags)} == {"TagA": 20, "TagC": 20}
-    wanted = {answer.ids[0] for n, answer in enumerate(world.told["filter.TagFilterProducer"]) if n % 3 != 1}
+    wanted = {
+        answer.ids[0] for n, answer in enumerate(world.send_results["filter.TagFilterProducer"]) if n % 3 != 1
+    }
     assert {message.unique_key for message in messages} == wanted
 
 
@@ -115,7 +117,7 @@ def test_old_broker_refuses_the_lite_pull_of_new_clients(world: World) -> None:
         pytest.skip("client and broker agree about lite pulls")
     refusal = world.server.call(LITE_PULL_MESSAGE, consumerGroup=GROUPS[LITE_SUBSCRIBE], topic="TopicTest")
     assert refusal.code == REQUEST_CODE_NOT_SUPPORTED
-    # The client tries again for ever and tells its user nothing but empty lists.
+    # The client retries for ever, and its user gets only empty lists.
     assert set(world.acts[LITE_SUBSCRIBE].wait_for(r"^\[\]$").split()) == {"[]"}
 
 
@@ -131,7 +133,7 @@ def test_lite_pull_consumer_subscribed_commits_by_itself(world: World) -> None:
 def test_lite_pull_consumer_assigned_starts_where_it_sought(world: World) -> None:
     if not world.pulls_lite:
         pytest.skip(OLD_BROKER)
-    world.stop(TAG_FILTER)  # the same group, and a group's members must agree about their topics
+    world.stop(TAG_FILTER)  # the same group, whose members must subscribe to the same topics
     each = world.topic_test_count // 4
     act = world.start(LITE_ASSIGN)
 
@@ -146,11 +148,11 @@ def test_lite_pull_consumer_assigned_starts_where_it_sought(world: World) -> Non
 
     there = offsets(act.wait_until("last message of two queues", is_all))
     starts = sorted(min(places) for places in there.values())
-    # It seeks just after it assigned: now and then the client's first pull, from 0, is quicker. No broker can tell.
+    # It seeks just after it assigned. Now and then the client's first pull, from 0, is earlier; no broker can see why.
     assert starts in ([0, 10], [0, 0])
     for places in there.values():
         assert places == set(range(min(places), each))
-    time.sleep(0.3)  # it commits what poll gave after printing it
+    time.sleep(0.3)  # it prints what poll returned and then commits it
     world.stop(LITE_ASSIGN)
     world.wait_until_equal(
         lambda: world.committed(LITE_ASSIGN, "TopicTest", there), dict.fromkeys(there, each)

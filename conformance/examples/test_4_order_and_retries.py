@@ -14,7 +14,7 @@ def test_orders_are_read_back_by_a_consumer_with_options(world: World) -> None:
 
 
 def test_orderly_consumer_keeps_each_queue_in_order_through_suspensions(world: World) -> None:
-    # 40 messages since its committed offsets; some are given again because the example suspends its queue.
+    # 40 messages since its committed offsets; some are delivered again because the example suspends its queue.
     sizes = world.sizes("TopicTest")
     world.wait_until_equal(lambda: world.committed(ORDERLY, "TopicTest"), sizes, timeout=60)
     messages = world.stop(ORDERLY)
@@ -25,7 +25,7 @@ def test_orderly_consumer_keeps_each_queue_in_order_through_suspensions(world: W
     assert len(messages) > 40, "the example suspends its queue at its fifth message"
 
 
-def test_every_second_delivery_fails_and_comes_back_until_all_succeed(world: World) -> None:
+def test_every_second_delivery_fails_and_is_retried_until_all_succeed(world: World) -> None:
     # The 2nd, 4th and 6th delivery fail: four messages need seven, whichever they are.
     world.wait_for_messages(FAILING, 7)
     retry_topic = f"%RETRY%{GROUPS[FAILING]}"
@@ -34,11 +34,13 @@ def test_every_second_delivery_fails_and_comes_back_until_all_succeed(world: Wor
     assert len(messages) == 7
     assert world.sizes(retry_topic, [0]) == {0: 3}
     world.wait_until_equal(lambda: sum(world.committed(FAILING, "TopicFailing").values()), 4)
-    judge_attempts(messages, {answer.ids[0] for answer in world.told["operation.Producer for TopicFailing"]})
+    judge_attempts(
+        messages, {answer.ids[0] for answer in world.send_results["operation.Producer for TopicFailing"]}
+    )
 
 
 def judge_attempts(messages: list[Received], keys: set[str]) -> None:
-    """Each message's deliveries count up from 0, and all say where the message came from."""
+    """Each message's deliveries count up from 0, and all name the message's original topic."""
     assert {message.unique_key for message in messages} == keys
     seen: Counter[str] = Counter()
     for message in messages:

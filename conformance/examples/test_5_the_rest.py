@@ -1,7 +1,7 @@
-"""The table of all examples: it leaves none out, and what no other test plays is played here.
+"""The table of all examples: it is complete, and this test runs each example that no other test runs.
 
-One server for each client version, one JVM for the examples; each is judged by what it prints, and that must be the
-full number. POCKETMQ_INTEROP_ALL=1 adds the official servers.
+One server for each client version, one JVM for the examples. Each example must print its line as often as the table
+says. POCKETMQ_INTEROP_ALL=1 adds the official servers.
 """
 
 import os
@@ -70,7 +70,7 @@ def world(
         yield server, Stage(server.programs, client, home / "stage"), client
 
 
-def test_the_rest_does_what_it_is_for(world: tuple[Server, Stage, str]) -> None:
+def test_each_remaining_example_prints_its_lines(world: tuple[Server, Stage, str]) -> None:
     server, stage, client = world
     acts: dict[str, Act] = {}
     for row in REST:
@@ -79,14 +79,14 @@ def test_the_rest_does_what_it_is_for(world: tuple[Server, Stage, str]) -> None:
         act = acts.get(row.name) or stage.play(row.name)
         acts[row.name] = act
         judge(row, act)
-    # Of three: the last is sent one-way, and its producer shuts down behind it.
+    # Of three: the last is sent one-way, and its producer shuts down right after it.
     acts["openmessaging.SimplePushConsumer"].wait_for(r"^Received one message: \w+", 2)
     if client == "5.5":
         stage.play(COMMITS)
         with RawClient(server) as raw:
             sizes = [raw.max_offset("TopicTest", queue_id) for queue_id in range(4)]
             assert sum(sizes) >= 128
-            wait_until(lambda: committed(raw) == sizes, "its reader never came to the end of TopicTest", 60)
+            wait_until(lambda: committed(raw) == sizes, "its reader never reached the end of TopicTest", 60)
 
 
 def judge(row: Row, act: Act) -> None:

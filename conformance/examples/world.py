@@ -1,8 +1,8 @@
 """One server, the examples of one client version, and what has been sent there so far.
 
 Examples use fixed topics and groups, so a world has a server of its own. `open` sends to it and starts every
-consumer at once: they work side by side while the tests judge them one by one. What a test expects is what the
-producers were told, not what the broker says about itself.
+consumer at once: they run side by side while the tests check them one by one. A test's expectation is what the
+producers' send results say, not what the broker reports later.
 """
 
 import json
@@ -22,9 +22,9 @@ UPDATE_CONSUMER_OFFSET = 15
 GET_MAX_OFFSET = 30
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP = 200
 SUCCESS = 0
-HAS_SUBSCRIPTION = 4  # bit of a pull's sysFlag: the request says itself what it subscribes to
+HAS_SUBSCRIPTION = 4  # bit of a pull's sysFlag: the request carries its own subscription
 
-QUEUES = range(4)  # a client's default for topics that it has the broker create
+QUEUES = range(4)  # a client's default for topics that the broker creates for it
 ONEWAY_COUNT = 100
 # Retries of a consumer start at the third level: short ones save minutes, on either side.
 BROKER_CONF = {"messageDelayLevel": "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s"}
@@ -68,7 +68,7 @@ class World:
         self.stage = Stage(server.programs, client, server.home / "stage", java_opts)
         self.sends_oneway = client == "5.5"  # examples 4.7.0 have no simple.OnewayProducer
         self.topic_test: dict[Place, str] = {}  # unique key of each message acknowledged there
-        self.told: dict[str, list[Sent]] = {}  # what each producer was told
+        self.send_results: dict[str, list[Sent]] = {}  # each producer's send results
         self.acts: dict[str, Act] = {}
         self.orderly_start: dict[
             int, int
@@ -113,8 +113,8 @@ class World:
     # --- the stage
 
     def send(self, name: str, *args: str) -> list[Sent]:
-        """Run a producer to its end; what it was told."""
-        answers = self.told[name] = sent(self.stage.run(name.split()[0], *args))
+        """Run a producer to its end; its send results."""
+        answers = self.send_results[name] = sent(self.stage.run(name.split()[0], *args))
         for answer in answers:
             if answer.topic == "TopicTest":
                 self.topic_test[answer.queue, answer.offset] = answer.ids[0]
@@ -132,11 +132,11 @@ class World:
         return self.start(name, "-g", GROUPS[name], "-t", topic, "-s", "*", "-f", str(fail_half).lower())
 
     def stop(self, name: str) -> list[Received]:
-        """Shut a consumer down, which commits, one way: the broker may know of it a little later. All it printed."""
+        """Shut a consumer down; all it printed. It commits one-way: the broker may store that a little later."""
         return received(self.acts[name].stop(GROUPS[name]))
 
     def wait_for_messages(self, name: str, count: int) -> list[Received]:
-        """What a consumer printed when it has printed that many, perhaps more by now."""
+        """What a consumer printed, once it has printed at least that many messages."""
         return received(self.acts[name].wait_for("UNIQ_KEY=", count))
 
     @property
@@ -157,12 +157,12 @@ class World:
         return reply
 
     def sizes(self, topic: str, queues: Iterable[int] = QUEUES) -> dict[int, int]:
-        """Max offset of each queue; 0 where there is none."""
+        """Max offset of each queue; 0 for a missing queue."""
         replies = {queue: self.ask(GET_MAX_OFFSET, topic=topic, queueId=queue) for queue in queues}
         return {queue: int(reply.fields["offset"]) for queue, reply in replies.items()}
 
     def committed(self, name: str, topic: str, queues: Iterable[int] = QUEUES) -> dict[int, int]:
-        """What the broker keeps for a consumer's group; -1 where it says that there is nothing."""
+        """The offset that the broker has stored for a consumer's group; -1 if it has none."""
         offsets = {}
         for queue in queues:
             reply = self.server.call(
@@ -172,7 +172,7 @@ class World:
         return offsets
 
     def pull(self, topic: str, queue: int, offset: int, count: int = 32) -> list[Stored]:
-        """Messages from that place on, as many as the broker gives at once; [] where there are none."""
+        """Messages from that offset on, as many as one pull returns; [] if there are none."""
         reply = self.server.call(
             PULL_MESSAGE,
             consumerGroup="inspectors",

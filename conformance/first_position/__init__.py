@@ -1,1 +1,1 @@
-"""Where a consumer without a stored offset begins: the project's promise, as rows and with Java consumers."""
+"""Where a consumer without a stored offset begins: as rows of requests and with Java consumers."""

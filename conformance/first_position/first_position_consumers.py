@@ -7,9 +7,9 @@ own ConsumeFromWhere and subscribes to all topics of a phase:
     cold     nothing counts as in memory
 
 A topic gets two batches of messages, seconds apart, so that a consumeTimestamp falls between them. When every queue
-has its first position one more message goes to each, the marker: a consumer that passes over all history consumes
-that one first. Topics and groups carry the client version in their names: what is a marker to the one must not be
-history to the other. The states themselves are explained in the `first_position_*rows.py`.
+has its first position, each gets one more message, the marker: a consumer that skips all history consumes it first.
+Topics and groups carry the client version in their names, so one version's marker is never another's history. The
+`first_position_*rows.py` explain the states themselves.
 """
 
 import math
@@ -76,7 +76,7 @@ PHASES = ("hot", "cold")
 
 
 def expected(line: str, phase: str, version: str) -> dict[Place, int]:
-    """What consumers of a client version start with; without the places they need half a minute for."""
+    """The first offsets for consumers of a client version; without the queues that take them half a minute."""
     return {
         (where, kind, queue_id): offsets[at]
         for (kind, queue_id), offsets in TABLES[line][phase].items()
@@ -113,8 +113,8 @@ def _topics(phase: str, client: str) -> Iterator[tuple[str, Sequence[int]]]:
 
 
 def fill_first_batches(client: RawClient) -> None:
-    """What must have been there for a while when the consumers come. A retry topic that only their coming creates
-    would keep them from being ready for half a minute."""
+    """Messages that must exist for a while before the consumers start. If the consumers' start created the retry
+    topic, they would be ready half a minute later."""
     for version in CLIENTS:
         for where in WHERES:
             client.update_group(group_name(where, "history", version))
@@ -131,10 +131,10 @@ def fill_first_batches(client: RawClient) -> None:
 
 
 def time_between(client: RawClient) -> float:
-    """A full second after all first batches, seconds since 1970; what is sent now is nearer to it than they are."""
+    """A full second after all first batches, in seconds since 1970; the second batches are nearer to it."""
     last = RETRY + group_name(WHERES[-1], PHASES[-1], CLIENTS[-1])
     first_batches_ms = client.earliest_store_time(last, 0)
-    wait_until(lambda: time.time() * 1000 > first_batches_ms + BATCHES_APART_MS, "the clock stands still")
+    wait_until(lambda: time.time() * 1000 > first_batches_ms + BATCHES_APART_MS, "the clock never advanced")
     return math.floor(time.time())
 
 
@@ -187,11 +187,11 @@ class Consumers:
     def _told(self, phase: str) -> dict[Place, int]:
         suffix = f"_{phase}_{self.version.replace('.', '')}"
         pattern = re.compile(rf"^FIRST (\w+?){suffix} (\S+) (\d+) (\d+)$", re.MULTILINE)
-        told: dict[Place, int] = {}
+        firsts: dict[Place, int] = {}
         for where, topic, queue_id, offset in pattern.findall(self._running.output):
             kind = RETRY if topic.startswith(RETRY) else topic.removesuffix(suffix)
-            told[where, kind, int(queue_id)] = int(offset)
-        return told
+            firsts[where, kind, int(queue_id)] = int(offset)
+        return firsts
 
     def __enter__(self) -> "Consumers":
         return self
@@ -199,7 +199,7 @@ class Consumers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._running.kill()  # they would store their offsets on the way; nobody asks for these
+        self._running.kill()  # a shutdown would store their offsets, which no test reads
 
 
 def subscribed(phase: str, version: str, wanted: Collection[Place]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The first-position table for topics that are no longer young: not in memory any more, or partly deleted.
+"""The first-position table for older topics: no longer in memory, or partly deleted.
 
 The first go with `accessMessageInMemoryMaxRatio=0`. 5.5.0 on Java 17 never finds a message cold, whatever the ratio.
 The others need a broker whose first log file was deleted: `fill_history` at its start, then the deletion. Form and

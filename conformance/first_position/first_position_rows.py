@@ -2,7 +2,7 @@
 
 A row prepares its state with raw requests on names of its own and says what both official lines answer then. Not the
 test itself: `test_first_position.py` runs every row on ours and on the official brokers, and lets official consumers
-start on the main ones. Next: `first_position_old_rows.py`, for queues that are no longer young.
+start on the main ones. `first_position_old_rows.py` has the rows for older queues.
 """
 
 from collections.abc import Callable
@@ -171,7 +171,7 @@ def pull_without_the_commit_flag_stores_nothing(place: Place) -> None:
     assert place.client.pull(place.group, place.topic, 0, 2).code == 0
 
 
-# -- nothing stored, nothing there
+# -- no stored offset, empty queue
 
 
 @row(ZERO, UNKNOWN)
@@ -219,7 +219,7 @@ def deleted_topic(place: Place) -> None:
     assert place.client.call(215, topic=place.topic).code == 0
 
 
-# -- nothing stored, young and in memory
+# -- no stored offset, messages in memory
 
 
 @row(ZERO)
@@ -306,7 +306,7 @@ def default_allowed_in_an_empty_queue(place: Place) -> None:
 
 
 def reset(place: Place, offset: int) -> None:
-    """4.9 refuses: the group has never stored an offset, or has nobody online."""
+    """4.9 refuses: the group has never stored an offset, or has no member online."""
     reply = place.client.reset(place.group, place.topic, place.queue_id, offset)
     assert reply.code != 0 if place.is_49 else reply.code == 0, reply
 
@@ -355,7 +355,7 @@ def reset_out_of_range_is_refused(place: Place) -> None:
     assert place.client.reset(place.group, place.topic, 0, 99).code != 0
 
 
-# -- commits that name the unknown
+# -- commits with an unknown topic, group or queue
 
 
 @row(Answer(5), UNKNOWN)

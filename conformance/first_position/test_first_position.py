@@ -2,9 +2,9 @@
 push consumers that really start there.
 
 The questions are `first_position_rows.py` and `first_position_old_rows.py`, the consumers are
-`first_position_consumers.py`. Expectations are what the official brokers answer here, in the same run. Ours stands on
-the residency of the official one: by distance in the 4.9 line, always hot in 5.5.0 on Java 17 and later; what ours
-does by default is at the end.
+`first_position_consumers.py`. The expectations are what the official brokers answer in the same run. Ours is set to
+the official broker's rule for messages in memory: by distance in the 4.9 line, always hot in 5.5.0 on Java 17 and
+later. Our default is tested at the end.
 """
 
 import contextlib
@@ -85,7 +85,7 @@ def start(request: pytest.FixtureRequest, side: str, home: Path) -> Server:
 def servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Server]]:
-    """All sides at once, and only those that chosen tests ask for."""
+    """All sides at once, but only those that the chosen tests use."""
     wanted = [side for side in NAMES if any(f"[{side}" in item.name for item in request.session.items)]
     folder = tmp_path_factory.mktemp("first_position")
     if with_java(request):

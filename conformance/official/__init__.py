@@ -1,4 +1,4 @@
-"""Apache RocketMQ itself, from its published jars: the judge of every question about behaviour.
+"""Apache RocketMQ itself, from its published jars: it decides every question about behaviour.
 
 Reading order: `jars` (fetching them, command lines over them), `servers` (name server and broker), `programs`
 (the example programs, mqadmin and small Java programs of our own), `AdminShell.java` (many mqadmin commands

@@ -2,8 +2,7 @@
 
     $POCKETMQ_PEERS (default ~/.cache/pocketmq-peers)/49/lib/*.jar     and 55/lib
 
-Two lines are known, by the names tests use: "4.9" and "5.5". Nothing is fetched where the folder is already
-filled.
+Tests name two lines: "4.9" and "5.5". A filled folder is not fetched again.
 """
 
 import fcntl
@@ -31,14 +30,14 @@ QUICK = (
     "-Xshare:auto",
     "-Dfile.encoding=UTF-8",
 )
-# What the official start scripts open, said for the Java versions that need it.
+# The packages that the official start scripts open, for the Java versions that need it.
 OPENED = ("java.nio", "sun.nio.ch", "jdk.internal.ref", "java.lang", "java.util")
 OPENS = (
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
     "--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED",
 )
 
-# One plain log file in the program's home and a silent stdout: stdout belongs to what the program prints.
+# One plain log file in the program's home and no log on stdout: stdout is for what the program prints.
 LOG_SETTINGS = """<configuration>
   <appender name="file" class="ch.qos.logback.core.FileAppender">
     <file>${user.home}/rocketmq.log</file>
@@ -50,12 +49,12 @@ LOG_SETTINGS = """<configuration>
 
 
 class PeersUnavailable(RuntimeError):
-    """Java, Maven or the jars cannot be had here; the text is fit for a skip line."""
+    """Java, Maven or the jars are missing; the text suits a skip line."""
 
 
 @dataclass(frozen=True)
 class JavaProgram:
-    """What to run: a main class over the jars of one version, plus folders put behind them."""
+    """What to run: a main class with the jars of one version, and folders after them on the class path."""
 
     version: str
     main: str
@@ -74,7 +73,7 @@ class JavaProgram:
 
 
 def why_unavailable() -> str | None:
-    """None where official programs can run, else the reason in one line."""
+    """None if official programs can run, else the reason in one line."""
     missing = [program for program in ("java", "javac", "mvn") if shutil.which(program) is None]
     if missing:
         return f"not on PATH: {', '.join(missing)}"
@@ -85,8 +84,8 @@ def why_unavailable() -> str | None:
 @functools.cache
 def java_version() -> int:
     """The feature number of the java on PATH; 8 for the old 1.8 spelling."""
-    told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
-    matched = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    finished = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)
+    matched = re.search(r'version "(?:1\.)?(\d+)', finished.stderr)
     return int(matched.group(1)) if matched else 0
 
 
@@ -96,7 +95,7 @@ def cache() -> Path:
 
 @functools.cache
 def jars(version: str) -> tuple[Path, ...]:
-    """All jars of "4.9" or "5.5" in a fixed order; fetches them when they are not there yet."""
+    """All jars of "4.9" or "5.5" in a fixed order; fetches missing ones."""
     short = version.replace(".", "")
     lib = cache() / short / "lib"
     server_jar = lib / f"rocketmq-broker-{SERVER_VERSION[version]}.jar"
@@ -118,16 +117,16 @@ def fetch(short: str, lib: Path) -> None:
         unfinished = lib.with_name("lib.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         goal = ("dependency:copy-dependencies", f"-DoutputDirectory={unfinished}", "-DincludeScope=runtime")
-        told = subprocess.run(
+        finished = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", "--file", str(HERE / f"pom{short}.xml"), *goal],
             capture_output=True,
             text=True,
             timeout=900,
             check=False,
         )
-        if told.returncode != 0:
+        if finished.returncode != 0:
             raise PeersUnavailable(
-                f"Maven could not fetch RocketMQ {short}: {(told.stdout + told.stderr)[-800:]}"
+                f"Maven could not fetch RocketMQ {short}: {(finished.stdout + finished.stderr)[-800:]}"
             )
         unfinished.rename(lib)
 
@@ -148,7 +147,7 @@ def settings_jar(version: str) -> Path:
 
 
 def prepare_home(home: Path) -> None:
-    """The conf folder that 4.9 servers and tools insist on."""
+    """The conf folder that 4.9 servers and tools require."""
     conf = home / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name in ("logback_namesrv", "logback_broker", "logback_tools"):

@@ -1,7 +1,6 @@
-"""Official client programs against whatever server listens at :9876 of a namespace: examples, mqadmin, our
-own Java.
+"""Official client programs at the server on :9876 of a namespace: examples, mqadmin, our own Java.
 
-`Programs` belongs to one server side. Everything it starts is ended by `close` at the latest.
+`Programs` belongs to one server side. `close` ends everything it started.
 """
 
 import base64
@@ -87,7 +86,7 @@ class Programs:
         timeout: float = ADMIN_TIMEOUT_S,
         with_namesrv: bool = True,
     ) -> Finished:
-        """One mqadmin command in a JVM of its own, `-n` added. For many commands take `admin_shell`."""
+        """One mqadmin command in a JVM of its own, `-n` added. For many commands use `admin_shell`."""
         words = [command, *(("-n", self.namesrv_addr) if with_namesrv else ()), *args]
         return self.run_java(
             JavaProgram(version, "org.apache.rocketmq.tools.command.MQAdminStartup"),
@@ -162,7 +161,7 @@ def compile_java(version: str, source: str) -> JavaProgram:
         file = unfinished / f"{matched[1]}.java"
         file.write_text(source, encoding="utf-8")
         classpath = ":".join(str(jar) for jar in jars(version))
-        told = subprocess.run(
+        compiled = subprocess.run(
             [
                 "javac",
                 "-encoding",
@@ -179,10 +178,10 @@ def compile_java(version: str, source: str) -> JavaProgram:
             text=True,
             check=False,
         )
-        if told.returncode != 0:
+        if compiled.returncode != 0:
             shutil.rmtree(unfinished)
             raise PeersUnavailable(
-                f"{matched[1]}.java does not compile against {version}:\n{told.stderr[-3000:]}"
+                f"{matched[1]}.java does not compile against {version}:\n{compiled.stderr[-3000:]}"
             )
         if not classes.exists():
             unfinished.rename(classes)

@@ -91,10 +91,10 @@ def vector_file(server: str, client: str) -> Path:
 def known_kinds(lines: Iterable[str]) -> set[Kind]:
     found = set()
     for line in lines:
-        told = json.loads(line)
-        frame = base64.b64decode(told["frame"])
-        writer = told["client" if told["direction"] in FROM_CLIENT else "server"]
-        sort = (told["peer"], told["direction"], told["request_code"])
+        vector = json.loads(line)
+        frame = base64.b64decode(vector["frame"])
+        writer = vector["client" if vector["direction"] in FROM_CLIENT else "server"]
+        sort = (vector["peer"], vector["direction"], vector["request_code"])
         found.add(kind_of(frame, read_header(frame), writer, *sort))
     return found
 

@@ -1,12 +1,12 @@
-"""Record the golden stores again: directories that official brokers left behind, stopped and killed.
+"""Record the golden stores again: store directories of official brokers that were stopped or killed.
 
     PYTHONPATH=tests python -m conformance.recorders.record_stores [--line 4.9|5.5] [--end stop|kill]
 
-Each becomes `stores/<line>-<end>.tar.xz`: the store as it lay on disk, and beside it `expected.json`, what the broker
-itself showed over the wire before it ended. One turn of `conformance/stores/store_chain.py` makes it: plain, keyed and
-tagged messages, a batch, one that waits, a group with offsets and a retry. Needs Java, Maven and network namespaces.
+Each becomes `stores/<line>-<end>.tar.xz`: the store's files, and beside them `expected.json`, what the broker itself
+answered over the wire before it ended. One turn of `conformance/stores/store_chain.py` makes it: plain, keyed and
+tagged messages, a batch, a delayed message, a group with offsets and a retry. Needs Java, Maven and network namespaces.
 
-Left out is what PocketMQ neither reads nor writes and what would be many empty megabytes: the timer wheel, its log,
+Left out are files that PocketMQ neither reads nor writes, and files of many empty megabytes: the timer wheel, its log,
 RocksDB's directory. Read by `tests/store/test_golden_stores.py`.
 """
 
@@ -28,7 +28,7 @@ LEFT_OUT = {"timerwheel", "timerlog", "rocksdbstore", "compaction"}
 
 
 def expected_of(snapshot: Snapshot) -> dict[str, Any]:
-    """The broker's own words, as small as they can be: bodies as digests."""
+    """What the broker answered, made small: bodies are digests."""
     return {
         "queues": [
             {

@@ -1,8 +1,7 @@
 """A TCP proxy that keeps the frames passing through it, and the choice of which frames are worth keeping.
 
-It stands between two namespaces: the client connects to the official port of its own network, the proxy to
-the same port of the server's. Nothing is changed on the way. Bytes are cut into frames beside the forwarding,
-which they never delay.
+It connects two namespaces: the client connects to the official port of its own network, the proxy to the same port of
+the server's. The proxy changes nothing. It cuts copies of the bytes into frames and never delays the forwarding.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ RICH_FRAME_BYTES = 1600
 
 @dataclass(frozen=True)
 class Kind:
-    """Two frames of one kind say the same things; the smallest of them is kept."""
+    """Frames of one kind have the same fields; the smallest of them is kept."""
 
     writer: str
     """Version of the program that wrote it."""
@@ -77,7 +76,7 @@ class Collection:
         return [self._line(kind, frame) for kind, frame in chosen]
 
     def _line(self, kind: Kind, frame: bytes) -> str:
-        told = {
+        values = {
             "server": self.server,
             "client": self.asking[frame],
             "peer": kind.peer,
@@ -87,7 +86,7 @@ class Collection:
             "header": kind.header,
             "frame": base64.b64encode(frame).decode("ascii"),
         }
-        return json.dumps(told)
+        return json.dumps(values)
 
 
 FROM_CLIENT = ("request", "answer")
@@ -102,7 +101,7 @@ DIRECTIONS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What the recorder must know of a header to pair and sort frames."""
+    """The header fields that the recorder needs to pair and sort frames."""
 
     kind: str
     code: int
@@ -115,9 +114,9 @@ def read_header(frame: bytes) -> Header:
     (word,) = struct.unpack_from(">I", frame, 4)
     text = frame[8 : 8 + (word & 0xFFFFFF)]
     if word >> 24 == 0:
-        told = json.loads(text)
-        names = tuple(sorted(told.get("extFields") or {}))
-        return Header("JSON", told["code"], told["opaque"], bool(told["flag"] & RESPONSE_FLAG), names)
+        values = json.loads(text)
+        names = tuple(sorted(values.get("extFields") or {}))
+        return Header("JSON", values["code"], values["opaque"], bool(values["flag"] & RESPONSE_FLAG), names)
     code, _, _, opaque, flag = BINARY_HEADER.unpack_from(text)
     return Header("ROCKETMQ", code, opaque, bool(flag & RESPONSE_FLAG), binary_field_names(text))
 
@@ -240,7 +239,7 @@ class RecordingProxy:
                 if not chunk:
                     return
                 pending += chunk
-                if exchange is not None:  # before forwarding: a reply must find its request already noted
+                if exchange is not None:  # before forwarding: a reply must find its request recorded
                     cut_frames(pending, sender, exchange)
                 await self._loop.sock_sendall(sink, chunk)
             except OSError:

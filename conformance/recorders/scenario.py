@@ -1,6 +1,4 @@
-"""What is asked while the proxy listens: the mqadmin commands around Traffic.java, and the broker settings it
-needs.
-"""
+"""The requests of a recording: the mqadmin commands around Traffic.java, and the broker settings they need."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -36,7 +34,7 @@ SLAVE_CONF: dict[str, object] = {
 
 
 def before() -> Iterator[tuple[str, ...]]:
-    """Commands that make what the traffic needs."""
+    """Commands that create what the traffic needs."""
     for topic in (TOPIC, "golden_rpc", "golden_other"):
         yield ("updateTopic", "-c", CLUSTER, "-t", topic, "-r", "4", "-w", "4")
     yield ("updateTopic", "-b", BROKER, "-t", "golden_ordered_topic", "-r", "4", "-w", "4", "-o", "true")
@@ -53,7 +51,7 @@ def during(
     at_broker = ("-b", BROKER)
     group = ("-g", "golden_push")
     topic = ("-t", TOPIC)
-    of_topic = topic if version == "5.5" else ()  # 4.9 takes the message id alone and refuses -t
+    of_topic = topic if version == "5.5" else ()  # 4.9 accepts only the message id and refuses -t
     yield ("clusterList",)
     yield ("clusterList", "-m")
     yield ("topicList",)
@@ -106,13 +104,13 @@ def during(
     yield ("cleanExpiredCQ", *at_broker)
     yield ("deleteExpiredCommitLog", *at_broker)
     yield from only_in_five(files)
-    # The reset that is pushed to the clients (220): 5.5 does it only when told to, 4.9 knows no other.
+    # The reset that is pushed to the clients (220): 5.5 does it only with this option, 4.9 has no other.
     yield ("updateBrokerConfig", *at_broker, "-k", "useServerSideResetOffset", "-v", "false")
     yield ("resetOffsetByTime", *group, *topic, "-s", "0")
 
 
 def only_in_five(files: Path) -> Iterator[tuple[str, ...]]:
-    """Commands that mqadmin 4.9 does not have (it says so and asks nothing)."""
+    """Commands that mqadmin 4.9 does not have (it prints that and sends nothing)."""
     topics, groups = files / "topics.json", files / "groups.json"
     topics.write_text(json.dumps([{"topicName": "golden_listed", "readQueueNums": 2, "writeQueueNums": 2}]))
     groups.write_text(json.dumps([{"groupName": "golden_listed", "retryQueueNums": 1}]))
@@ -123,7 +121,7 @@ def only_in_five(files: Path) -> Iterator[tuple[str, ...]]:
 
 
 def after() -> Iterator[tuple[str, ...]]:
-    """Commands for the time when the consumers are gone."""
+    """Commands for the time after the consumers have ended."""
     yield ("resetOffsetByTime", "-g", "golden_push", "-t", TOPIC, "-s", "0")
     yield ("cloneGroupOffset", "-s", "golden_ordered", "-d", "golden_clone", "-t", TOPIC, "-o", "true")
     yield ("consumeMessage", "-t", TOPIC, "-b", "broker-a", "-i", "0", "-o", "0", "-c", "1")
@@ -136,15 +134,15 @@ def after() -> Iterator[tuple[str, ...]]:
 
 def play(programs: Programs, version: str, java_opts: tuple[str, ...], log: Path) -> None:
     """One client version and one header type, from first command to last; what was printed goes to log."""
-    with log.open("w", encoding="utf-8") as told:
+    with log.open("w", encoding="utf-8") as output_file:
 
         def ask(commands: Iterable[tuple[str, ...]]) -> None:
             for command in commands:
-                told.write(f"\n$ mqadmin {' '.join(command)}\n")
+                output_file.write(f"\n$ mqadmin {' '.join(command)}\n")
                 try:
-                    told.write(programs.admin_shell(version, java_opts)(*command))
+                    output_file.write(programs.admin_shell(version, java_opts)(*command))
                 except ProgramFailed as failure:  # some commands end their JVM; the next one gets a new shell
-                    told.write(str(failure))
+                    output_file.write(str(failure))
 
         ask(before())
         traffic = programs.start_java(compile_java(version, TRAFFIC), java_opts=java_opts)
@@ -153,7 +151,7 @@ def play(programs: Programs, version: str, java_opts: tuple[str, ...], log: Path
         ask(during(version, client, message_id, unique_key, log.parent))
         traffic.say("end")
         traffic.finish(60)
-        told.write(traffic.output)
+        output_file.write(traffic.output)
         ask(after())
         programs.admin_shell(version, java_opts).close()
     # The same again with the long forms of the send requests (10, 324 instead of 310, 325).

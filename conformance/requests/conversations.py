@@ -1,4 +1,4 @@
-"""The recorded conversations, by name and line: which rows, with which settings, and what counts of the answers."""
+"""The recorded conversations, by name and line: their rows, their settings, and which parts of answers are compared."""
 
 from collections.abc import Callable, Iterator
 

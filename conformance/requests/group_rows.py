@@ -1,7 +1,7 @@
-"""What groups may read, frame by frame, and how clients of other languages say it: rows for a transcript.
+"""What groups may read, frame by frame, and how clients of other languages request it: rows for a transcript.
 
-A row is one request on one connection. Most headers say what a Java client would say; the last rows leave out what is
-optional, give the language as a number, and ask for answers where Java clients want none.
+A row is one request on one connection. Most headers are those of a Java client; the last rows leave out optional
+fields, give the language as a number, and are two-way where Java clients send one-way.
 """
 
 import json
@@ -185,7 +185,7 @@ def _send_backs() -> Iterator[Row]:
 
 
 def _broadcasting() -> Iterator[Row]:
-    """Consumers behind a proxy and without; 4.9 does not know these fields."""
+    """Consumers behind a proxy and without one; 4.9 does not know these fields."""
     name = "rules_broadcast"
     yield topic(name)
     for at in range(3):

@@ -103,23 +103,23 @@ NAME_SERVER_ROWS: list[tuple[str, int, Fields, bytes]] = [
 def play(server: Server) -> list[str]:
     """Each row with the form and code of its reply; then the late replies, and what the server sends itself.
 
-    Left out: a field that is missing (its refusal has words and codes of our own), and the answer to a request that
+    Left out: a missing field (its refusal has our own text and code), and the answer to a request that
     was relayed to a client (5.5.0 passes on the client's header form, ours does not).
     """
     with server:
         with RawClient(server) as client:
             client.update_topic(TOPIC, 1)
             client.fill(TOPIC, [0], 1)
-        told = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
-        told += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
-        told.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
-        told.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
-        told.append(_notice(server))
-        return told
+        rows = [_row(server, BROKER_PORT, *row) for row in BROKER_ROWS]
+        rows += [_row(server, NAME_SERVER_PORT, *row) for row in NAME_SERVER_ROWS]
+        rows.append(_suspended(server, "suspended until a message arrives", 15_000, send_after=True))
+        rows.append(_suspended(server, "suspended until it is too late", 1000, send_after=False))
+        rows.append(_notice(server))
+        return rows
 
 
 def play_refused(server: Server) -> str:
-    """A send without an access key, at a broker that wants one."""
+    """A send without an access key, at a broker that requires one."""
     with server:
         return _row(server, BROKER_PORT, "send", 10, send_fields(), b"x").removeprefix("send: ")
 
@@ -144,10 +144,10 @@ def _suspended(server: Server, name: str, wait_ms: int, *, send_after: bool) -> 
 def _notice(server: Server) -> str:
     with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as first:
         send_binary(first, 34, 1, {}, heartbeat("first"))
-        told = _first(first, lambda frame: frame.is_reply)
+        reply = _first(first, lambda frame: frame.is_reply)
         with server.namespace.connect(BROKER_PORT, timeout=WAIT_S) as second:
             send_binary(second, 34, 1, {}, heartbeat("second"))
-            return f"heartbeat: {told}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
+            return f"heartbeat: {reply}; notice to it: {_first(first, lambda frame: not frame.is_reply)}"
 
 
 def _first(connection: socket.socket, is_it: Callable[[Frame], bool]) -> str:

@@ -1,6 +1,6 @@
-"""What counts of the answers to `query_rows.py`: code, remark, header fields and body.
+"""What is compared of the answers to `query_rows.py`: code, remark, header fields and body.
 
-Times, ports, rates and the figures of a moment are masked, and what Java keeps in hashed order is sorted.
+Times, ports, rates and momentary figures are masked, and what Java keeps in hash order is sorted.
 """
 
 import json
@@ -46,7 +46,7 @@ def _value(text: str, at: int) -> tuple[object, int]:
 
 
 def plain(value: object) -> str:
-    """What `read_json` made, as text again."""
+    """The result of `read_json`, as text again."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{plain(key)}: {plain(member)}" for key, member in value["object"]) + "}"
     return "[" + ", ".join(map(plain, value)) + "]" if isinstance(value, list) else json.dumps(value)

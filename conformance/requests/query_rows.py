@@ -1,8 +1,8 @@
 """Questions to a broker about its messages, groups, clients and figures: rows for a transcript.
 
-`prepared` makes the state, `rows` asks about it. Each topic of the questions stands there with messages, without any,
-and not at all; each group with members, with offsets alone, and unknown. Keys and ids of the messages are given, not
-made, so that two brokers hold the same bytes but for times and ports.
+`prepared` makes the state, `rows` asks about it. The questions name topics with messages, empty topics and unknown
+topics; groups with members, groups with offsets alone and unknown groups. Keys and ids of the messages are fixed, so
+two brokers hold the same bytes except for times and ports.
 """
 
 import json
@@ -23,7 +23,7 @@ MESSAGES = 4
 
 
 def prepared(client: RawClient) -> None:
-    """Into an empty broker: the first message stands at position 0."""
+    """Into an empty broker: the first message is at position 0."""
     for name in (TOPIC, OTHER, EMPTY):
         client.update_topic(name, 2)
     client.update_topic(ORDERED, 2, order=True)
@@ -155,7 +155,7 @@ def _offsets() -> Iterator[Row]:
 
 
 def _clients() -> Iterator[Row]:
-    """203, 204, 328, and the questions that the broker hands on: 307, 309, 223, 222."""
+    """203, 204, 328, and the requests that the broker relays to clients: 307, 309, 223, 222."""
     for group in (READERS, AWAY, ABSENT, ""):
         yield ask(203, consumerGroup=group)
     for group in (MAKERS, ABSENT, ""):
@@ -197,7 +197,7 @@ def _figures() -> Iterator[Row]:
 
 
 def _cleaning() -> Iterator[Row]:
-    """306, 316 and 329, and that what is in use stays."""
+    """306, 316 and 329: what is in use is not deleted."""
     for code in (306, 316, 329):
         yield ask(code)
     yield ask(215, topic=OTHER)
@@ -210,7 +210,7 @@ def _cleaning() -> Iterator[Row]:
 
 
 def _half_said() -> Iterator[Row]:
-    """Questions without a field that has to be there, or with one that is no number."""
+    """Requests without a required field, or with text where a number is required."""
     for code in (12, 33, 202, 300, 351, 343, 352, 303, 208, 308, 14, 29, 30, 31, 32, 203, 204, 307):
         yield ask(code)
     yield ask(33, offset="first")

@@ -1,7 +1,7 @@
 """What a broker refuses: rows for a transcript.
 
-Limits of sizes are found by passing them byte by byte, so that ours begin where the official ones do. Each line is
-asked twice: with the default settings, and with everything closed that can be.
+Sizes cross each limit in small steps, so that our limits are the official ones. Each line gets the requests twice: with
+the default settings, and with everything turned off that has a setting.
 """
 
 import json
@@ -91,7 +91,7 @@ def strange_sends() -> Iterator[Row]:
 
 
 def strange_ends() -> Iterator[Row]:
-    """Transactions, receipts, handles, expressions and replies that fit nothing."""
+    """Transactions, receipts, handles, expressions and replies that match nothing stored."""
     for offset in (-1, 0, 5, 10**6, 1 << 62):
         for how in (0, 4, 8, 12, 16):
             fields = {"producerGroup": "refused", "tranStateTableOffset": 0, "commitLogOffset": offset}

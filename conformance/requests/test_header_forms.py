@@ -1,4 +1,4 @@
-"""Requests with a binary header: replies, late replies and notices have the header form that the official line has."""
+"""Requests with a binary header: replies, late replies and notices have the header form of the official line."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +16,8 @@ def test_frames_have_the_official_header_form(peers: None, tmp_path: Path, line:
     ours = OurServer(tmp_path / "ours", emulate="4.9" if line == "4.9" else "5")
     official = OfficialServer(line, tmp_path / "official")
     with ThreadPoolExecutor() as pool:
-        mine, theirs = pool.map(header_form_rows.play, (ours, official))
-    assert mine == theirs
+        ours_sent, official_sent = pool.map(header_form_rows.play, (ours, official))
+    assert ours_sent == official_sent
 
 
 @ON_DEMAND
@@ -30,5 +30,5 @@ def test_refusal_by_access_keys_is_json_in_the_4_9_line(peers: None, tmp_path: P
         conf.mkdir(parents=True, exist_ok=True)
         (conf / "plain_acl.yml").write_text("accounts: []\n", encoding="utf-8")
     with ThreadPoolExecutor() as pool:
-        mine, theirs = pool.map(header_form_rows.play_refused, (ours, official))
-    assert mine == theirs == "code 1, form 0"
+        ours_sent, official_sent = pool.map(header_form_rows.play_refused, (ours, official))
+    assert ours_sent == official_sent == "code 1, form 0"

@@ -78,7 +78,7 @@ def check(client: RawClient, data: dict[str, object]) -> tuple[int, str]:
     return reply.code, reply.remark or ""
 
 
-def test_pulls_filter_by_what_the_group_registered(
+def test_pulls_filter_by_the_expression_the_group_registered(
     client: RawClient, names: Callable[[str], str], topic: str
 ) -> None:
     group = names("group")
@@ -106,7 +106,7 @@ def test_a_pull_filters_by_its_own_expression(
     assert bodies(pulled("n BETWEEN 1 AND 2")) == ["m1", "m2"]
     none = pulled("n > 7")
     assert (none.code, none.fields["nextBeginOffset"]) == (20, "4")
-    assert len(bodies(pulled("n >"))) == 4  # what cannot be compiled filters nothing
+    assert len(bodies(pulled("n >"))) == 4  # an expression that does not compile filters nothing
     assert len(bodies(pulled("n > 1", "XPATH"))) == 4
     assert pulled("").code == 23
 
@@ -117,7 +117,7 @@ def test_46_compiles_the_expression(client: RawClient, names: Callable[[str], st
     assert check(client, subscription(topic, "n >"))[0] == 23
     code, remark = check(client, subscription(topic, "n > 1", kind="XPATH"))
     assert (code, "FilterFactory.get(String)" in remark) == (23, True)
-    # A name like any other in 4.9: the expression ends before it, at something that is no truth value.
+    # An ordinary name in 4.9: the expression ends before it and is then not a boolean.
     contains = check(client, subscription(topic, "n = 1 AND 'x' CONTAINS 'x'"))[0]
     assert contains == (0 if server.emulates == "5.5" else 23)
 
@@ -139,7 +139,7 @@ def test_without_the_switch_sql_is_refused(
 
 @JAVA_PROGRAMS
 @pytest.mark.parametrize("version", ["4.9", "5.5"])
-def test_the_sql_examples_find_what_they_want(server: Server, version: str) -> None:
+def test_the_sql_examples_get_the_messages_they_select(server: Server, version: str) -> None:
     consumer = server.programs.start_example(version, "filter.SqlFilterConsumer")
     consumer.wait_for("Consumer Started", timeout=60)
     server.programs.run_example(version, "filter.SqlFilterProducer", timeout=60)

@@ -36,7 +36,7 @@ def test_the_official_broker_answers_as_recorded(peers: None, tmp_path: Path, tr
     "changes", [{"language": 9}, {"language": None}, {"version": None}, {"extFields": None}]
 )
 def test_headers_of_other_languages_are_read(asked_side: Server, changes: dict[str, object]) -> None:
-    """A number for the language (the C# and old C++ clients), and what may be missing."""
+    """The language as a number (the C# and old C++ clients), and missing optional fields."""
     header: dict[str, object] = {"code": 28, "flag": 0, "language": "GO", "opaque": 77, "version": 1}
     header |= {"serializeTypeCurrentRPC": "JSON", "extFields": {}, **changes}
     header = {name: value for name, value in header.items() if value is not None}

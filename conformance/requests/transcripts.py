@@ -94,7 +94,7 @@ class Transcript:
             said = []
             for number, row in enumerate(self.rows()):
                 reply = client.call_unless_busy(row.code, row.body, **row.signed_fields())
-                # Official brokers show a message a little after they acknowledged it: found or not is all the same.
+                # Official brokers show a message a little after they acknowledged it: "not found yet" counts as found.
                 code = 0 if (row.code, reply.code) == (PULL_MESSAGE, PULL_NOT_FOUND) else reply.code
                 head = f"{number:04} {row.code} {row.digest} -> {code}"
                 if self.fell_over.search(reply.remark):

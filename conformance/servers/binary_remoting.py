@@ -54,7 +54,7 @@ def read_form(connection: socket.socket) -> Frame:
     rest = read_exactly(connection, length - 4)
     form, header = word >> 24, rest[: word & 0xFFFFFF]
     if form == JSON:
-        told = json.loads(header)
-        return Frame(form, told["code"], told["opaque"], bool(told["flag"] & 1))
+        values = json.loads(header)
+        return Frame(form, values["code"], values["opaque"], bool(values["flag"] & 1))
     code, _, _, opaque, flag = HEAD.unpack_from(header)
     return Frame(form, code, opaque, bool(flag & 1))

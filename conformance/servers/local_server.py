@@ -1,6 +1,6 @@
-"""PocketMQ on this machine's own network and free ports, for questions by raw frames: needs no Java and no namespaces.
+"""PocketMQ on this machine's own network and free ports, for raw frames: needs no Java and no namespaces.
 
-What the daily tests ask. Tests refer to the official ports all the same; `connect` finds the real ones.
+The daily tests use it. Tests name the official ports here too; `connect` maps them to the real ones.
 """
 
 import json

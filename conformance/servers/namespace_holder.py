@@ -7,8 +7,7 @@ loopback up and then serves its parent over the socket FD, one datagram a comman
     "adopt PGID"  from now on that process group dies with this process
     "release PGID"
 
-When the parent is gone, by whatever death, the socket ends: the adopted groups are killed and the namespace
-with them.
+When the parent ends, however it ends, the socket closes: the adopted groups are killed and the namespace is removed.
 """
 
 import contextlib
@@ -73,7 +72,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(
             number, signal.SIG_IGN
-        )  # Ctrl-C belongs to the parent; this one ends when the parent does
+        )  # Ctrl-C is for the parent; this process ends when the parent does
     with socket.socket(fileno=int(sys.argv[1])) as parent:
         try:
             how = enter_namespace()

@@ -22,7 +22,7 @@ HOLDER = Path(__file__).with_name("namespace_holder.py")
 
 
 class NamespaceUnavailable(RuntimeError):
-    """This machine gives no network namespaces; the text is fit for a skip line."""
+    """This machine allows no network namespaces; the text suits a skip line."""
 
 
 class Namespace:
@@ -110,7 +110,7 @@ class Namespace:
         return process
 
     def forget(self, process: subprocess.Popen[bytes]) -> None:
-        """The group is over: its number may be given to someone else from now on."""
+        """The process group has ended: the kernel may reuse its number from now on."""
         self._tell(f"release {process.pid}")
 
     def _tell(self, command: str) -> None:
@@ -137,7 +137,7 @@ class Namespace:
 
 
 def why_unavailable() -> str | None:
-    """None where namespaces work, else the reason."""
+    """None if namespaces work, else the reason."""
     try:
         Namespace().close()
     except NamespaceUnavailable as reason:

@@ -42,7 +42,7 @@ class OurServer(Server):
             word for key, value in self.broker_conf.items() for word in ("--set", f"{key}={_text(value)}")
         ]
         ports = ["--port", str(BROKER_PORT), "--namesrv-port", str(NAME_SERVER_PORT)]
-        self._starts += 1  # a log per start: the words of an earlier life must not be taken for this one's
+        self._starts += 1  # a log file per start: lines of an earlier run must not count for this one
         self.process = Running(
             self.namespace,
             [
@@ -63,7 +63,7 @@ class OurServer(Server):
         self.process.wait_for(READY, READY_TIMEOUT_S)
 
     def stop(self) -> None:
-        """SIGTERM; raises AssertionError when the exit code is not 0, also where it had ended by itself before."""
+        """SIGTERM; raises AssertionError if the exit code is not 0, also if it had already ended by itself."""
         if self.process is None or self._stopped:
             return
         self._stopped = True
@@ -72,12 +72,12 @@ class OurServer(Server):
             raise self.process.failed(f"exited with {code}, not with 0 after SIGTERM")
 
     def process_errors(self) -> str:
-        """What it logged in this life."""
+        """What it logged in this run."""
         assert self.process is not None
         return self.process.errors
 
     def end(self) -> None:
-        """Every test session also proves that our server stops cleanly."""
+        """A clean stop, so every test session also checks that our server stops cleanly."""
         self.stop()
 
     def kill(self) -> None:

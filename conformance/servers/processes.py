@@ -1,7 +1,6 @@
 """A program under test: started in a namespace, its output kept in a file, always ended.
 
-Output goes to a file rather than a pipe: nothing blocks when nobody reads, and it is still there after a
-failure.
+Output goes to a file, not a pipe: a program never blocks because no one reads, and the file remains after a failure.
 """
 
 import contextlib
@@ -20,11 +19,11 @@ POLL_S = 0.03
 
 
 class ProgramFailed(AssertionError):
-    """A program ended, stayed silent or said the wrong thing; the text ends with its last output."""
+    """A program ended, printed nothing or printed the wrong thing; the text ends with its last output."""
 
 
 class Running:
-    """A started program. `wait_for` its words, then `stop`, `kill` or wait until it `finish`es by itself."""
+    """A started program. `wait_for` its output, then `stop` it, `kill` it or `finish`: wait until it ends by itself."""
 
     def __init__(
         self,
@@ -66,7 +65,9 @@ class Running:
         compiled = re.compile(pattern, re.MULTILINE)
         deadline = time.monotonic() + timeout
         while True:
-            ended = not self.alive  # asked before reading: what an ending program wrote last is still seen
+            ended = (
+                not self.alive
+            )  # checked before reading, so that the last output of an ending program is still read
             matches = list(compiled.finditer(self.output))
             if len(matches) >= count:
                 return matches[count - 1]
@@ -95,7 +96,7 @@ class Running:
         return code
 
     def stop(self, timeout: float = 20.0) -> int:
-        """SIGTERM, then SIGKILL when it does not listen; its exit code (143 or -15 is usual for Java)."""
+        """SIGTERM, then SIGKILL if it does not end; its exit code (143 or -15 is usual for Java)."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 self.process.terminate()
@@ -107,7 +108,7 @@ class Running:
         return self.process.returncode
 
     def kill(self) -> None:
-        """SIGKILL to the whole group, as a crash would have it."""
+        """SIGKILL to the whole group, like a crash."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

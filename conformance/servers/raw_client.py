@@ -1,8 +1,8 @@
-"""A client made of single requests, for tests that prepare a state frame by frame and ask what came of it.
+"""A client made of single requests, for tests that prepare a state frame by frame and then query it.
 
-One connection, one method a request, no state beyond the connection; what a method does not say goes on the wire
-as the official Java client would say it. Answers are `Reply` values as they came: a refusal is an answer. The frames
-themselves are in `remoting.py`.
+One connection, one method a request, no state beyond the connection. Fields that a method does not name have the
+official Java client's values. Answers are `Reply` values as received: a refusal is an answer. The frames themselves are
+in `remoting.py`.
 """
 
 import json
@@ -48,7 +48,7 @@ class RawClient:
         return remoting.call(self._connection, code, fields, body, self._version)
 
     def call_unless_busy(self, code: int, body: bytes = b"", **fields: object) -> Reply:
-        """`call`, and again for as long as the broker says it is busy."""
+        """`call`, repeated while the broker answers that it is busy."""
         deadline = time.monotonic() + SETTLE_TIMEOUT_S
         while (reply := self.call(code, body, **fields)).code in BUSY and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -206,7 +206,7 @@ class RawClient:
         return int(self._must(31, topic=topic, queueId=queue_id).fields["offset"])
 
     def earliest_store_time(self, topic: str, queue_id: int) -> int:
-        """Of the oldest message of a queue, ms since 1970; -1 for an empty one."""
+        """Store time of a queue's oldest message, ms since 1970; -1 for an empty queue."""
         return int(self._must(32, topic=topic, queueId=queue_id).fields["timestamp"])
 
     def search_offset(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
@@ -214,7 +214,7 @@ class RawClient:
 
 
 def wait_until(is_so: Callable[[], bool], otherwise: str, timeout: float = SETTLE_TIMEOUT_S) -> None:
-    """Poll for something another process does in its own time."""
+    """Poll until another process has done something."""
     deadline = time.monotonic() + timeout
     while not is_so():
         assert time.monotonic() < deadline, otherwise

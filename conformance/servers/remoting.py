@@ -1,5 +1,4 @@
-"""A few lines of the remoting protocol, for the questions of the tests themselves. JSON headers, blocking
-sockets.
+"""A few lines of the remoting protocol, for requests of the tests themselves: JSON headers, blocking sockets.
 
 Not PocketMQ's codec, on purpose: a mistake there must not hide behind the same mistake here.
 
@@ -59,7 +58,7 @@ def call(
     body: bytes = b"",
     version: int = 0,
 ) -> Reply:
-    """One request and its answer; frames that are not the answer (server pushes) are passed over."""
+    """One request and its answer; other frames (server pushes) are skipped."""
     opaque = next(_opaques)
     texts = {name: _text(value) for name, value in (fields or {}).items()}
     header: dict[str, object] = {

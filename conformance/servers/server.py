@@ -1,7 +1,7 @@
-"""What a test sees of a server, whichever it is: its network, its ports, and the Java programs beside it.
+"""What a test sees of any server: its network, its ports, and the Java programs beside it.
 
 `OfficialServer` (official/servers.py) and `OurServer` (our_server.py) have networks of their own; `LocalServer`
-(local_server.py) is ours where raw frames are enough.
+(local_server.py) is ours for tests that need only raw frames.
 """
 
 import socket
@@ -43,7 +43,7 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Return when both ports serve and the broker stands in the route table."""
+        """Return when both ports serve and the broker is in the route table."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class Server(ABC):
         """End it without warning, keeping the store."""
 
     def end(self) -> None:
-        """How `close` ends it: by default without ceremony, for nobody will open the store again."""
+        """How `close` ends it: by default with a kill, because no test opens the store again."""
         self.kill()
 
     def close(self) -> None:

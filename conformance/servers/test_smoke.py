@@ -1,4 +1,4 @@
-"""The harness itself: every side starts, serves official programs, and leaves nothing behind."""
+"""The harness itself: every side starts, serves official programs, and leaves no process running."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""One store that passes from server to server, each of which adds to it and then stops, or is killed.
+"""One store that several servers open in turn; each adds to it and then stops, or is killed.
 
-`Chain.run` does it all and keeps what every server showed; nothing is judged here. All servers of a chain take turns in
-one namespace, on the same ports and the same directory; one JVM with StoreTraffic.java is the client of all of them.
+`Chain.run` does all turns and keeps what every server showed; the tests compare it. All servers of a chain run one
+after the other in one namespace, on the same ports and the same directory; one JVM with StoreTraffic.java is the
+client of all of them.
 """
 
 import json
@@ -117,7 +118,7 @@ class Chain:
     def _prepare(self, client: RawClient, step: Step, number: int) -> None:
         if number == 0:
             assert client.call(200, json.dumps(GROUP_CONFIG).encode()).code == 0
-            # The first heartbeat makes it too, but then the client learns of it only with its next routes, 30 s later.
+            # The first heartbeat creates it too, but the client learns of it only 30 s later, with its next routes.
             client.update_topic(f"%RETRY%{GROUP}", 1)
             return
         step.opened = take(client, TOPICS, (RETRY_LEVEL, LONGEST_LEVEL), GROUP)
@@ -136,8 +137,8 @@ class Chain:
         before = len(java.output)
         java.say(line)
         java.wait_for(f"^(DONE|FAILED) {line}$", 60)
-        for told in java.output[before:].splitlines():
-            words = told.split(" ")
+        for printed in java.output[before:].splitlines():
+            words = printed.split(" ")
             if words[0] == "FAILED":
                 raise java.failed(line)
             if words[0] in ("SENT", "GOT"):
@@ -157,7 +158,7 @@ def later_count(client: RawClient) -> int:
 
 
 def is_saved(client: RawClient, store: Path) -> bool:
-    """Whether the files hold what the broker knows: only then may a kill lose nothing."""
+    """Whether the files hold the broker's whole state: only then must a kill lose nothing."""
     for code, name in ((GET_ALL_CONSUMER_OFFSETS, "consumerOffset"), (GET_ALL_DELAY_OFFSETS, "delayOffset")):
         known = java_json(client.call(code).body.decode())["offsetTable"]
         try:

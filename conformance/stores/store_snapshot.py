@@ -1,8 +1,7 @@
-"""What a broker shows of its store, in a form that can be compared with what another one shows of the same store.
+"""What a broker shows of its store, to compare it with what another broker shows of the same store.
 
-Everything is asked over the wire: queues with their records byte by byte, offsets, topics, groups, messages by key and
-by position. `Snapshot` is the answer; `store_chain.py` takes one before a server ends and one when the next has opened
-the store.
+All of it is read over the wire: queues with their records byte by byte, offsets, topics, groups, messages by key and
+by position. `store_chain.py` makes a `Snapshot` before a server ends and one when the next has opened the store.
 """
 
 import hashlib

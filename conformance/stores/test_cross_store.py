@@ -1,7 +1,7 @@
-"""A store passes between PocketMQ and the official brokers, cleanly stopped and killed, and nothing is lost.
+"""PocketMQ and the official brokers open one store in turn, after a clean stop or a kill, and nothing is lost.
 
-Each server finds what the one before showed: records byte by byte, queue offsets, consumer offsets, topics, groups,
-messages by key and by position, and messages that wait. The chains are run once for all tests, side by side; see
+Each server shows what the one before showed: records byte by byte, queue offsets, consumer offsets, topics, groups,
+messages by key and by position, and delayed messages. All tests share one run of the chains, side by side; see
 `store_chain.py`. POCKETMQ_INTEROP_ALL=1 adds those of CHAINS_ON_DEMAND.
 """
 
@@ -133,24 +133,24 @@ def test_messages_that_waited_are_delivered_once(runs: Runs, case: tuple[str, in
 
 
 @pytest.mark.parametrize("case", STEPS, ids=described)
-def test_everything_sent_stands_where_the_producer_was_told(runs: Runs, case: tuple[str, int]) -> None:
+def test_every_message_is_at_the_offset_the_producer_was_answered(runs: Runs, case: tuple[str, int]) -> None:
     """In this step and all before."""
     name, number = case
     closed = runs.step(case).closed
     assert closed is not None
-    told: dict[tuple[str, int, int], str] = {}
+    answered: dict[tuple[str, int, int], str] = {}
     for earlier in range(number + 1):
         for topic, queue_id, offset, _, _, body in runs.step((name, earlier)).sent:
             if topic in ("Plain", "Keyed"):
-                told[topic, int(queue_id), int(offset)] = body
+                answered[topic, int(queue_id), int(offset)] = body
     stored = {
         (topic, queue_id, message.offset): message.body.decode()
         for (topic, queue_id), messages in closed.messages.items()
         if topic in ("Plain", "Keyed")
         for message in messages
     }
-    assert stored == told
-    assert len(told) == (number + 1) * (BULK + 6)
+    assert stored == answered
+    assert len(answered) == (number + 1) * (BULK + 6)
     batches = [m.body.decode() for (topic, _), ms in closed.messages.items() if topic == "Batch" for m in ms]
     expected = {f"s{one}-batch-{element}": 1 for one in range(number + 1) for element in range(4)}
     assert Counter(batches) == expected
@@ -182,8 +182,8 @@ def test_every_key_finds_its_messages(runs: Runs, case: tuple[str, int]) -> None
 
 
 @pytest.mark.parametrize("case", STEPS, ids=described)
-def test_group_goes_on_where_it_stopped(runs: Runs, case: tuple[str, int]) -> None:
-    """Of all that was ever sent, it gets what is new, once; what it gave back, once more."""
+def test_group_continues_at_its_offset(runs: Runs, case: tuple[str, int]) -> None:
+    """It gets each new message once, and each message it sent back once more."""
     _, number = case
     step = runs.step(case)
     got = Counter((body, reconsumed) for _, _, _, reconsumed, body in step.got)
@@ -197,7 +197,7 @@ def test_group_goes_on_where_it_stopped(runs: Runs, case: tuple[str, int]) -> No
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_every_kind_of_file_was_begun_anew_on_the_way(runs: Runs, name: str) -> None:
+def test_every_kind_of_file_had_more_than_one_file(runs: Runs, name: str) -> None:
     """Else the chain would say nothing about the seams between files."""
     files = runs.step((name, len(CHAINS[name]) - 1)).files
     assert files["commitlog"] >= 5

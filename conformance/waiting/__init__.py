@@ -1,1 +1,1 @@
-"""Messages that wait: delayed, timed, popped and half messages."""
+"""Messages that are not delivered at once: delayed, timed, popped and half messages."""

@@ -1,4 +1,4 @@
-"""POP requests as a client makes them, and its view of the answers; a mix-in of nothing, on top of `RawClient`.
+"""POP requests as a client sends them, and the messages of the answers: functions on top of `RawClient`.
 
 `popped` splits an answer into messages with the receipt each is acknowledged by, as the official client builds it.
 """
@@ -110,7 +110,7 @@ def change_invisible(
 
 
 def pop_until(client: RawClient, group: str, topic: str, count: int, seconds: float = 45.0) -> list[Popped]:
-    """Pop until so many messages have come, or the time is over."""
+    """Pop until that many messages have arrived, or time is up."""
     messages: list[Popped] = []
     deadline = time.monotonic() + seconds
     while len(messages) < count and time.monotonic() < deadline:

@@ -1,7 +1,7 @@
-"""A producer on a connection of its own that says nothing by itself: it is asked about transactions, or gets replies.
+"""A passive producer on a connection of its own: the broker checks its transactions, or sends it replies.
 
-It heartbeats once, so that the broker knows its group and client id, and reads what the broker sends. Frames as in
-`remoting.py`; the requests that prepare things are `raw_client.py`'s.
+It sends one heartbeat, so that the broker knows its group and client id, and then reads what the broker sends. Frames
+as in `remoting.py`; requests as in `raw_client.py`.
 """
 
 import json
@@ -45,7 +45,7 @@ class ProducerPeer:
         self._connection.close()
 
     def next(self, code: int) -> Pushed:
-        """The next request with that code; others are passed over."""
+        """The next request with that code; others are skipped."""
         while True:
             header, body = remoting.read_frame(self._connection)
             if header["code"] != code:

@@ -126,7 +126,8 @@ def test_a_pop_waits_for_a_message(client: RawClient, group: str, topic: str, se
         waiter.start()
         fields = {"consumerGroup": group, "topic": topic, "queueId": -1}
         wait_until(
-            lambda: client.call(POLLING_INFO, b"", **fields).fields["pollingNum"] == "1", "nobody waits"
+            lambda: client.call(POLLING_INFO, b"", **fields).fields["pollingNum"] == "1",
+            "the pop was never held",
         )
         client.send(topic, 1, b"late")
         waiter.join(30)
@@ -134,7 +135,7 @@ def test_a_pop_waits_for_a_message(client: RawClient, group: str, topic: str, se
         assert client.call(POLLING_INFO, b"", **fields).fields["pollingNum"] == "0"
 
 
-def test_a_new_group_of_mode_1_begins_as_officially(
+def test_a_new_group_of_mode_1_begins_as_in_the_official_broker(
     client: RawClient, names: Callable[[str], str], topic: str
 ) -> None:
     group = names("newest")
@@ -145,7 +146,7 @@ def test_a_new_group_of_mode_1_begins_as_officially(
 
 
 @pytest.mark.slow
-def test_what_is_not_acknowledged_comes_again(client: RawClient, group: str, topic: str) -> None:
+def test_messages_without_an_ack_are_delivered_again(client: RawClient, group: str, topic: str) -> None:
     messages = popped(pop(client, group, topic, invisibleTime=4000), group, topic)
     done, batched, later, lost = messages[0], messages[1], messages[2], messages[3:]
     assert ack(client, group, done).code == 0
@@ -222,7 +223,7 @@ def test_a_queue_popped_in_order_waits_for_its_acks(client: RawClient, group: st
     assert replies[-1].fields["reviveQid"] == "999"
     assert replies[-1].fields["orderCountInfo"] == "0 0 0"
     assert ordered("two") == []
-    assert ordered("one", maxMsgNums=2) == ["m0", "m2"]  # the same attempt gets the same again
+    assert ordered("one", maxMsgNums=2) == ["m0", "m2"]  # the same attempt gets the same messages again
     first, second = popped(replies[-1], group, topic)
     assert ack(client, group, first).code == 0
     assert ordered("two") == []
@@ -241,10 +242,10 @@ def test_a_queue_popped_in_order_waits_for_its_acks(client: RawClient, group: st
     assert offset.fields["offset"] == "3"
 
 
-# -- looking
+# -- peeks and notifications
 
 
-def test_peeks_and_notifications_take_nothing(client: RawClient, group: str, topic: str) -> None:
+def test_peeks_and_notifications_pop_nothing(client: RawClient, group: str, topic: str) -> None:
     fields = {"consumerGroup": group, "topic": topic, "queueId": -1}
     peeked = client.call(PEEK, b"", maxMsgNums=4, **fields)
     assert (peeked.code, peeked.remark, peeked.fields["restNum"]) == (0, "FOUND", "6")
@@ -273,13 +274,13 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
             (one["messageQueue"]["topic"], one["messageQueue"]["queueId"], one["mode"]) for one in assignments
         )
 
-    assert assigned() is None  # nobody is there
+    assert assigned() is None  # no member
     consumer = {"groupName": group, "consumeType": "CONSUME_POP", "messageModel": "CLUSTERING"}
     consumer["subscriptionDataSet"] = [{"topic": topic, "subString": "*", "subVersion": 1}]  # type: ignore[assignment]
     heartbeat = {"clientID": "c1", "consumerDataSet": [consumer], "producerDataSet": []}
     assert client.call(34, json.dumps(heartbeat).encode()).code == 0
     both_pulled = [(topic, 0, "PULL"), (topic, 1, "PULL")]
-    wait_until(lambda: assigned() == both_pulled, "the route is not there")
+    wait_until(lambda: assigned() == both_pulled, "the broker never got a route")
     assert assigned(strategyName="AVG_BY_CIRCLE") == both_pulled
     assert assigned(strategyName="no such") is None
     assert assigned(clientId="c2") == []
@@ -301,7 +302,7 @@ def test_queues_are_assigned(client: RawClient, group: str, topic: str) -> None:
 def test_queues_are_shared_among_several_poppers(
     official: Callable[[str], Server], ours: Server, names: Callable[[str], str], queues: int
 ) -> None:
-    """popShareQueueNum: a member pops its own queues and those of so many members after it."""
+    """popShareQueueNum: a member pops its own queues and those of that many members after it."""
     topic, group = names("shared"), names("sharers")
 
     def shares(server: Server) -> list[str]:
@@ -309,13 +310,13 @@ def test_queues_are_shared_among_several_poppers(
             clients = [connections.enter_context(RawClient(server)) for _ in range(5)]
             first = clients[0]
             first.update_topic(topic, queues)
-            told: list[str] = []
+            assigned: list[str] = []
             for present, client in enumerate(clients, 1):
                 assert client.call(34, heartbeat(topic, group, f"c{present}")).code == 0
                 for strategy in ("AVG", "AVG_BY_CIRCLE", "no such"):
                     for share in (-1, 0, 1, 2, 3, 4, 9):
-                        told += shares_of(first, topic, group, strategy, share, present)
-            return told
+                        assigned += shares_of(first, topic, group, strategy, share, present)
+            return assigned
 
     mine, theirs = shares(ours), shares(official("5.5"))
     assert mine == theirs
@@ -332,9 +333,11 @@ def heartbeat(topic: str, group: str, client_id: str) -> bytes:
 def shares_of(
     client: RawClient, topic: str, group: str, strategy: str, share: int, present: int
 ) -> Iterator[str]:
-    """What each member is told to pop, and one that is not there."""
+    """The queues assigned to each member, and to an unknown one."""
     mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": share}
-    wait_until(lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic is not there")
+    wait_until(
+        lambda: client.call(SET_MODE, json.dumps(mode).encode()).code == 0, "the topic was never created"
+    )
     for number in range(1, present + 2):
         ask = {"topic": topic, "consumerGroup": group, "clientId": f"c{number}", "messageModel": "CLUSTERING"}
         body = json.dumps({**ask, "strategyName": strategy}).encode()
@@ -344,7 +347,7 @@ def shares_of(
 
         if strategy != "no such":
             wait_until(
-                lambda: "messageQueueAssignments" in answered().body.decode(), "the route is not there"
+                lambda: "messageQueueAssignments" in answered().body.decode(), "the broker never got a route"
             )
         reply = answered()
         found = json.loads(reply.body).get("messageQueueAssignments")
@@ -358,7 +361,7 @@ def shares_of(
 
 
 @pytest.mark.parametrize("side", [pytest.param("ours", marks=DAILY), "official-4.9"])
-def test_4_9_knows_no_pop(fresh_server: Callable[..., Server], side: str) -> None:
+def test_4_9_refuses_pop(fresh_server: Callable[..., Server], side: str) -> None:
     server = fresh_server(side, **({"emulate": "4.9"} if side == "ours" else {}))
     for code in (POP, ACK, BATCH_ACK, CHANGE_INVISIBLE, NOTIFICATION, POLLING_INFO, PEEK, 400, 401, 402):
         reply = server.call(code)

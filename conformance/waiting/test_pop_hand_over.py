@@ -1,7 +1,7 @@
-"""Receipts outstanding on one broker are finished by the other on the same store: official 5.5.0 and ours, both ways.
+"""Outstanding pop receipts of one broker are completed by the other on the same store: 5.5.0 and ours, both ways.
 
-The first broker hands messages out, takes some acks and one change of time, and stops; the second gives back exactly
-what was neither acknowledged nor renewed, each message once, with its tries counted.
+The first broker delivers messages, gets some acks and one change of invisible time, and stops. The second delivers
+again exactly the messages without an ack or a change, each once, with its tries counted.
 """
 
 import json
@@ -47,7 +47,7 @@ def namespace(peers: None) -> Iterator[Namespace]:
         ],
     ),
 )
-def test_receipts_are_finished_by_the_next_broker(
+def test_the_next_broker_completes_outstanding_receipts(
     namespace: Namespace, tmp_path: Path, first_side: str, second_side: str, end: str
 ) -> None:
     first = make_server(first_side, tmp_path, namespace=namespace, broker_conf=FILES)
@@ -66,7 +66,7 @@ def test_receipts_are_finished_by_the_next_broker(
 
 
 def begin(server: Server) -> list[str]:
-    """Pop ten messages, acknowledge some; returns the bodies that have to come again."""
+    """Pop ten messages, acknowledge some; returns the bodies that must be delivered again."""
     with RawClient(server) as client:
         client.update_topic(TOPIC, 2)
         for group in (GROUP, ORDERED):

@@ -1,8 +1,8 @@
-"""The official examples of transactions, request-reply and timed messages, judged by what the broker holds afterwards.
+"""The official examples of transactions, request-reply and timed messages, and what the broker holds after them.
 
-TransactionListenerImpl says UNKNOW at first, whatever the message; to the check it says by turns UNKNOW, COMMIT and
-ROLLBACK: of ten messages three are committed, three rolled back, and four stay open. POCKETMQ_INTEROP_ALL=1
-adds the official servers.
+TransactionListenerImpl first answers UNKNOW for every message; to checks it answers UNKNOW, COMMIT and ROLLBACK in
+turn: of ten messages three are committed, three rolled back, and four stay open. POCKETMQ_INTEROP_ALL=1 adds the
+official servers.
 """
 
 import re
@@ -38,7 +38,7 @@ def world(
         yield server, Stage(server.programs, client, home / "stage")
 
 
-def test_transactions_end_as_their_listener_says(world: tuple[Server, Stage]) -> None:
+def test_transactions_end_as_their_listener_answers(world: tuple[Server, Stage]) -> None:
     server, stage = world
     topic = "TopicTest1234"
     with RawClient(server) as client:
@@ -55,7 +55,7 @@ def test_transactions_end_as_their_listener_says(world: tuple[Server, Stage]) ->
 
 
 def open_checks(client: RawClient) -> int:
-    """How often the most asked about message was asked about."""
+    """The largest number of checks of one message."""
     halves = messages(client, HALF_TOPIC, 0)
     return max(int(half.properties.get("TRANSACTION_CHECK_TIMES", "0")) for half in halves)
 
@@ -83,8 +83,8 @@ def test_timed_messages_reach_their_consumer_in_time(world: tuple[Server, Stage]
     with RawClient(server) as client:
         client.update_topic("TimerTopic", 4)
         consumer = stage.play("schedule.TimerMessageConsumer")
-        told = sent(stage.run("schedule.TimerMessageProducer"))
-        assert len(told) == 10
+        results = sent(stage.run("schedule.TimerMessageProducer"))
+        assert len(results) == 10
         lines = consumer.wait_for(r"Receive message\[msgId=\S+ \d+ +ms later\]", 10, timeout=60)
         late_ms = [int(text) for text in re.findall(r"(-?\d+) +ms later", lines)]
         assert len(late_ms) == 10

@@ -1,8 +1,8 @@
-"""What one broker leaves waiting, the next one finishes on the same store: half messages and timed ones.
+"""The next broker on the same store completes the half messages and timed messages of the one before.
 
-The first broker takes half messages, of which it ends two and leaves one open, and timed messages, of which one has
-come; then it is stopped or killed. The second asks a producer about the open one alone, commits it, and delivers the
-timed ones that are left, each once: the one that came late at once, the others at their time; the recalled one never.
+The first broker stores half messages, of which two are ended and one stays open, and timed messages, of which one is
+delivered; then it is stopped or killed. The second checks only the open one at a producer and commits it. It delivers
+each remaining timed message once: an overdue one at once, the others at their time, the recalled one never.
 """
 
 import shutil
@@ -37,7 +37,7 @@ from conformance.waiting.waiting_messages import (
 
 RECALL = 370
 LATE_MS, DUE_MS = 12_000, 45_000
-"""From the sends on: the first broker ends before the one, the second stands long before the other."""
+"""From the sends on: the first broker ends before the earlier time, the second is ready long before the later one."""
 SETTLED_S = 3.0
 """Enough for what a broker saves by itself (offsets and timer each second), so that a kill loses nothing."""
 TOPIC, TIMED = "HandedOver", "HandedOverTimed"
@@ -71,19 +71,19 @@ def server_of(side: str, home: Path, namespace: Namespace) -> Server:
 
 @pytest.fixture(scope="module")
 def runs(peers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Pair, Future[None]]]:
-    """All pairs, some side by side: they mostly wait."""
+    """All pairs, some side by side: most of their time is waiting."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield {pair: pool.submit(hand_over, pair, tmp_path_factory.mktemp("-".join(pair))) for pair in PAIRS}
 
 
 def leave_waiting(client: RawClient) -> int:
-    """Of each kind some; when the farthest timed message is due, in ms."""
+    """Send some of each kind; returns when the last timed message is due, in ms."""
     client.update_topic(TOPIC, 4)
     client.update_topic(TIMED, 4)
     halves = {body: send_half(client, TOPIC, body, KEYS="k") for body in (b"committed", b"open", b"no")}
     assert end(client, halves[b"committed"], COMMIT).code == 0
     assert end(client, halves[b"no"], ROLLBACK).code == 0
-    # 5.5.0 notes ends in batches, each 3 s: before that a stop forgets them, too, and the next broker asks again.
+    # 5.5.0 records ends in batches, every 3 s: a stop before that loses them too, and the next broker checks again.
     wait_until(lambda: client.max_offset(OP_HALF_TOPIC, 0) > 0, "no end of a half message was ever noted")
     if client.server.emulates == "4.9":
         return 0
@@ -99,17 +99,17 @@ def leave_waiting(client: RawClient) -> int:
 
 
 def delivered_before_ms(server: Server) -> int:
-    """How far the timer has come, as the file has it: a kill repeats what came since."""
+    """The timer's progress in the file: after a kill, later deliveries are repeated."""
     path = server.store / "config" / "timercheck"
     return int.from_bytes(path.read_bytes()[:8], "big") if path.exists() else 0
 
 
 def finish(server: Server, client: RawClient) -> None:
-    """Answer the broker's questions until nothing is open."""
+    """Answer the broker's checks until no half message is open."""
     with ProducerPeer(server, GROUP, "finisher@1") as producer:
         question = producer.next(CHECK_TRANSACTION_STATE)
         (message,) = stored(question.body)
-        assert (message.topic, message.body) == (TOPIC, b"open"), "nobody asks about what was ended"
+        assert (message.topic, message.body) == (TOPIC, b"open"), "only the open transaction is checked"
         half = Reply(
             0,
             "",
@@ -123,12 +123,14 @@ def finish(server: Server, client: RawClient) -> None:
 
 @pytest.mark.timeout(RUN_SECONDS)
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-def test_the_next_broker_finishes_what_was_left_waiting(runs: dict[Pair, Future[None]], pair: Pair) -> None:
+def test_the_next_broker_completes_half_and_timed_messages(
+    runs: dict[Pair, Future[None]], pair: Pair
+) -> None:
     runs[pair].result()
 
 
 def hand_over(pair: Pair, home: Path) -> None:
-    """One pair from beginning to end; raises what is wrong with it."""
+    """One pair from beginning to end; raises on any difference."""
     with Namespace() as namespace:
         _hand_over(pair, home, namespace)
 
@@ -146,7 +148,9 @@ def _hand_over(pair: Pair, home: Path, namespace: Namespace) -> None:
         before.stop() if ending == "stop" else before.kill()
     after = server_of(second, home / "after", namespace)
     shutil.move(before.store, after.store)
-    while due_ms and time.time() * 1000 < due_ms - DUE_MS + LATE_MS + 2000:  # the one called late is late now
+    while (
+        due_ms and time.time() * 1000 < due_ms - DUE_MS + LATE_MS + 2000
+    ):  # the message named late is overdue now
         time.sleep(0.1)
     with after, RawClient(after) as client:
         finish(after, client)
@@ -157,6 +161,6 @@ def _hand_over(pair: Pair, home: Path, namespace: Namespace) -> None:
             timed = wait_for(client, TIMED, 3, timeout=120)
             assert [message.body for message in timed] == [b"came", b"late", b"due"]
             assert due_ms <= int(timed[2].properties["TIMER_DEQUEUE_MS"])
-        time.sleep(2.0)  # nothing comes twice
+        time.sleep(2.0)  # no message arrives twice
         assert client.max_offset(TOPIC, 1) == 2
         assert client.max_offset(TIMED, 1) == (3 if due_ms else 0)

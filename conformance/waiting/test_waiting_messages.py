@@ -1,4 +1,4 @@
-"""Transactions, timed messages and replies, asked request by request: the same on ours and on both official brokers."""
+"""Transactions, timed messages and replies, request by request: the same on ours and on both official brokers."""
 
 import base64
 import threading
@@ -74,7 +74,7 @@ def test_message_is_seen_once_it_is_committed(client: RawClient, topic: str) -> 
     assert ("REAL_TOPIC" in seen.properties) == (client.server.emulates == "4.9")
 
 
-def test_ended_transactions_are_noted_in_the_op_topic(client: RawClient, topic: str) -> None:
+def test_ended_transactions_are_recorded_in_the_op_topic(client: RawClient, topic: str) -> None:
     if client.server.emulates == "4.9":
         pytest.skip("4.9 never makes the op topic a topic one could read")
     halves = [send_half(client, topic, str(number).encode()) for number in range(3)]
@@ -87,7 +87,7 @@ def test_ended_transactions_are_noted_in_the_op_topic(client: RawClient, topic: 
     assert op.body.endswith(b",")
 
 
-def test_ends_that_fit_no_half_message_are_refused(client: RawClient, topic: str) -> None:
+def test_ends_without_a_matching_half_message_are_refused(client: RawClient, topic: str) -> None:
     half, other = send_half(client, topic, b"a"), send_half(client, topic, b"b")
     place = int(other.fields["msgId"][16:], 16)
     for changes, remark in (
@@ -106,7 +106,9 @@ def test_ends_that_fit_no_half_message_are_refused(client: RawClient, topic: str
 
 
 @pytest.mark.slow
-def test_producer_is_asked_about_what_it_left_open(server: Server, client: RawClient, topic: str) -> None:
+def test_producer_gets_checks_for_its_open_transactions(
+    server: Server, client: RawClient, topic: str
+) -> None:
     with ProducerPeer(server, GROUP, "asked@1") as producer:
         send_half(client, topic, b"open", KEYS="k1")
         while True:
@@ -130,7 +132,7 @@ def test_producer_is_asked_about_what_it_left_open(server: Server, client: RawCl
     assert (seen.body, seen.properties["KEYS"]) == (b"open", "k1")
 
 
-def test_message_is_given_up_after_the_last_check(client: RawClient, topic: str) -> None:
+def test_half_message_is_discarded_after_the_last_check(client: RawClient, topic: str) -> None:
     send_half(client, topic, b"given up", TRANSACTION_CHECK_TIMES="15")
     given_up = "TRANS_CHECK_MAX_TIME_TOPIC"
 
@@ -139,11 +141,13 @@ def test_message_is_given_up_after_the_last_check(client: RawClient, topic: str)
             message.properties["REAL_TOPIC"] == topic for message in messages(client, given_up, 0)
         )
 
-    wait_until(found, "it was never given up", 60)
+    wait_until(found, "it was never discarded", 60)
 
 
 @pytest.mark.slow
-def test_timed_messages_come_at_the_first_second_not_before_their_time(client: RawClient, topic: str) -> None:
+def test_timed_messages_arrive_at_the_first_second_not_before_their_time(
+    client: RawClient, topic: str
+) -> None:
     now_ms = int(time.time() * 1000)
     exact_ms = (now_ms // 1000 + 4) * 1000
     wanted = {
@@ -167,7 +171,7 @@ def test_timed_messages_come_at_the_first_second_not_before_their_time(client: R
         assert (seen[body].properties["REAL_TOPIC"], seen[body].properties["REAL_QID"]) == (topic, "1")
 
 
-def test_times_that_are_none_are_refused(client: RawClient, topic: str) -> None:
+def test_invalid_delivery_times_are_refused(client: RawClient, topic: str) -> None:
     if client.server.emulates == "4.9":
         pytest.skip("4.9 does not know these properties")
     for properties in (
@@ -187,7 +191,7 @@ def test_times_that_are_none_are_refused(client: RawClient, topic: str) -> None:
 
 
 @pytest.mark.slow
-def test_recalled_message_never_comes(client: RawClient, topic: str) -> None:
+def test_recalled_message_never_arrives(client: RawClient, topic: str) -> None:
     if client.server.emulates == "4.9":
         assert client.call(RECALL, topic=topic, recallHandle="x").code == 3
         return
@@ -237,9 +241,9 @@ def test_reply_reaches_its_asker_and_is_stored(server: Server, client: RawClient
         )
 
     first = client.max_offset(reply_topic, 0)
-    nobody = reply(b"to nobody")
-    assert (nobody.code, nobody.remark) == (1, "push reply message fail, channel of <asker@1> not found.")
-    assert int(nobody.fields["queueOffset"]) == first, "stored all the same"
+    unknown = reply(b"to nobody")
+    assert (unknown.code, unknown.remark) == (1, "push reply message fail, channel of <asker@1> not found.")
+    assert int(unknown.fields["queueOffset"]) == first, "stored although the asker is unknown"
     with ProducerPeer(server, "askers", "asker@1") as asker:
         taken: list[bytes] = []
 

@@ -1,4 +1,4 @@
-"""Messages that do not reach their topic at once: half messages and timed ones, as requests of a raw client."""
+"""Messages that do not enter their topic at once: half messages and timed ones, as requests of a raw client."""
 
 import time
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ CONF: dict[str, object] = {
 def send(
     client: RawClient, topic: str, body: bytes, properties: Mapping[str, str], sys_flag: int = 0
 ) -> Reply:
-    """SEND_MESSAGE to queue 1, whatever comes of it."""
+    """SEND_MESSAGE to queue 1; the answer may be a refusal."""
     return client.call(
         10,
         body,
@@ -91,6 +91,6 @@ def messages(client: RawClient, topic: str, queue_id: int = 1) -> list[Stored]:
 
 
 def wait_for(client: RawClient, topic: str, count: int, timeout: float = 60.0) -> list[Stored]:
-    """The messages of queue 1 once there are so many."""
+    """The messages of queue 1 once it has that many."""
     wait_until(lambda: client.max_offset(topic, 1) >= count, f"{topic} never held {count} messages", timeout)
     return messages(client, topic)

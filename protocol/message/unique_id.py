@@ -8,7 +8,8 @@
 id: a reader assumes the latest month for which the time is not in the future. Official class: MessageClientIDSetter.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import msgspec
@@ -27,29 +28,36 @@ class UniqueId(msgspec.Struct, frozen=True):
 
 
 class UniqueIdMaker:
-    """Makes ids for one process. Not for threads: the owner is the task that sends.
+    """Makes message ids. Not for threads: the owner is the task that sends.
 
     `ip` is 4 or 16 bytes, `process_id` is cut to 16 bits, `process_hash` to 32 (Java uses the class loader's hash).
+    Makers with the same three values need a `counter` in common.
     """
 
-    def __init__(self, ip: bytes, process_id: int, process_hash: int, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        ip: bytes,
+        process_id: int,
+        process_hash: int,
+        now_ms: Callable[[], int],
+        *,
+        counter: Iterator[int] | None = None,
+    ) -> None:
         fixed = ip + (process_id & 0xFFFF).to_bytes(2, "big") + (process_hash & 0xFFFFFFFF).to_bytes(4, "big")
         self._prefix = fixed.hex().upper()
         self._now_ms = now_ms
         self._month_start_ms = self._month_end_ms = 0
-        self._counter = 0
+        self._counter = counter or itertools.count()
         self._last_ms = -1
         self._head = ""
 
     def next(self) -> str:
-        """The next id; ids of one maker differ as long as fewer than 65536 are made in a millisecond."""
+        """The next id. Ids of one counter differ as long as fewer than 65536 are made in a millisecond."""
         now_ms = self._now_ms()
         if now_ms != self._last_ms:
             self._last_ms = now_ms
             self._head = self._prefix + self._moment(now_ms)
-        counter = self._counter
-        self._counter = (counter + 1) & 0xFFFF
-        return f"{self._head}{counter:04X}"
+        return f"{self._head}{next(self._counter) & 0xFFFF:04X}"
 
     def _moment(self, now_ms: int) -> str:
         if now_ms >= self._month_end_ms:

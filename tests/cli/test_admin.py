@@ -1,6 +1,6 @@
-"""`pocketmq admin`: its table and its functions fit, its answers have mqadmin's layout, its mistakes are one line.
+"""`pocketmq admin`: its table and functions agree, its answers have mqadmin's layout, a mistake is one line.
 
-That the answers are mqadmin's to the letter is the claim of `conformance/admin/test_admin_commands.py`.
+`conformance/admin/test_admin_commands.py` tests that the answers are exactly mqadmin's.
 """
 
 import inspect
@@ -65,7 +65,7 @@ def test_each_command_of_the_table_has_its_function(name: str) -> None:
         if (name, row.name) in IGNORED:
             continue
         asked = f'"{row.name}"' in source or "given.place()" in body or row.short == "n"
-        assert asked, f"nobody asks for {row.name} of {name}"
+        assert asked, f"no test asks for {row.name} of {name}"
 
 
 def test_the_table_lists_each_command_once_and_each_option_below_its_own() -> None:
@@ -89,7 +89,7 @@ def test_help_lists_the_commands_and_a_command_its_options() -> None:
 # -- answers
 
 
-def test_a_topic_from_its_making_to_its_end(server: EmbeddedServer) -> None:
+def test_a_topic_is_created_shown_and_deleted(server: EmbeddedServer) -> None:
     assert printed(server, "updateTopic -c DefaultCluster -t Orders -r 2 -w 2 -o true").splitlines() == [
         f"create topic to {server.broker_addr} success.",
         "set cluster orderConf. isOrder=true, orderConf=[broker-a:2]",
@@ -127,7 +127,7 @@ def test_topics_and_groups_from_a_file(server: EmbeddedServer, tmp_path: Path) -
     assert "does not exists" in refusal(server, "updateTopicList -c DefaultCluster -f /no/such/file")
 
 
-def test_a_body_goes_to_a_file(
+def test_a_body_is_written_to_a_file(
     server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pocketmq.cli.admin.messages.BODIES", tmp_path)
@@ -160,7 +160,7 @@ def test_a_cluster_is_exported_to_files(server: EmbeddedServer, tmp_path: Path) 
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
 
 
-def test_settings_and_permissions_go_to_the_servers(server: EmbeddedServer) -> None:
+def test_settings_and_permissions_are_changed_at_the_servers(server: EmbeddedServer) -> None:
     printed(server, "updateBrokerConfig -c DefaultCluster -k flushDelayOffsetInterval -v 9999")
     settings = printed(server, "getBrokerConfig -c DefaultCluster")
     assert re.search(r"^flushDelayOffsetInterval +=  9999$", settings, re.MULTILINE)
@@ -242,7 +242,7 @@ def test_values_are_written_as_java_writes_them() -> None:
     assert [perm_text(perm) for perm in (0, 2, 4, 6, 7)] == ["---", "-W-", "R--", "RW-", "RWX"]
 
 
-def test_properties_stand_in_the_order_of_their_hashes() -> None:
+def test_properties_are_printed_in_the_order_of_their_hashes() -> None:
     """Names and order as mqadmin 5.5.0 printed them."""
     names = [
         "MSG_REGION",
@@ -255,13 +255,13 @@ def test_properties_stand_in_the_order_of_their_hashes() -> None:
         "TRACE_ON",
         "MAX_OFFSET",
     ]
-    stored = names[5:] + names[:5]  # those that share a bucket stand as they were stored
+    stored = names[5:] + names[:5]  # those that share a bucket keep the stored order
     assert hash_map_order(stored, 128) == names
     text = properties_text(dict.fromkeys(stored, "x"))
     assert text == "{" + ", ".join(f"{name}=x" for name in names) + "}"
 
 
-def test_an_id_never_leads_out_of_its_folder() -> None:
+def test_an_id_is_never_a_path_outside_its_folder() -> None:
     for text in ("../../etc/passwd", "..", ".", "", "a/b", "x" * 5000, "\0"):
         name = file_name(text)
         assert "/" not in name

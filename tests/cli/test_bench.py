@@ -1,4 +1,4 @@
-"""`pocketmq bench`: its modes do what they say, its numbers are those of what happened."""
+"""`pocketmq bench`: its modes and the correctness of its figures."""
 
 import json
 import random
@@ -26,7 +26,7 @@ def bench(server: EmbeddedServer, *words: str) -> dict[str, object]:
     return found
 
 
-def test_what_producers_send_a_consumer_reads(server: EmbeddedServer) -> None:
+def test_a_consumer_reads_what_producers_send(server: EmbeddedServer) -> None:
     sent = [
         bench(server, "producer", "-t", "B", "-d", "0.2", "--warm-up", "0", *words)["messages"]
         for words in (("-w", "3"), ("-w", "2", "-i", "20"), ("-w", "2", "-b", "5"))
@@ -45,7 +45,7 @@ def test_end_to_end_counts_each_message_once_and_keeps_the_rate(server: Embedded
     assert found["latenciesMs"]["end_to_end"]["p50"] > 0  # type: ignore[index]
 
 
-def test_an_empty_topic_has_nothing_to_read(server: EmbeddedServer) -> None:
+def test_reading_an_empty_topic_ends_at_once(server: EmbeddedServer) -> None:
     result = CliRunner().invoke(main, ["bench", "consumer", "-n", server.namesrv_addr, "-t", "TBW102"])
     assert result.exit_code == 2
     assert "holds no messages" in result.stderr
@@ -62,7 +62,7 @@ def test_percentiles_are_exact_to_one_per_cent(seconds: list[float], percent: fl
     assert latencies.percentile_ms(percent) == pytest.approx(exact_ms, rel=0.01, abs=0.0011)
 
 
-def test_a_million_latencies_take_little_room() -> None:
+def test_a_million_latencies_use_little_memory() -> None:
     latencies = Latencies()
     source = random.Random(1)
     for _ in range(100_000):

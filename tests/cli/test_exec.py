@@ -1,6 +1,6 @@
-"""`pocketmq exec`: the program finds its server, gets its signals, gives its exit code; and nothing is left running.
+"""`pocketmq exec`: the program finds its server and gets its signals, its exit code is kept, no process remains.
 
-Real processes. Started without a terminal, as in CI, except for the one test that makes a terminal.
+Real processes. Started without a terminal, as in CI, except for one test that creates a terminal.
 """
 
 import os
@@ -44,7 +44,7 @@ def temporary(tmp_path: Path) -> Path:
 
 @contextmanager
 def executing(*command: str, temporary: Path, words: Sequence[str] = ()) -> Iterator["subprocess.Popen[str]"]:
-    """`pocketmq exec` without a terminal; whatever a test does to it, it is gone afterwards."""
+    """`pocketmq exec` without a terminal; it is always ended after the test."""
     process = subprocess.Popen(
         [*EXEC, *words, "--", *command],
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -81,7 +81,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_program_finds_its_server_and_nothing_is_left(temporary: Path) -> None:
+def test_program_finds_its_server_and_no_process_or_store_remains(temporary: Path) -> None:
     assert ended(sys.executable, "-c", CONNECT, temporary=temporary) == (0, "reached\n", "")
     assert list(temporary.iterdir()) == []
 
@@ -92,7 +92,7 @@ def test_exit_code_is_that_of_the_program(temporary: Path, script: str, code: in
     assert list(temporary.iterdir()) == []
 
 
-def test_words_behind_the_program_are_its_own(temporary: Path) -> None:
+def test_words_after_the_program_are_its_arguments(temporary: Path) -> None:
     process = subprocess.run([*EXEC, "echo", "--help", "-c"], capture_output=True, text=True, check=False)
     assert (process.returncode, process.stdout) == (0, "--help -c\n")
 
@@ -140,7 +140,7 @@ def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:
 # -- signals
 
 
-def test_signals_are_passed_on_and_the_program_decides(temporary: Path) -> None:
+def test_signals_are_passed_on_and_the_program_decides_when_to_end(temporary: Path) -> None:
     with executing(sys.executable, "-c", LISTENER, temporary=temporary) as process:
         assert line_of(process) == "ready"
         for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT"):
@@ -161,7 +161,7 @@ def test_signal_that_ends_the_program_ends_all(temporary: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_program_left_in_the_background_is_ended(temporary: Path) -> None:
+def test_background_processes_of_the_program_are_ended(temporary: Path) -> None:
     sleeper = "exec sleep 1000 >/dev/null 2>&1"
     script = f"({sleeper}) & (trap '' TERM; {sleeper}) & jobs -p | xargs echo; sleep 0.2"
     with executing("bash", "-c", script, temporary=temporary) as process:
@@ -173,9 +173,9 @@ def test_what_the_program_left_in_the_background_is_ended(temporary: Path) -> No
     assert not any(map(is_alive, left))
 
 
-def test_signal_during_the_start_takes_it_back(temporary: Path, tmp_path: Path) -> None:
+def test_signal_during_the_start_ends_the_server(temporary: Path, tmp_path: Path) -> None:
     conf = tmp_path / "conf"
-    os.mkfifo(conf)  # whoever reads it waits for its writer: the start is held there
+    os.mkfifo(conf)  # a reader waits for the writer: this holds the start there
     with executing("sh", "-c", "echo ran", temporary=temporary, words=("-c", str(conf))) as process:
         writer = os.open(conf, os.O_WRONLY)
         process.terminate()
@@ -186,7 +186,7 @@ def test_signal_during_the_start_takes_it_back(temporary: Path, tmp_path: Path) 
 
 
 def test_ctrl_c_on_a_terminal_reaches_the_program_once(temporary: Path) -> None:
-    """The terminal sends it to the whole foreground group: to pass it on would double it."""
+    """The terminal sends it to the whole foreground group: passing it on would send it twice."""
     terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
     process = subprocess.Popen(
         [sys.executable, "-c", terminal, *EXEC, "--", sys.executable, "-c", LISTENER],
@@ -213,7 +213,7 @@ def test_ctrl_c_on_a_terminal_reaches_the_program_once(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_help_is_quick_and_names_the_variable() -> None:
+def test_help_names_the_variable() -> None:
     result = CliRunner().invoke(main, ["exec", "--help"])
     assert result.exit_code == 0
     assert "NAMESRV_ADDR" in result.output

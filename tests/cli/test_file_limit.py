@@ -1,4 +1,4 @@
-"""The server takes the descriptors the system allows: each mapped file and each connection holds one."""
+"""The server raises its limit of file descriptors: each mapped file and each connection needs one."""
 
 import subprocess
 import sys
@@ -13,6 +13,6 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] == (min(WANTED_FILES, hard) 
 """
 
 
-def test_the_soft_limit_is_raised_to_what_is_wanted_and_allowed() -> None:
+def test_the_soft_limit_is_raised_as_far_as_needed_and_allowed() -> None:
     ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "True"

@@ -1,4 +1,4 @@
-"""Every command that asks a broker can show keys and use TLS, and is refused without."""
+"""Every command that calls a broker can sign with keys and use TLS, and is refused without them."""
 
 import json
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_a_command_is_served_with_keys_and_tls(server: EmbeddedServer, words: tu
     assert result.exit_code == 0, result.output
 
 
-def test_mqadmins_commands_take_keys_and_tls_before_their_name(server: EmbeddedServer) -> None:
+def test_mqadmins_commands_accept_keys_and_tls_before_their_name(server: EmbeddedServer) -> None:
     result = CliRunner().invoke(main, ["admin", *KEYS, "--tls", "clusterList", "-n", server.namesrv_addr])
     assert result.exit_code == 0, result.output
     assert "DefaultCluster" in result.output

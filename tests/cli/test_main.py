@@ -1,4 +1,4 @@
-"""The program's front page: it lists the commands as they describe themselves, and imports none of them for that."""
+"""The program's help: it lists each command with its own summary, and imports none of them."""
 
 import subprocess
 import sys

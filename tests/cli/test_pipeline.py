@@ -1,4 +1,4 @@
-"""`pocketmq pipeline`: jobs are imported when they are used, and what is missing is said in one line."""
+"""`pocketmq pipeline`: jobs are imported when they are used, and a missing extra is reported in one line."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`pocketmq send` and `tail`: what a user types, and what stands on the terminal."""
+"""`pocketmq send` and `tail`: their options, and what they print."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ def run(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def read(run: Run, topic: str, *words: str) -> str:
-    """What tail prints of all there is; a topic made a moment ago needs a moment to be found."""
+    """What tail prints of all messages; waits until a new topic is found."""
     deadline = time.monotonic() + 30
     while True:
         result = run("tail", topic, "--no-follow", *words)
@@ -63,7 +63,9 @@ def test_every_setting_of_a_message_arrives(run: Run, topic: str) -> None:
     assert (seen["topic"], seen["queueId"], seen["queueOffset"]) == (topic, 1, 0)
 
 
-def test_lines_of_a_pipe_and_a_file_and_the_whole_of_one(run: Run, topic: str, tmp_path: Path) -> None:
+def test_bodies_are_lines_of_a_pipe_lines_of_a_file_or_a_whole_file(
+    run: Run, topic: str, tmp_path: Path
+) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"three\r\n\nfour")
     assert run("send", topic, "--queue", "0", stdin=b"one\n\ntwo\n").exit_code == 0
@@ -72,7 +74,7 @@ def test_lines_of_a_pipe_and_a_file_and_the_whole_of_one(run: Run, topic: str, t
     assert read(run, topic, "--from", "first", "-o", "body") == "one\ntwo\nthree\nfour\na\nb\n\n"
 
 
-def test_an_order_key_leads_to_one_queue_and_a_one_way_send_says_nothing(run: Run, topic: str) -> None:
+def test_an_order_key_selects_one_queue_and_a_one_way_send_prints_nothing(run: Run, topic: str) -> None:
     sent = run("send", topic, "a", "b", "c", "--order-key", "order-7")
     assert len({line.split()[2] for line in sent.stdout.splitlines()}) == 1
     one_way = run("send", topic, "d", "--one-way", "--order-key", "order-7")
@@ -82,7 +84,7 @@ def test_an_order_key_leads_to_one_queue_and_a_one_way_send_says_nothing(run: Ru
         assert time.monotonic() < deadline
 
 
-def test_a_delayed_message_comes_later(run: Run, topic: str) -> None:
+def test_a_delayed_message_arrives_later(run: Run, topic: str) -> None:
     run("send", topic, "now", "--queue", "0")
     assert run("send", topic, "later", "--delay-level", "1", "--queue", "0").exit_code == 0
     assert read(run, topic, "--from", "first", "-o", "body") == "now\n"
@@ -90,7 +92,7 @@ def test_a_delayed_message_comes_later(run: Run, topic: str) -> None:
     assert followed.stdout == "now\nlater\n"
 
 
-def test_tail_begins_where_it_is_told(run: Run, topic: str) -> None:
+def test_tail_begins_at_the_requested_position(run: Run, topic: str) -> None:
     run("send", topic, *"abcde", "--queue", "0")
     assert read(run, topic, "--from-start", "-o", "body") == "a\nb\nc\nd\ne\n"
     assert read(run, topic, "--from", "3", "-o", "body") == "d\ne\n"
@@ -107,7 +109,7 @@ def test_tags_are_filtered(run: Run, topic: str) -> None:
     assert read(run, topic, "--from", "first", "--tags", "x || z", "-o", "body") == "of x\nof z\n"
 
 
-def test_a_group_goes_on_where_it_ended(run: Run, topic: str) -> None:
+def test_a_group_continues_at_its_offset(run: Run, topic: str) -> None:
     run("send", topic, *"abcdef", "--queue", "0")
     read(run, topic, "--from", "first")
     first = run("tail", topic, "-g", f"{topic}_g", "--from", "first", "-c", "2", "-o", "body")
@@ -115,7 +117,7 @@ def test_a_group_goes_on_where_it_ended(run: Run, topic: str) -> None:
     assert (first.stdout, then.stdout) == ("a\nb\n", "c\nd\ne\nf\n")
 
 
-def test_bytes_that_are_no_text_stay_bytes(run: Run, topic: str) -> None:
+def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None:
     run("send", topic, "--whole", stdin=b"\xff\x00")
     seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
     assert base64.b64decode(seen["bodyBase64"]) == b"\xff\x00"
@@ -124,7 +126,7 @@ def test_bytes_that_are_no_text_stay_bytes(run: Run, topic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "complaint"),
     [
         (("send", "T", "x", "-p", "novalue"), "must be NAME=VALUE"),
         (("send", "T", "x", "-p", "KEYS=1"), "used by system"),
@@ -145,10 +147,10 @@ def test_bytes_that_are_no_text_stay_bytes(run: Run, topic: str) -> None:
         (("bench", "dance"), "is not one of"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], told: str) -> None:
+def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...], complaint: str) -> None:
     result = run(*words)
     assert result.exit_code == USER_ERROR, result.output
-    assert told in result.stderr
+    assert complaint in result.stderr
     assert "Traceback" not in result.output
 
 

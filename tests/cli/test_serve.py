@@ -1,6 +1,6 @@
-"""`pocketmq serve` as scripts use it: the first line, the exit codes, what is left behind.
+"""`pocketmq serve` as scripts use it: the first line, the exit codes, the files that remain.
 
-Real processes on free ports of the loopback interface; a test that waits, waits for a line or for an exit.
+Real processes on free ports of the loopback interface; tests wait only for a line or for an exit.
 """
 
 import os
@@ -23,7 +23,7 @@ END_SECONDS = 20
 
 @contextmanager
 def serving(*words: str, folder: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """A server in `folder`; whatever a test does to it, it is gone afterwards."""
+    """A server in `folder`; it is always ended after the test."""
     process = subprocess.Popen(
         [sys.executable, "-m", "pocketmq.broker", *words],
         cwd=folder,
@@ -40,7 +40,7 @@ def serving(*words: str, folder: Path, **environment: str) -> Iterator["subproce
 
 
 def first_line(process: "subprocess.Popen[str]") -> tuple[str, int]:
-    """(host, port) of the line that says that clients may come."""
+    """(host, port) of the line that is printed once clients can connect."""
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line.startswith("NAMESRV_ADDR="), process.communicate()
@@ -121,7 +121,7 @@ def test_store_in_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--port", "--namesrv-port"])
-def test_taken_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> None:
+def test_used_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         words = (*FREE_PORTS, option, str(port), "--ephemeral", "--log-level", "error")
@@ -178,7 +178,7 @@ def printed(*words: str) -> dict[str, list[str]]:
     return rows
 
 
-def test_print_config_tells_key_value_default_verdict_and_reason(tmp_path: Path) -> None:
+def test_print_config_shows_key_value_default_verdict_and_reason(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("accessMessageInMemoryMaxRatio=12\nsendMessageThreadPoolNums=99\n", encoding="utf-8")
     rows = printed("-c", str(conf), "--port", "7", "--namesrv-port", "8", "--set", "emulate=4.9")
@@ -198,7 +198,7 @@ def test_print_config_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == []
 
 
-def test_options_weigh_more_than_words_and_words_more_than_the_file(tmp_path: Path) -> None:
+def test_options_override_set_words_and_set_words_override_the_file(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("listenPort=1\nbrokerIP1=127.0.0.1\nregionId=file\n", encoding="utf-8")
     rows = printed("-c", str(conf), "--set", "listenPort=2", "--set", "regionId=word", "--port", "3")

@@ -1,7 +1,7 @@
-"""What `pocketmq serve` says when it cannot start: one line, exit code 2, nothing changed.
+"""`pocketmq serve` when it cannot start: it prints one line, exits with 2 and changes nothing.
 
-Stores damaged in every way that cannot be repaired, and mistakes on the command line beyond those of `test_serve.py`.
-Damage that can be repaired is the store's: `tests/store/durability/test_recovery.py`.
+Stores with every kind of damage that cannot be repaired, and mistakes on the command line beyond `test_serve.py`.
+Damage that can be repaired is tested in `tests/store/durability/test_recovery.py`.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ def refusal(folder: Path, *words: str) -> str:
 
 
 def content(folder: Path) -> dict[str, bytes | None]:
-    """Every file but those that say who had the store open last, and when."""
+    """Every file except those that record which process had the store open last, and when."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in folder.rglob("*")
@@ -129,7 +129,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES)
-def test_damaged_store_is_refused_and_left_as_it_is(
+def test_damaged_store_is_refused_and_not_changed(
     good_store: Path, tmp_path: Path, damage: Damage, message: str
 ) -> None:
     store = tmp_path / "store"
@@ -185,7 +185,7 @@ def test_store_of_another_broker_is_refused_by_its_name(good_store: Path, tmp_pa
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Half a megabyte of disk of its own."""
+    """A disk of its own with half a megabyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
@@ -263,6 +263,6 @@ def test_wrong_option_shows_the_usage(tmp_path: Path, words: tuple[str, ...]) ->
 
 
 def test_empty_address_is_no_address(tmp_path: Path) -> None:
-    """Files made by others hold lines such as `brokerIP1=`: clients are told where we listen."""
+    """Existing files have lines such as `brokerIP1=`: clients then get the address we listen on."""
     with ServedProcess(tmp_path, ["--set", "brokerIP1=", "--set", "brokerIP2="]) as server:
         server.assert_serves()

@@ -1,4 +1,4 @@
-"""`pocketmq store check` and `show`: words for people, JSON for programs, exit codes for scripts."""
+"""`pocketmq store check` and `show`: text for people, JSON for programs, exit codes for scripts."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def run(*words: object) -> Result:
     return CliRunner().invoke(main, ["store", *map(str, words)])
 
 
-def test_whole_store_is_said_to_be_whole(folder: Path) -> None:
+def test_undamaged_store_is_reported_as_undamaged(folder: Path) -> None:
     result = run("check", folder)
     assert result.exit_code == 0
     assert "last stop   clean" in result.output
@@ -53,7 +53,7 @@ def test_damage_is_a_line_with_its_consequence_and_exit_code_1(folder: Path) -> 
     assert report["findings"][0]["place"] == str(log)
 
 
-def test_what_is_no_store_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+def test_folder_without_a_store_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     for command in ("check", "show"):
         result = run(command, tmp_path / "none")
         assert (result.exit_code, result.output) == (2, f"pocketmq: {tmp_path / 'none'} does not exist\n")

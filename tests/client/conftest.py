@@ -40,7 +40,7 @@ async def admin(namesrv_addr: str) -> AsyncIterator[AdminClient]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On another server, keep the tests that ask a server and do not look into ours."""
+    """On another server, keep only the tests that need no access to our server's objects."""
     if any_server.NAMESRV_ADDR:
         items[:] = [item for item in items if _asks_any_server(getattr(item, "fixturenames", ()))]
 

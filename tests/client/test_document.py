@@ -1,4 +1,4 @@
-"""Every example of docs/client.md runs, as it stands there, against an embedded broker."""
+"""Every example of docs/client.md runs unchanged against an embedded broker."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ EXAMPLES = re.findall(
 LAST_LINE = "asyncio.run(main())\n"
 
 
-def test_every_block_is_an_example_that_is_run() -> None:
+def test_every_block_is_a_tested_example() -> None:
     assert len(EXAMPLES) == DOCUMENT.read_text("utf-8").count("```python\n") > 8
 
 

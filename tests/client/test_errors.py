@@ -1,4 +1,4 @@
-"""What a caller may rely on about the exceptions: one root, Python's own bases, `retriable`."""
+"""What a caller may rely on in the exceptions: one root, Python's own bases, `retriable`."""
 
 import inspect
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def test_every_exception_has_one_root() -> None:
         ("ValidationFailed", ValueError),
     ],
 )
-def test_exceptions_have_the_bases_people_catch(name: str, base: type[Exception]) -> None:
+def test_exceptions_have_pythons_usual_bases(name: str, base: type[Exception]) -> None:
     assert issubclass(getattr(errors, name), base)
 
 

@@ -1,5 +1,5 @@
-"""The front door, `pocketmq.client`: every name loads when it is used, type checkers see the same ones, and the
-documents import nothing from behind it."""
+"""The public names of `pocketmq.client`: each loads when it is used, type checkers see the same ones, and the documents
+import from nowhere else."""
 
 import ast
 import importlib

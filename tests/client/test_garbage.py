@@ -1,6 +1,6 @@
 """Servers that answer garbage: a producer gets a ClientError in time, a consumer waits until it is over.
 
-The servers are real; what they say is spoiled on the way (`client_between.py`).
+The servers are real; a proxy changes their answers (`client_between.py`).
 """
 
 import asyncio
@@ -76,14 +76,14 @@ GOOD: dict[str, Callable[[Command], bytes]] = {
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A held pull whose answer is lost is given up soon."""
+    """A held pull whose answer is lost ends soon."""
     monkeypatch.setattr(puller, "PULL_TIMEOUT_MS", 200)
     monkeypatch.setattr(puller, "BROKER_SUSPEND_MAX_MS", 100)
 
 
 @contextlib.asynccontextmanager
 async def both(node: Node) -> AsyncIterator[tuple[Between, Between]]:
-    """Proxies before broker and name server."""
+    """Proxies in front of broker and name server."""
     async with Between(node.broker_address) as broker, Between(node.namesrv_address) as name_server:
         name_server.change = leading_to(broker, node)
         yield broker, name_server
@@ -91,7 +91,7 @@ async def both(node: Node) -> AsyncIterator[tuple[Between, Between]]:
 
 @pytest.fixture
 async def loop_reports() -> list[dict[str, Any]]:
-    """What the event loop had to report because nobody caught it."""
+    """The uncaught exceptions that the event loop reported."""
     found: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: found.append(context))
     return found
@@ -162,13 +162,13 @@ async def consumes_after(
             broker.change = garbage
             consumer._running.rebalance_now()
             await send(node.namesrv_address, topic, 8)
-            await asyncio.sleep(0.2)  # long enough for some garbage to arrive: what then happens is the test
+            await asyncio.sleep(0.2)  # long enough for some garbage to arrive
             broker.change = encode_frame
             await until(lambda: len({message.message_id for message in seen.messages}) == 12, LONG)
 
 
 @pytest.mark.slow
-async def test_a_consumer_goes_on_when_the_garbage_ends(
+async def test_a_consumer_continues_when_the_garbage_ends(
     node: Node, quick: None, caplog: pytest.LogCaptureFixture, loop_reports: list[dict[str, Any]]
 ) -> None:
     kinds = [(name, garbage, False) for name, garbage in (GARBAGE | GOOD).items()]
@@ -194,7 +194,7 @@ async def test_a_consumer_goes_on_when_the_garbage_ends(
         b'{"brokerDatas":[],"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":2147483647,"writeQueueNums":9}]}',
     ],
 )
-async def test_a_name_server_that_talks_nonsense_is_passed_over(node: Node, body: bytes) -> None:
+async def test_a_name_server_that_answers_nonsense_is_skipped(node: Node, body: bytes) -> None:
     await send(node.namesrv_address, "T", 1)
     async with Between(node.namesrv_address, other(body=body)) as liar:
         async with Producer("p", namesrv_addr=f"{liar.address};{node.namesrv_address}") as producer:
@@ -204,7 +204,7 @@ async def test_a_name_server_that_talks_nonsense_is_passed_over(node: Node, body
                 await consumer.queues("T")
 
 
-async def test_messages_that_cannot_be_read_are_no_messages(node: Node) -> None:
+async def test_unreadable_messages_are_an_error_of_the_pull(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
     async with (
         both(node) as (broker, name_server),

@@ -1,6 +1,6 @@
-"""Servers that die, and clocks that jump: nothing acknowledged is lost, order holds, traffic goes on.
+"""Killed servers, and clocks that jump: no acknowledged message is lost, order is kept, traffic continues.
 
-The broker is a process of its own here, killed as a crash kills it and started again on the same ports.
+The broker is a process of its own here, killed as in a crash and started again on the same ports.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Mortal:
-    """A server process that can be killed, and comes back with the same store and ports."""
+    """A server process that can be killed and restarted with the same store and ports."""
 
     def __init__(self, folder: Path) -> None:
         ports = fixed_port(), fixed_port()
@@ -59,7 +59,7 @@ async def mortal(tmp_path: Path) -> AsyncIterator[Mortal]:
 
 
 class Load:
-    """Tasks that send numbered messages, each to its own queue; a failed one is sent again until it is taken."""
+    """Tasks that send numbered messages, each to its own queue; a failed one is sent again until it is acknowledged."""
 
     def __init__(self, producer: Producer, tasks: int) -> None:
         self._producer = producer
@@ -122,7 +122,7 @@ async def test_a_broker_killed_in_mid_traffic_loses_nothing_and_keeps_order(
 
 
 def check_order(messages: list[MessageExt]) -> None:
-    """Offsets may come again, but none is passed over, and each stands for one body; so do the numbers in them."""
+    """Offsets may be delivered again, but none is skipped and each has one body; so with the numbers in the bodies."""
     highest = -1
     bodies: dict[int, bytes] = {}
     first_seen: list[bytes] = []
@@ -135,7 +135,7 @@ def check_order(messages: list[MessageExt]) -> None:
     assert first_seen == sorted(first_seen)
 
 
-async def test_without_name_servers_traffic_goes_on(node: Node) -> None:
+async def test_without_name_servers_traffic_continues(node: Node) -> None:
     """Three route refreshes of 30 s pass in 0.3 s here: a minute and a half without an answer."""
     seen = Seen()
     await send(node.namesrv_address, "T", 4)
@@ -196,7 +196,7 @@ async def test_a_clock_that_jumps_disturbs_nothing(
         results += await asyncio.gather(*(producer.send_nowait("T", b"f") for _ in range(20)))
         assert len({result.message_id for result in results}) == 40
         for one in (consumer, in_order):
-            one.subscribe("Later")  # told to the brokers as a newer version, though the clock says older
+            one.subscribe("Later")  # the brokers get it as a newer version, although the clock is earlier
             one._running.rebalance_now()
         await producer.send("Later", b"later")
         for listener in (seen, ordered):

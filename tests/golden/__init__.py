@@ -4,8 +4,7 @@ and servers.
     from golden import vectors
     for vector in vectors(direction="request", request_code=310): ...
 
-Not made by PocketMQ: record.py and README.md say how they were taken. Read next: README.md for what the
-fields mean.
+Not made by PocketMQ: record.py and README.md say how they were recorded. README.md explains the fields.
 """
 
 import base64
@@ -39,10 +38,10 @@ class Vector:
     frame: bytes
 
     def __str__(self) -> str:
-        told = f"{self.direction}-{self.request_code}" + (
+        exchange = f"{self.direction}-{self.request_code}" + (
             "" if self.code == self.request_code else f"-{self.code}"
         )
-        return f"{told}-{self.peer}-{self.server}-{self.client}-{self.header}"
+        return f"{exchange}-{self.peer}-{self.server}-{self.client}-{self.header}"
 
 
 @functools.cache

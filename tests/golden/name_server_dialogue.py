@@ -1,12 +1,12 @@
 """One long conversation with a name server, and the official programs' side of it.
 
-`play` says the `STEPS` of `name_server_steps.py` to an address and returns the answers in the same order.
+`play` sends the `STEPS` of `name_server_steps.py` to an address and returns the answers in the same order.
 `name_server_49.json` and `name_server_55.json` hold the official answers, recorded by
 
     cd tests; python -m golden.name_server_dialogue HOST:PORT 5 > golden/name_server_55.json
 
-against a freshly started name server without a configuration file. The expected answers are nobody's reading
-of the protocol. Not PocketMQ's codec, on purpose. `tests/broker/name_server/test_name_server.py` compares.
+against a freshly started name server without a configuration file. So the expected answers do not depend on how anyone
+reads the protocol. Not PocketMQ's codec, on purpose. `tests/broker/name_server/test_name_server.py` compares.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Talker:
         return value
 
     async def say(self, step: Step, opaque: int) -> Fields | None:
-        """The answer to one step; None where there is none within a second."""
+        """The answer to one step; None if none arrives within a second."""
         if step.close:
             if step.on in self.connections:
                 self.connections.pop(step.on)[1].close()

@@ -1,7 +1,7 @@
-"""What brokers, clients and tools say to a name server in one long conversation: `STEPS`, in order.
+"""What brokers, clients and tools send to a name server in one long conversation: `STEPS`, in this order.
 
-Only the requests stand here; `name_server_dialogue.py` says them and has the official answers. A step added here has
-to be recorded again there. The requests are built by hand, not with PocketMQ's own code.
+Only the requests are here; `name_server_dialogue.py` sends them and has the official answers. After adding a step,
+record the answers again. The requests are built by hand, not with PocketMQ's own code.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The recordings themselves: whole, complete, small, and free of anything but the protocol.
 
-Says nothing of PocketMQ: the codecs are held against these frames in tests/protocol.
+Tests nothing of PocketMQ: tests/protocol tests the codecs with these frames.
 """
 
 import ipaddress
@@ -60,7 +60,7 @@ def test_every_vector_is_one_whole_frame() -> None:
 
 @pytest.mark.parametrize("line", ["4.9.7", "5.5.0"])
 @pytest.mark.parametrize("peer", ["broker", "namesrv"])
-def test_every_request_of_a_line_is_there(line: str, peer: str) -> None:
+def test_every_request_of_a_line_is_recorded(line: str, peer: str) -> None:
     wanted = BOTH_LINES[peer] | (ONLY_FIVE[peer] if line == "5.5.0" else set())
     assert wanted - codes(server=line, peer=peer, direction="request") == set()
 
@@ -74,14 +74,14 @@ def test_every_request_that_is_answered_has_a_reply(line: str, peer: str) -> Non
 
 
 @pytest.mark.parametrize("line", ["4.9.7", "5.5.0"])
-def test_every_push_of_a_broker_is_there(line: str) -> None:
+def test_every_push_of_a_broker_is_recorded(line: str) -> None:
     assert PUSHED - codes(server=line, direction="push") == set()
 
 
 @pytest.mark.parametrize("header", ["JSON", "ROCKETMQ"])
 @pytest.mark.parametrize("direction", ["request", "reply", "push", "answer"])
 @pytest.mark.parametrize("line", ["4.9.7", "5.5.0"])
-def test_both_header_kinds_are_there_in_all_directions(line: str, direction: str, header: str) -> None:
+def test_both_header_kinds_are_recorded_in_all_directions(line: str, direction: str, header: str) -> None:
     assert codes(server=line, direction=direction, header=header)
 
 
@@ -113,6 +113,6 @@ def codes(**wanted: object) -> set[int]:
     return found
 
 
-def test_a_vector_is_named_by_what_it_is() -> None:
+def test_a_vectors_name_describes_its_frame() -> None:
     vector = Vector("4.9.7", "4.9.8", "namesrv", "reply", 17, 105, "JSON", b"")
     assert str(vector) == "reply-105-17-namesrv-4.9.7-4.9.8-JSON"

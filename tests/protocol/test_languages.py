@@ -1,4 +1,4 @@
-"""Release names by their position: first, irregular and last ones, as `MQVersion.getVersionDesc` has them."""
+"""Release names by their position, as in `MQVersion.getVersionDesc`: the first, the irregular and the last ones."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A store in a temporary directory, with small files and a clock that stands still."""
+"""A store in a temporary directory, with small files and a stopped clock."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,7 +73,7 @@ def put() -> Put:
 
 @pytest.fixture
 def crash() -> Callable[[MessageStore], None]:
-    """Leave a store as a killed process does: what was written stays, nothing is finished, `abort` remains."""
+    """Leave a store as a killed process does: written bytes remain, nothing is completed, `abort` remains."""
 
     def crash_store(store: MessageStore) -> None:
         store._flusher = None  # close() then does nothing

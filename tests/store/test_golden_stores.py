@@ -1,8 +1,8 @@
-"""Stores that official brokers left behind open here, and hold what those brokers showed of them.
+"""Stores of official brokers open here, with the content that those brokers showed.
 
-`golden/stores/` has one of each line, stopped and killed, with what the broker itself answered;
-`conformance/recorders/record_stores.py` made them. Both emulated lines must read both. What needs a running broker
-(delivery, retries) is in `conformance/stores/test_cross_store.py`.
+`golden/stores/` has a stopped one and a killed one of each line, with the broker's own answers;
+`conformance/recorders/record_stores.py` recorded them. Each emulated line must read the stores of both lines.
+`conformance/stores/test_cross_store.py` tests what needs a running broker (delivery, retries).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ NAMES = ("4.9-stop", "4.9-kill", "5.5-stop", "5.5-kill")
 
 
 class Golden:
-    """An unpacked store and what its broker said."""
+    """An unpacked store and its broker's answers."""
 
     def __init__(self, name: str, folder: Path) -> None:
         with tarfile.open(STORES / f"{name}.tar.xz") as archive:
@@ -121,7 +121,7 @@ def test_tables_are_read(golden: Golden) -> None:
         assert group_config.retry_max_times == config["retryMaxTimes"]
 
 
-def test_store_goes_on_and_stays_whole(golden: Golden) -> None:
+def test_store_accepts_messages_and_stays_undamaged(golden: Golden) -> None:
     store = golden.open(5)
     queue = next(one for one in golden.expected["queues"] if one["topic"] == "Plain")
     for number in range(200):

@@ -9,7 +9,7 @@ from pocketmq.store import NewMessage, PutStatus, StoreClosedError, StoreError
 from pocketmq.store.put_statistics import PutStatistics
 
 
-def test_append_tells_where_the_message_is(open_store, put, clock):
+def test_append_returns_the_position_of_the_message(open_store, put, clock):
     store = open_store()
     first = put(store)
     clock.advance(5)
@@ -22,7 +22,7 @@ def test_append_tells_where_the_message_is(open_store, put, clock):
     assert store.queue_unit("orders", 0, 1) == (second.position, second.size, 0)
 
 
-def test_arrival_is_told_after_the_message_is_visible(open_store, put):
+def test_arrival_is_announced_after_the_message_is_visible(open_store, put):
     seen = []
 
     def on_arrival(topic, queue_id, offset, code, properties, stamp):
@@ -33,7 +33,7 @@ def test_arrival_is_told_after_the_message_is_visible(open_store, put):
     assert seen == [("orders", 2, 0, tags_code("red"), {"TAGS": "red", "colour": "blue"}, 1)]
 
 
-def test_recovery_tells_nobody(open_store, put, crash):
+def test_recovery_announces_no_arrivals(open_store, put, crash):
     seen = []
     store = open_store()
     put(store)
@@ -89,7 +89,7 @@ def test_delivery_time_is_the_same_after_recovery(open_store, put, crash):
     assert open_store().queue_unit("SCHEDULE_TOPIC_XXXX", 0, 0) == entry
 
 
-def test_prepared_and_rolled_back_messages_take_no_place_in_the_queue(open_store, new_message):
+def test_prepared_and_rolled_back_messages_are_not_in_the_queue(open_store, new_message):
     store = open_store()
     for sys_flag, queue_offset in ((0x0, 0), (0x4, 0), (0xC, 0), (0x8, 1), (0x0, 2)):
         message = new_message()
@@ -128,7 +128,7 @@ def test_deleting_the_oldest_file_moves_min_offsets_and_spares_the_last(open_sto
     assert store.store_time("orders", 0, 0) == -1
 
 
-def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_gone(open_store, put):
+def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_deleted(open_store, put):
     store = open_store(emulate=4)
     put(store, topic="only old")
     for _ in range(80):
@@ -138,7 +138,7 @@ def test_four_x_keeps_the_min_offset_of_a_queue_whose_messages_are_gone(open_sto
     assert store.get_message("only old", 0, 0, 32).status.name == "MESSAGE_WAS_REMOVING"
 
 
-def test_slave_and_closed_stores_take_nothing(open_store, put, new_message):
+def test_slave_and_closed_stores_refuse_messages(open_store, put, new_message):
     store = open_store(broker_role="SLAVE")
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert store.append_batch([new_message()])[0].status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -153,7 +153,7 @@ def test_slave_and_closed_stores_take_nothing(open_store, put, new_message):
 
 
 @pytest.mark.parametrize(("topic", "queue_id"), [("a/b", 0), ("..", 0), ("", 0), ("a\0b", 0), ("orders", -1)])
-def test_names_that_are_no_directory_are_illegal(open_store, put, topic, queue_id, tmp_path):
+def test_names_that_cannot_be_directories_are_illegal(open_store, put, topic, queue_id, tmp_path):
     store = open_store()
     assert put(store, topic=topic, queue_id=queue_id).status is PutStatus.MESSAGE_ILLEGAL
     assert not (tmp_path / "store" / "consumequeue").exists()
@@ -174,7 +174,7 @@ def test_root_that_is_a_file_is_one_clear_error(open_store, tmp_path):
         open_store()
 
 
-def test_log_may_lie_elsewhere(open_store, put, tmp_path):
+def test_log_may_be_in_another_folder(open_store, put, tmp_path):
     store = open_store(store_path_commit_log=str(tmp_path / "elsewhere"))
     put(store)
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == [f"{0:020d}"]
@@ -190,7 +190,7 @@ def test_size_of_queue_files_is_rounded_up_to_whole_units(open_store, put, tmp_p
 LIGHT = {"enable_lmq": True, "enable_multi_dispatch": True}
 
 
-def test_record_stands_in_each_light_queue_it_names(open_store, put, bodies, crash):
+def test_record_is_in_each_light_queue_it_names(open_store, put, bodies, crash):
     store = open_store(**LIGHT)
     put(store, body=b"1", INNER_MULTI_DISPATCH="%LMQ%a,%LMQ%b,plain", WAIT="true")
     put(store, body=b"2", INNER_MULTI_DISPATCH="%LMQ%b")
@@ -220,7 +220,7 @@ def test_internal_topics_do_not_dispatch_to_light_queues(open_store, put, topic)
 
 
 @pytest.mark.parametrize("name", ["%LMQ%a/b", "%LMQ%" + "x" * 251])
-def test_light_queue_that_no_directory_can_have_is_passed_over(open_store, put, bodies, crash, name):
+def test_light_queue_whose_name_cannot_be_a_directory_is_skipped(open_store, put, bodies, crash, name):
     store = open_store(**LIGHT)
     put(store, body=b"1", INNER_MULTI_DISPATCH=f"{name},%LMQ%a")
     crash(store)

@@ -1,4 +1,4 @@
-"""Old log files leave by the official rules: whole, oldest first, by age, in their hour or on request."""
+"""Old log files are deleted by the official rules: whole files, oldest first, by age, in the set hour or on request."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def config(tmp_path: Path) -> StoreConfig:
         mapped_file_size_consume_queue=2000,
         max_hash_slot_num=64,
         max_index_num=200,
-        delete_when="25",  # no hour of any day
+        delete_when="25",  # an hour that no day has
     )
 
 
@@ -52,7 +52,7 @@ def test_nothing_is_deleted_outside_the_hour(config, store, clock):
     assert store.log_start == 0
 
 
-def test_expired_files_go_on_request_and_min_offsets_follow(config, store, clock):
+def test_expired_files_are_deleted_on_request_and_min_offsets_follow(config, store, clock):
     age(store, clock, 72, count=2)
     age_of_rest_hours = 71.9
     for file in store.log.files[2:]:
@@ -67,7 +67,7 @@ def test_expired_files_go_on_request_and_min_offsets_follow(config, store, clock
     assert store.max_offset("orders", 0) == 30
 
 
-def test_the_newest_file_stays_however_old(config, store, clock):
+def test_the_newest_file_is_kept_however_old(config, store, clock):
     age(store, clock, 10_000)
     retention = Retention(config, store, clock)
     retention.request_manual()
@@ -85,7 +85,7 @@ def test_a_round_deletes_at_most_its_batch(config, store, clock):
     assert retention.run() == 3
 
 
-def test_a_young_file_protects_those_behind_it(config, store, clock):
+def test_a_young_file_protects_those_after_it(config, store, clock):
     age(store, clock, 100)
     now = clock.now_ms() / 1000
     os.utime(store.log.files[0].path, (now, now))
@@ -94,7 +94,7 @@ def test_a_young_file_protects_those_behind_it(config, store, clock):
     assert retention.run() == 0
 
 
-def test_a_request_is_good_for_twenty_rounds(config, store, clock):
+def test_a_request_is_valid_for_twenty_rounds(config, store, clock):
     retention = Retention(config, store, clock)
     retention.request_manual()
     for _ in range(20):
@@ -104,7 +104,7 @@ def test_a_request_is_good_for_twenty_rounds(config, store, clock):
 
 
 class FakeDisks:
-    """As full as a test says, by the last word of a path."""
+    """Disks as full as a test sets them, by the last word of a path."""
 
     def __init__(self, ratio: float = 0.1, **ratios: float) -> None:
         self.ratio = ratio
@@ -117,7 +117,7 @@ class FakeDisks:
 @pytest.mark.parametrize(
     ("ratio", "expired", "young", "takes"),
     [
-        (-1.0, 2, 0, True),  # unknown counts as too full for what is expired
+        (-1.0, 2, 0, True),  # an unknown disk counts as full enough to delete expired files
         (0.75, 0, 0, True),
         (0.76, 2, 0, True),
         (0.85, 2, 0, True),
@@ -126,10 +126,10 @@ class FakeDisks:
         (0.91, 7, 7, False),
     ],
 )
-def test_a_fuller_disk_deletes_more_and_at_last_refuses_messages(
+def test_a_fuller_disk_deletes_more_and_finally_refuses_messages(
     config, store, clock, ratio, expired, young, takes
 ):
-    """Of eight files; outside the hour of deletion."""
+    """With eight files; outside the hour of deletion."""
     age(store, clock, 1)
     retention = Retention(config, store, clock, FakeDisks(ratio))
     assert retention.run() == young
@@ -142,7 +142,7 @@ def test_a_fuller_disk_deletes_more_and_at_last_refuses_messages(
 
 
 @pytest.mark.parametrize(("emulate", "at_90", "at_86"), [(5, False, False), (4, True, True)])
-def test_messages_are_taken_again_at_the_level_of_the_line(config, store, clock, emulate, at_90, at_86):
+def test_messages_are_accepted_again_at_the_level_of_the_line(config, store, clock, emulate, at_90, at_86):
     config.emulate = emulate
     disks = FakeDisks(0.91)
     retention = Retention(config, store, clock, disks)
@@ -161,7 +161,7 @@ def test_the_queues_disk_counts_too(config, store, clock):
     assert not store.accepting
 
 
-def test_nothing_goes_before_its_time_where_that_is_forbidden(config, store, clock):
+def test_no_file_is_deleted_before_its_time_if_that_is_forbidden(config, store, clock):
     config.clean_file_forcibly_enable = False
     age(store, clock, 1)
     retention = Retention(config, store, clock, FakeDisks(0.99))
@@ -180,7 +180,7 @@ def test_levels_are_settings_of_five_x_within_bounds(config, store, clock):
     assert not store.accepting, "the highest warning level is 90"
 
 
-def test_ten_files_a_round_go_from_a_full_disk_and_views_of_them_stay(config, clock, tmp_path):
+def test_a_full_disk_deletes_ten_files_a_round_and_views_of_them_stay_readable(config, clock, tmp_path):
     config.store_path_root_dir = str(tmp_path / "other")
     store = MessageStore(config, clock, flush_in_background=False)
     store.open()
@@ -222,7 +222,7 @@ def test_the_hours_of_delete_when_are_local_time(config, store, clock, monkeypat
         time.tzset()
 
 
-def test_blocks_of_a_deleted_log_file_are_given_up_by_the_flusher(store):
+def test_flusher_frees_the_blocks_of_a_deleted_log_file(store):
     """Giving up a file of 1 GiB takes the disk half a second, and unmapping it the processor tens of milliseconds:
     the event loop must not wait for either."""
 
@@ -246,8 +246,6 @@ def test_blocks_of_a_deleted_log_file_are_given_up_by_the_flusher(store):
     assert all(memory() is not None for memory in maps)
     store.flush_pass()
     assert sum(memory() is not None for memory in maps) == 1
-    assert len(open_deleted_files()) == 1, (
-        "one in a pass, so that nobody who waits for the disk waits for all"
-    )
+    assert len(open_deleted_files()) == 1, "one in a pass, so that no waiter for the disk waits for all"
     store.close()
     assert open_deleted_files() == []

@@ -1,4 +1,4 @@
-"""Random lives of a store, compared with a list in memory: append, stop, crash, cut, flip, flush, delete."""
+"""Random histories of a store, compared with a list in memory: append, stop, crash, cut, flip, flush, delete."""
 
 import shutil
 import tempfile
@@ -48,7 +48,7 @@ class Model:
             mapped_file_size_consume_queue=100,
             max_hash_slot_num=8,
             max_index_num=10,
-            # Without it a cut inside the properties, which bodyCRC does not cover, is no damage at all.
+            # Without it a cut inside the properties, which bodyCRC does not cover, is not detected.
             enabled_append_prop_crc=True,
             force_verify_prop_crc=True,
         )
@@ -111,7 +111,7 @@ class Model:
 
     def lose(self, name: str) -> None:
         if name == "consumequeue" and self.store.log_start > 0:
-            return  # queues whose messages are all gone cannot know their numbers again
+            return  # queues whose messages are all lost cannot recover their offsets
         self.leave(clean=False)
         path = self.directory / name
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ class Model:
         self.damage(where, flipped)
 
     def damage(self, where: float, change) -> None:
-        """Damage a byte of a record in the newest file while the store is down; from that record on all is gone."""
+        """Damage a byte of a record in the newest file of the closed store; this record and all later ones are lost."""
         newest = self.store.log.files[-1:]
         in_newest = [record for record in self.records if newest and record[0] >= newest[0].base]
         if not in_newest:
@@ -185,7 +185,7 @@ class Model:
     [("append", 0, 325), ("append", 1, 0), ("batch", 1, 4), ("append", 1, 635), ("delete",), ("cut", 0.0)]
 )
 @given(operations)
-def test_store_holds_what_the_model_holds_through_any_life(steps: list[tuple]) -> None:
+def test_store_equals_the_model_after_any_history(steps: list[tuple]) -> None:
     directory = Path(tempfile.mkdtemp(prefix="pocketmq-model-"))
     try:
         model = Model(directory)

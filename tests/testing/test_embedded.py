@@ -1,6 +1,6 @@
-"""The embedded server: how quickly it is there, what it takes as settings, and that nothing is left of it.
+"""The embedded server: how fast it starts, which settings it accepts, and that it leaves nothing behind.
 
-Real servers on free ports of the loopback interface; temporary folders go where a test can see them.
+Real servers on free ports of the loopback interface; temporary folders are created where a test can see them.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ, embedded
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary stores are made during the test."""
+    """The folder for temporary stores during the test."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(tempfile, "tempdir", None)  # where it remembers what the variable said
+    monkeypatch.setattr(tempfile, "tempdir", None)  # where tempfile keeps the variable's value
     return folder
 
 
@@ -58,7 +58,9 @@ def connects(address: str) -> bool:
 def test_server_is_ready_within_30_ms() -> None:
     took_ms: list[float] = []
     end = time.perf_counter() + 30
-    while not took_ms or (min(took_ms) >= 30 and time.perf_counter() < end):  # a busy machine gets many tries
+    while not took_ms or (
+        min(took_ms) >= 30 and time.perf_counter() < end
+    ):  # a busy machine gets many attempts
         begun = time.perf_counter()
         with EmbeddedServer():
             took_ms.append((time.perf_counter() - begun) * 1000)
@@ -73,7 +75,7 @@ def test_both_ports_serve_and_the_route_is_known_when_start_returns(server: Embe
     assert list(server.call(lambda: dict(name_server.routes.brokers))) == ["broker-a"]
 
 
-def test_nothing_is_left_after_stop(temporary: Path) -> None:
+def test_stop_leaves_no_file_thread_or_port(temporary: Path) -> None:
     server = EmbeddedServer().start()
     address, broker = server.namesrv_addr, server.broker_addr
     assert len(list(temporary.iterdir())) == 1
@@ -105,7 +107,7 @@ def test_kept_store_is_opened_again(tmp_path: Path) -> None:
         assert RocketMQ(server).lag("orders", "nobody") == 1
 
 
-def test_temporary_store_lies_in_memory_where_there_is_room(
+def test_temporary_store_is_in_memory_if_it_has_room(
     monkeypatch: pytest.MonkeyPatch, temporary: Path, tmp_path: Path
 ) -> None:
     memory = tmp_path / "memory"
@@ -122,14 +124,14 @@ def test_temporary_store_lies_in_memory_where_there_is_room(
         assert list(memory.iterdir()) == []
 
 
-def test_servers_stand_side_by_side() -> None:
+def test_several_servers_run_side_by_side() -> None:
     with EmbeddedServer(brokerName="one") as one, EmbeddedServer(brokerName="two") as two:
         assert one.namesrv_addr != two.namesrv_addr
         RocketMQ(one).send("orders", "to one")
         assert RocketMQ(two).messages("orders") == []
 
 
-def test_standard_event_loop_serves_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_event_loop_serves_if_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     with EmbeddedServer() as server:
         assert server.call(lambda: type(asyncio.get_running_loop()).__module__).startswith("asyncio.")
@@ -137,7 +139,7 @@ def test_standard_event_loop_serves_where_uvloop_is_missing(monkeypatch: pytest.
         assert len(RocketMQ(server).messages("orders")) == 1
 
 
-def test_server_nobody_stopped_is_gone_when_its_process_ends(temporary: Path) -> None:
+def test_server_that_was_not_stopped_leaves_nothing_when_its_process_ends(temporary: Path) -> None:
     script = (
         "from pocketmq.testing import EmbeddedServer, RocketMQ\n"
         "server = EmbeddedServer().start()\n"
@@ -157,7 +159,7 @@ def test_server_nobody_stopped_is_gone_when_its_process_ends(temporary: Path) ->
 # -- async with
 
 
-async def test_callers_loop_goes_on_while_the_server_starts_and_stops() -> None:
+async def test_callers_loop_is_not_blocked_while_the_server_starts_and_stops() -> None:
     turns = 0
 
     async def count() -> None:
@@ -190,10 +192,10 @@ async def test_cancelled_start_leaves_nothing(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-# -- errors of a start: raised in the caller, nothing left behind
+# -- errors of a start: raised in the caller, and nothing remains
 
 
-def test_taken_port_is_raised_in_the_caller(temporary: Path) -> None:
+def test_used_port_is_raised_in_the_caller(temporary: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         server = EmbeddedServer(listenPort=port)
@@ -212,7 +214,7 @@ def test_store_in_use_is_raised_in_the_caller(tmp_path: Path) -> None:
         EmbeddedServer(store=tmp_path).start()
 
 
-def test_started_server_refuses_a_second_start_and_lives_on(server: EmbeddedServer) -> None:
+def test_started_server_refuses_a_second_start_and_keeps_running(server: EmbeddedServer) -> None:
     with pytest.raises(StartError, match="already running"):
         server.start()
     assert connects(server.broker_addr)
@@ -254,7 +256,7 @@ def test_key_of_the_name_server_reaches_it() -> None:
         assert server.node.name_server.config.order_message_enable
 
 
-def test_file_is_read_keywords_win_and_nothing_is_written(tmp_path: Path) -> None:
+def test_file_is_read_keywords_override_it_and_no_file_is_written(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     text = "brokerName=from-file\ndefaultTopicQueueNums=3\norderMessageEnable=true\n"
     conf.write_text(text)
@@ -286,7 +288,7 @@ def test_time_comes_from_the_clock_given() -> None:
     assert times == [1_234_567_890_000, 1_234_567_891_000]
 
 
-# -- asking the running server
+# -- requests to the running server
 
 
 def test_refused_request_raises_code_and_remark(server: EmbeddedServer) -> None:
@@ -306,7 +308,7 @@ def test_stopped_server_answers_nothing() -> None:
             ask()
 
 
-def test_servers_own_thread_is_not_made_to_wait_for_itself(server: EmbeddedServer) -> None:
+def test_a_blocking_call_in_the_servers_own_thread_is_refused(server: EmbeddedServer) -> None:
     with pytest.raises(NotRunningError, match="cannot wait for itself"):
         server.call(server.call, int)
     with pytest.raises(NotRunningError, match="cannot wait for itself"):

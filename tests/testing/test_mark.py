@@ -1,4 +1,4 @@
-"""Going back to a mark: what came since is gone, what was changed or deleted is as it was, the rest is untouched."""
+"""Resetting to a mark: later additions are removed, changed or deleted things are restored, the rest is unchanged."""
 
 import asyncio
 import time
@@ -51,7 +51,7 @@ def name_server_of(server: EmbeddedServer) -> NameServer:
 
 
 def routes(server: EmbeddedServer) -> dict[str, int]:
-    """Topic -> write queues, as the name server tells them."""
+    """Topic -> write queues, in the name server's routes."""
     table = server.call(
         lambda: {topic: dict(on) for topic, on in name_server_of(server).routes.topics.items()}
     )
@@ -87,10 +87,10 @@ def heartbeat(server: EmbeddedServer, topic: str, group: str) -> None:
     server.request(HeartBeat(), HeartbeatData(client_id="c1", consumer_data_set=[member]).encode())
 
 
-# -- what came is gone
+# -- additions are removed
 
 
-def test_what_a_test_made_is_forgotten(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_everything_a_test_created_is_removed(server: EmbeddedServer, mq: RocketMQ) -> None:
     before = server.call(lambda: (dict(server.broker.topics.topics), dict(server.broker.groups.groups)))
     routes_before = routes(server)
     mq.topic("made", queues=1)
@@ -107,7 +107,7 @@ def test_what_a_test_made_is_forgotten(server: EmbeddedServer, mq: RocketMQ) -> 
     assert mq.offsets("made", "billing") == mq.offsets("made", "never-declared") == {}
 
 
-def test_topic_made_again_begins_at_offset_0_and_is_routed(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServer, mq: RocketMQ) -> None:
     for turn in ("first", "second", "third"):
         mq.topic("again", queues=1)
         assert routes(server)["again"] == 1
@@ -120,7 +120,9 @@ def test_topic_made_again_begins_at_offset_0_and_is_routed(server: EmbeddedServe
 def test_reset_takes_less_than_5_ms(server: EmbeddedServer, mq: RocketMQ) -> None:
     took_ms: list[float] = []
     end = time.perf_counter() + 30
-    while not took_ms or (min(took_ms) >= 5 and time.perf_counter() < end):  # a busy machine gets many tries
+    while not took_ms or (
+        min(took_ms) >= 5 and time.perf_counter() < end
+    ):  # a busy machine gets many attempts
         for topic in (mq.topic("one"), mq.topic("two"), mq.topic("three", queues=8)):
             for number in range(8):
                 mq.send(topic, str(number))
@@ -131,7 +133,7 @@ def test_reset_takes_less_than_5_ms(server: EmbeddedServer, mq: RocketMQ) -> Non
     assert min(took_ms) < 5, took_ms
 
 
-def test_delayed_message_does_not_come_into_a_later_test(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_delayed_message_does_not_arrive_in_a_later_test(server: EmbeddedServer, mq: RocketMQ) -> None:
     mq.topic("late", queues=1)
     mq.send("late", "one", delay_level=1)
     assert len(mq.messages(SCHEDULE_TOPIC)) == 1
@@ -140,11 +142,11 @@ def test_delayed_message_does_not_come_into_a_later_test(server: EmbeddedServer,
     mq.topic("late", queues=1)
     two = mq.send("late", "two", delay_level=1)
     assert two.queue_offset == 0
-    # The one test here that waits for real time: level 1 is a second, and what is shown is that delivery goes on.
+    # The only test here that waits for real time: level 1 is a second, and delivery must continue.
     assert [message.text for message in mq.wait_messages("late", 1)] == ["two"]
 
 
-async def test_pull_that_waits_on_a_forgotten_topic_is_answered(server: EmbeddedServer, mq: RocketMQ) -> None:
+async def test_held_pull_on_a_removed_topic_is_answered(server: EmbeddedServer, mq: RocketMQ) -> None:
     topic, group = mq.topic("waiting", queues=1), mq.group("billing")
     heartbeat(server, topic, group)
     pull = PullMessage(
@@ -179,7 +181,7 @@ def _outcome(server: EmbeddedServer, pull: PullMessage) -> int:
     return 0
 
 
-def test_members_and_locks_of_a_forgotten_group_are_gone(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_members_and_locks_of_a_removed_group_are_removed(server: EmbeddedServer, mq: RocketMQ) -> None:
     topic, group = mq.topic("orders", queues=1), mq.group("billing")
     heartbeat(server, topic, group)
     queue = MessageQueue(topic, "broker-a", 0)
@@ -206,10 +208,10 @@ def test_log_of_a_long_session_does_not_grow() -> None:
         assert [message.text for message in mq.messages("big")] == ["still good"]
 
 
-# -- what stood stays
+# -- earlier things stay
 
 
-def test_what_stood_at_the_mark_stays(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_everything_that_existed_at_the_mark_stays(server: EmbeddedServer, mq: RocketMQ) -> None:
     topic, group = mq.topic("wide", queues=1), mq.group("wide-group")
     mq.send(topic, "one")
     commit(server, topic, group, 1)
@@ -236,7 +238,7 @@ def test_log_is_kept_for_the_topics_that_stay() -> None:
         assert [message.text for message in mq.messages("wide")] == ["one"]
 
 
-def test_changed_and_deleted_topics_and_groups_are_as_they_were(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_changed_and_deleted_topics_and_groups_are_restored(server: EmbeddedServer, mq: RocketMQ) -> None:
     mq.topic("changed", queues=2)
     mq.topic("deleted", queues=2, attributes={"message.type": "FIFO"})
     mq.group("deleted-group")
@@ -257,7 +259,7 @@ def test_changed_and_deleted_topics_and_groups_are_as_they_were(server: Embedded
     mq.send("changed", "one")
 
 
-def test_settings_changed_over_the_wire_are_as_they_were(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_settings_changed_over_the_wire_are_restored(server: EmbeddedServer, mq: RocketMQ) -> None:
     topic = mq.topic("orders", queues=1)
     mark = server.mark()
     server.request(
@@ -273,7 +275,7 @@ def test_settings_changed_over_the_wire_are_as_they_were(server: EmbeddedServer,
     mq.send("made-by-sending", "one")
 
 
-def test_ordered_topics_of_the_name_server_are_as_they_were(server: EmbeddedServer) -> None:
+def test_ordered_topics_of_the_name_server_are_restored(server: EmbeddedServer) -> None:
     kv = name_server_of(server).kv
     server.call(kv.put, ORDER_TOPIC_CONFIG, "kept", "broker-a:4")
     mark = server.mark()

@@ -1,6 +1,6 @@
-"""The plug-in as a project with tests of its own sees it: fixtures, options, and what it costs where it is not used.
+"""The plug-in as a project with tests sees it: fixtures, options, and its cost if it is not used.
 
-Each test writes a small project and runs pytest on it, in this process where nothing speaks against it.
+Each test writes a small project and runs pytest on it, in this process if that is possible.
 """
 
 import os
@@ -118,7 +118,7 @@ CONFIG_TEST = """
         ("", "brokerName='fixture'", ("--rocketmq-set", "brokerName=words"), "5 words 8"),
     ],
 )
-def test_settings_come_from_ini_fixture_and_words_in_this_order(
+def test_settings_are_read_from_ini_fixture_and_options_in_this_order(
     pytester: pytest.Pytester, ini: str, conftest: str, words: tuple[str, ...], seen: str
 ) -> None:
     pytester.makeini(f"{INI}{ini}\n")
@@ -154,7 +154,7 @@ def test_server_that_cannot_start_is_one_line(
     assert "Traceback" not in result.stdout.str()
 
 
-def test_nothing_of_the_server_is_imported_where_no_test_wants_it(pytester: pytest.Pytester) -> None:
+def test_no_server_module_is_imported_if_no_test_uses_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import sys

@@ -1,4 +1,4 @@
-"""What a test holds in its hand: names, messages in, messages and offsets out, and waiting for them."""
+"""The fixture that tests use: names, sending messages, reading messages and offsets, and waiting for them."""
 
 import asyncio
 import threading
@@ -34,7 +34,7 @@ def commit(mq: RocketMQ, topic: str, group: str, queue_id: int, offset: int) -> 
     mq.server.request(request)
 
 
-def test_names_bear_the_prefix_and_exist(mq: RocketMQ) -> None:
+def test_names_have_the_prefix_and_exist(mq: RocketMQ) -> None:
     assert (mq.topic("orders", queues=2, order=True), mq.group("billing")) == ("p-orders", "p-billing")
     topic_config = mq.server.broker.topics.topics["p-orders"]
     assert (topic_config.read_queue_nums, topic_config.write_queue_nums, topic_config.order) == (2, 2, True)
@@ -42,13 +42,13 @@ def test_names_bear_the_prefix_and_exist(mq: RocketMQ) -> None:
 
 
 @pytest.mark.parametrize("name", ["with blank", "x" * 127, "a/b"])
-def test_name_no_broker_takes_is_refused(mq: RocketMQ, name: str) -> None:
+def test_illegal_name_is_refused(mq: RocketMQ, name: str) -> None:
     for make in (mq.topic, mq.group):
         with pytest.raises(TestingError):
             make(name)
 
 
-def test_messages_are_what_was_sent_in_the_order_it_came(mq: RocketMQ) -> None:
+def test_messages_are_those_sent_in_the_order_of_arrival(mq: RocketMQ) -> None:
     topic = mq.topic("orders", queues=3)
     mq.send(topic, "größer", tags="created", keys="k1 k2", properties={"colour": "red"})
     for number in range(5):
@@ -69,7 +69,7 @@ def test_message_ids_differ(mq: RocketMQ) -> None:
     assert len({message.message_id for message in mq.messages("orders")}) == 10
 
 
-def test_compressed_body_is_shown_as_it_was(mq: RocketMQ) -> None:
+def test_compressed_body_is_shown_decompressed(mq: RocketMQ) -> None:
     body, flags = compress(b"x" * 1000, "ZSTD")
     mq.server.request(
         SendMessageV2(
@@ -87,7 +87,7 @@ def test_compressed_body_is_shown_as_it_was(mq: RocketMQ) -> None:
     assert mq.messages("packed")[0].body == b"x" * 1000
 
 
-def test_lag_counts_what_is_not_committed(mq: RocketMQ) -> None:
+def test_lag_counts_uncommitted_messages(mq: RocketMQ) -> None:
     topic, group = mq.topic("orders", queues=2), mq.group()
     for number in range(6):
         mq.send(topic, str(number))
@@ -99,7 +99,7 @@ def test_lag_counts_what_is_not_committed(mq: RocketMQ) -> None:
     mq.wait_consumed(topic, group)
 
 
-def test_looking_changes_nothing(mq: RocketMQ) -> None:
+def test_reading_changes_nothing(mq: RocketMQ) -> None:
     mq.send("orders", "one")
     groups = set(mq.server.broker.groups.groups)
     assert mq.messages("not-there") == []
@@ -109,14 +109,14 @@ def test_looking_changes_nothing(mq: RocketMQ) -> None:
     assert set(mq.server.broker.groups.groups) == groups
 
 
-def test_wait_ends_when_the_messages_are_there(mq: RocketMQ) -> None:
+def test_wait_ends_when_the_messages_have_arrived(mq: RocketMQ) -> None:
     sending = threading.Thread(target=lambda: [mq.send("orders", str(number)) for number in range(3)])
     sending.start()
     assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
     sending.join()
 
 
-def test_wait_says_what_is_missing(mq: RocketMQ) -> None:
+def test_error_of_wait_names_the_missing_messages(mq: RocketMQ) -> None:
     mq.send("orders", "one", queue_id=0)
     with pytest.raises(MessagesMissingError, match=r"^1 of 3 messages arrived in orders within 0\.01 s$"):
         mq.wait_messages("orders", 3, timeout_seconds=0.01)

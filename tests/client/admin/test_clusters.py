@@ -1,4 +1,4 @@
-"""AdminClient against a server in the test's loop: what it changes shows, what it is refused says why."""
+"""AdminClient against a server in the test's loop: its changes are visible, a refused change says why."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member,
 # -- life and errors
 
 
-async def test_a_client_that_is_not_started_says_so(namesrv_addr: str) -> None:
+async def test_a_client_that_is_not_started_raises_an_error(namesrv_addr: str) -> None:
     client = AdminClient(namesrv_addr=namesrv_addr)
     with pytest.raises(ClientClosed):
         await client.topics()
@@ -49,21 +49,21 @@ def test_wrong_settings_are_refused_at_once() -> None:
         AdminClient(colour="blue")
 
 
-async def test_no_name_server_is_not_reachable() -> None:
+async def test_without_a_name_server_the_error_is_not_reachable() -> None:
     async with AdminClient(namesrv_addr="127.0.0.1:1") as client:
         with pytest.raises(NotReachable):
             await client.topics()
 
 
-async def test_the_second_name_server_is_asked_where_the_first_is_gone(namesrv_addr: str) -> None:
+async def test_the_second_name_server_is_asked_if_the_first_is_down(namesrv_addr: str) -> None:
     async with AdminClient(namesrv_addr=f"127.0.0.1:1;{namesrv_addr}") as client:
         assert "TBW102" in await client.topics()
         with pytest.raises(NotReachable):
             await client.put_kv_config("space", "key", "value")
-        assert await client.kv_config("space", "key") == "value", "the one that is there was told"
+        assert await client.kv_config("space", "key") == "value", "the running one has it"
 
 
-async def test_a_change_wants_one_place(admin: AdminClient, node: Node) -> None:
+async def test_a_change_needs_a_broker_or_a_cluster_not_both(admin: AdminClient, node: Node) -> None:
     config = TopicConfig(topic_name=TOPIC)
     with pytest.raises(ClientError, match="give either"):
         await admin.update_topic(config)
@@ -76,7 +76,7 @@ async def test_a_change_wants_one_place(admin: AdminClient, node: Node) -> None:
 # -- topics
 
 
-async def test_a_topic_is_made_changed_and_deleted(admin: AdminClient, node: Node) -> None:
+async def test_a_topic_is_created_changed_and_deleted(admin: AdminClient, node: Node) -> None:
     config = TopicConfig(
         topic_name=TOPIC, read_queue_nums=3, write_queue_nums=2, attributes={"+message.type": "FIFO"}
     )
@@ -151,7 +151,7 @@ async def test_queues_are_shared_as_consumers_share_them(admin: AdminClient) -> 
 # -- groups
 
 
-async def test_a_group_is_made_changed_and_deleted(admin: AdminClient, node: Node) -> None:
+async def test_a_group_is_created_changed_and_deleted(admin: AdminClient, node: Node) -> None:
     config = SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
     assert await admin.update_group(config, cluster=CLUSTER) == [node.broker_address]
     kept = await admin.group_config(node.broker_address, "billing")
@@ -167,7 +167,9 @@ async def test_a_group_is_made_changed_and_deleted(admin: AdminClient, node: Nod
     assert await admin.group_config(node.broker_address, "billing") is None
 
 
-async def test_who_is_online(admin: AdminClient, namesrv_addr: str, node: Node) -> None:
+async def test_online_members_and_producers_are_listed(
+    admin: AdminClient, namesrv_addr: str, node: Node
+) -> None:
     await make_topic(admin)
     await send(namesrv_addr, b"one")
     with pytest.raises(RouteNotFound):
@@ -198,7 +200,7 @@ async def test_who_is_online(admin: AdminClient, namesrv_addr: str, node: Node) 
 # -- offsets
 
 
-async def test_lag_is_what_is_still_to_consume(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_lag_is_the_number_of_unconsumed_messages(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     await send(namesrv_addr, b"one", b"two")
     async with member(namesrv_addr, "billing", count=2):
@@ -208,7 +210,7 @@ async def test_lag_is_what_is_still_to_consume(admin: AdminClient, namesrv_addr:
     assert (stats.total_diff, stats.offset_table[QUEUE].consumer_offset) == (1, 2)
 
 
-async def test_a_group_is_moved_to_a_time_and_to_the_end(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_group_is_reset_to_a_time_and_to_the_end(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     await send(namesrv_addr, b"one", b"two", b"three")
     async with member(namesrv_addr, "billing", count=3):
@@ -239,7 +241,7 @@ async def test_a_4_9_broker_without_members_is_reset_queue_by_queue(
     ]
 
 
-async def test_a_group_stands_where_its_model_stands(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_cloned_group_has_the_offsets_of_its_source(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     await send(namesrv_addr, b"one", b"two", b"three")
     async with member(namesrv_addr, "billing", count=3):
@@ -255,7 +257,7 @@ async def test_a_group_stands_where_its_model_stands(admin: AdminClient, namesrv
 # -- brokers and name servers
 
 
-async def test_brokers_tell_of_themselves_and_take_settings(admin: AdminClient, node: Node) -> None:
+async def test_brokers_report_their_state_and_accept_settings(admin: AdminClient, node: Node) -> None:
     info = await admin.cluster_info()
     assert info.cluster_addr_table == {CLUSTER: ["broker-a"]}
     assert (
@@ -271,7 +273,7 @@ async def test_brokers_tell_of_themselves_and_take_settings(admin: AdminClient, 
         await admin.broker_name_at("127.0.0.1:1")
 
 
-async def test_name_servers_tell_of_themselves_and_take_settings(
+async def test_name_servers_report_their_state_and_accept_settings(
     admin: AdminClient, namesrv_addr: str
 ) -> None:
     assert admin.name_servers == [namesrv_addr]
@@ -285,7 +287,9 @@ async def test_name_servers_tell_of_themselves_and_take_settings(
         await admin.kv_config("other space", "key with = and ü")
 
 
-async def test_a_broker_is_taken_out_of_the_routes_for_writing(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_broker_loses_its_write_permission_in_the_routes(
+    admin: AdminClient, namesrv_addr: str
+) -> None:
     await make_topic(admin)
     changed = await admin.wipe_write_perm("broker-a")
     assert changed[namesrv_addr] > 0

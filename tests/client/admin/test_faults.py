@@ -1,6 +1,6 @@
-"""AdminClient and servers that hang, leave, answer nonsense or contradict each other: an error says so, nothing stays.
+"""AdminClient and servers that hang, stop, answer nonsense or contradict each other: an error says so, no task remains.
 
-One fake plays the name server and all brokers: it answers by request code what a test tells it to.
+One fake is the name server and all brokers: a test sets its answer to each request code.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from client_admin import Answer, Answers, cluster, fake, route
 GONE = "127.0.0.1:1"
 
 
-async def test_silence_ends_after_the_timeout() -> None:
+async def test_a_call_without_an_answer_ends_after_the_timeout() -> None:
     async with (
         fake({GetBrokerClusterInfo.code: None}) as address,
         AdminClient(namesrv_addr=address, mq_client_api_timeout=50) as admin,
@@ -56,7 +56,7 @@ async def test_a_cancelled_call_leaves_a_client_that_works() -> None:
 
 
 @pytest.mark.parametrize("garbage", [b"no json", b'{"topicList":7}', b"[]", b"\xff\xfe", b'{"topicList":'])
-async def test_an_answer_that_is_none_is_one_line_on_the_command_line(garbage: bytes) -> None:
+async def test_a_malformed_answer_is_one_line_on_the_command_line(garbage: bytes) -> None:
     async with fake({GetAllTopicListFromNameServer.code: garbage}) as address:
         result = await asyncio.to_thread(
             CliRunner().invoke, main, ["admin", "topicList", "-n", address], catch_exceptions=False
@@ -67,7 +67,7 @@ async def test_an_answer_that_is_none_is_one_line_on_the_command_line(garbage: b
     assert result.stderr.count("\n") == 1
 
 
-async def test_a_broker_that_is_gone_does_not_hide_what_another_finds() -> None:
+async def test_a_stopped_broker_does_not_hide_what_another_finds() -> None:
     async def ask(answer: Answer) -> list[object]:
         answers: Answers = {QueryMessage.code: answer}
         async with fake(answers) as address:
@@ -81,7 +81,7 @@ async def test_a_broker_that_is_gone_does_not_hide_what_another_finds() -> None:
         await ask((1, "broken"))
 
 
-async def test_a_cluster_is_listed_with_the_broker_that_is_gone() -> None:
+async def test_a_cluster_is_listed_with_its_stopped_broker() -> None:
     answers: Answers = {}
     async with fake(answers) as address:
         answers[GetBrokerClusterInfo.code] = cluster(GONE)
@@ -109,11 +109,11 @@ async def test_requests_of_the_command_line_are_signed_with_the_keys_of_mqadmin(
     assert fields == [{"AccessKey": "admin", "Signature": expected}]
 
 
-async def test_users_and_rights_are_changed_at_every_broker_of_a_cluster() -> None:
-    told: list[tuple[int, str, bytes]] = []
+async def test_users_and_acls_are_changed_at_every_broker_of_a_cluster() -> None:
+    requests: list[tuple[int, str, bytes]] = []
 
     def remember(asked: Command) -> Answer:
-        told.append((asked.code, str(asked.fields), bytes(asked.body or b"")))
+        requests.append((asked.code, str(asked.fields), bytes(asked.body or b"")))
         return b""
 
     answers: Answers = {AuthCreateUser.code: remember, AuthCreateAcl.code: remember, AuthGetUser.code: b""}
@@ -126,9 +126,9 @@ async def test_users_and_rights_are_changed_at_every_broker_of_a_cluster() -> No
             assert await admin.create_acl(acl, address=second) == [second]
             assert await admin.user(first, "absent") is None
             assert [one.subject for one in await admin.acls(first)] == ["User:a"]
-    assert [code for code, _, _ in told] == [AuthCreateUser.code, AuthCreateUser.code, AuthCreateAcl.code]
-    assert told[0][1:] == ("{'username': 'a'}", b'{"password":"secret","username":"a"}')
-    assert told[2][2] == (
+    assert [code for code, _, _ in requests] == [AuthCreateUser.code, AuthCreateUser.code, AuthCreateAcl.code]
+    assert requests[0][1:] == ("{'username': 'a'}", b'{"password":"secret","username":"a"}')
+    assert requests[2][2] == (
         b'{"policies":[{"entries":['
         b'{"actions":["Pub","Sub"],"decision":"Allow","resource":"Topic:Orders","sourceIps":["10.0.0.1"]},'
         b'{"actions":["Pub","Sub"],"decision":"Allow","resource":"Group:*","sourceIps":["10.0.0.1"]}'

@@ -51,7 +51,7 @@ READS: dict[str, tuple[int, Ask]] = {
 
 @pytest.mark.parametrize("read", READS)
 async def test_an_answer_that_cannot_be_read_is_an_error_of_the_client(read: str) -> None:
-    """It was BodyError of the protocol, which `except ClientError` lets pass."""
+    """It was BodyError of the protocol, which `except ClientError` does not catch."""
     code, ask = READS[read]
     answers: Answers = {code: b'{"noise'}
     async with fake(answers) as address:
@@ -70,7 +70,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_of_the_client(read: str
         ("createAndUpdateTopicConfig", "update_topic"),
     ],
 )
-def test_a_java_name_is_answered_with_the_python_one(java_name: str, python_name: str) -> None:
+def test_the_error_for_a_java_name_names_the_python_one(java_name: str, python_name: str) -> None:
     with pytest.raises(AttributeError, match=f"no {java_name}: its Python name is {python_name}$"):
         getattr(AdminClient(namesrv_addr="127.0.0.1:1"), java_name)
     with pytest.raises(AttributeError, match=r"AdminClient has no colour$"):

@@ -1,4 +1,4 @@
-"""AdminClient and single messages: found by each of their names, read, followed, consumed and sent once more."""
+"""AdminClient and single messages: found by id and key, read, tracked, consumed directly and sent again."""
 
 import pytest
 from pocketmq.client.admin.client import AdminClient
@@ -14,14 +14,14 @@ from pocketmq.protocol.bodies.client_state import CMResult
 from client_admin import CLUSTER, QUEUE, TOPIC, make_groups, make_topic, member, send
 
 
-async def test_a_message_is_found_by_every_name_it_has(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_message_is_found_by_each_id_and_key(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     (sent,) = await send(namesrv_addr, b"hello")
     by_offset_id = await admin.message(TOPIC, sent.offset_message_id)
     by_unique_key = await admin.message(TOPIC, sent.message_id)
     by_place = await admin.message_at(QUEUE, 0)
     assert by_place is not None
-    # Another server's index may still have messages of a topic of that name which was deleted.
+    # Another server's index may still have messages of a deleted topic of that name.
     by_key = (await admin.messages_by_key(TOPIC, "k2"))[-1]
     by_tag = (await admin.messages_by_key(TOPIC, "created", key_type=BY_TAG) or [by_key])[-1]
     found = [by_offset_id, by_unique_key, by_place, by_key, by_tag]
@@ -29,7 +29,7 @@ async def test_a_message_is_found_by_every_name_it_has(admin: AdminClient, names
     assert {one.offset_message_id for one in found} == {sent.offset_message_id}
 
 
-async def test_what_is_not_there_is_not_found(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_missing_message_is_not_found(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     await send(namesrv_addr, b"hello")
     for message_id in ("no-id", "7F00000100002A9F00000000000000FF", "00" * 16, "FF" * 28):
@@ -52,7 +52,7 @@ async def test_a_queue_is_read_from_end_to_end(admin: AdminClient, namesrv_addr:
     assert (len(entries.queue_data or ()), entries.max_queue_index) == (2, 70)
 
 
-async def test_what_became_of_a_message(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_the_track_shows_which_groups_consumed_a_message(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     (sent,) = await send(namesrv_addr, b"hello")
     message = await admin.message(TOPIC, sent.message_id)
@@ -68,7 +68,7 @@ async def test_what_became_of_a_message(admin: AdminClient, namesrv_addr: str) -
     assert later.queue_offset == 1
 
 
-async def test_a_member_consumes_once_more_at_our_word(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_a_member_consumes_a_message_again_on_request(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin)
     (sent,) = await send(namesrv_addr, b"hello")
     async with member(namesrv_addr, "billing", count=1) as consumer:
@@ -90,7 +90,7 @@ async def test_a_message_is_sent_again_under_its_own_id(admin: AdminClient, name
     ]
 
 
-async def test_traces_tell_who_did_what(admin: AdminClient, namesrv_addr: str) -> None:
+async def test_traces_show_which_client_did_what(admin: AdminClient, namesrv_addr: str) -> None:
     await make_topic(admin, "Traces", queues=1)
     pub = ["Pub", "1700000000000", "DefaultRegion", "senders", TOPIC, "ID1", "tag", "key", "127.0.0.1:1", "5"]
     lines = [

@@ -1,4 +1,4 @@
-"""Name servers by way of an HTTP page."""
+"""Name server addresses from an HTTP page."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -63,7 +63,7 @@ def test_the_page_has_the_official_address(settings: ClientSettings, expected: s
         (b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe", None),
     ],
 )
-async def test_the_first_line_counts_and_nonsense_is_not_reachable(
+async def test_the_first_line_is_used_and_a_bad_page_is_not_reachable(
     answer: bytes, expected: list[str] | None
 ) -> None:
     async with page(lambda path: answer) as host:
@@ -76,33 +76,33 @@ async def test_the_first_line_counts_and_nonsense_is_not_reachable(
         await fetch_name_servers(f"http://{host}/")
 
 
-async def test_a_client_finds_its_name_servers_and_follows_their_move(
+async def test_a_client_finds_its_name_servers_and_follows_a_changed_page(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     monkeypatch.setattr("pocketmq.client.instance.instance.FIRST_REFRESH_SECONDS", 0.01)
     monkeypatch.setattr("pocketmq.client.instance.instance.REFRESH_MS", 10)
-    told = [namesrv_addr]
+    addresses = [namesrv_addr]
     asked: list[str] = []
 
     def answer(path: str) -> bytes:
         asked.append(path)
-        return ok(";".join(told))
+        return ok(";".join(addresses))
 
     async with page(answer) as host, Producer("p", namesrv_domain=host) as producer:
         assert (await producer.send("T", b"x")).message_id
-        told.append("127.0.0.1:1")
+        addresses.append("127.0.0.1:1")
         await until(lambda: len(producer._running.routes.name_servers.servers) == 2)
         assert producer._running.routes.name_servers.servers[0] == namesrv_addr, "the one in use stays first"
     assert set(asked) == {"/rocketmq/nsaddr"}
 
 
-async def test_a_given_address_counts_before_the_page(namesrv_addr: str) -> None:
+async def test_a_configured_address_is_used_instead_of_the_page(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr, namesrv_domain="127.0.0.1:1") as producer:
         assert (await producer.send("T", b"x")).message_id
 
 
-async def test_a_page_that_is_not_there_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_page_is_requested_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NAMESRV_ADDR", raising=False)
     async with Producer("p", namesrv_domain="127.0.0.1:1") as producer:
         with pytest.raises(ClientError, match="no name server"):

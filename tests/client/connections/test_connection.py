@@ -23,7 +23,7 @@ Answers = Callable[[Command, asyncio.StreamWriter], None]
 
 @asynccontextmanager
 async def peer(answer: Answers) -> AsyncIterator[str]:
-    """A server that answers each request as told; its address."""
+    """A server that answers each request as the test sets it; its address."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         cutter = FrameCutter()
@@ -62,7 +62,7 @@ async def test_replies_find_their_calls_in_any_order() -> None:
     assert codes == [101, 102, 103]
 
 
-async def test_silence_ends_the_call_and_the_connection() -> None:
+async def test_a_call_without_an_answer_ends_and_closes_the_connection() -> None:
     async with peer(lambda asked, writer: None) as address:
         connections = ConnectionPool()
         with pytest.raises(CallTimeout, match=r"did not answer GET_MAX_OFFSET within 0\.15 s"):
@@ -93,7 +93,7 @@ async def test_garbage_ends_the_connection_and_its_calls(garbage: bytes) -> None
         assert connection.closed
 
 
-async def test_a_peer_that_hangs_up_fails_what_waits() -> None:
+async def test_a_peer_that_closes_fails_the_waiting_calls() -> None:
     async with peer(lambda asked, writer: writer.close()) as address:
         connection = await Connection.connect(address)
         with pytest.raises(NotReachable):
@@ -155,7 +155,7 @@ async def test_a_peer_that_reads_nothing_does_not_keep_a_closed_connection(
     address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     connection = await Connection.connect(address)
     call = connection.post(QUESTION, bytes(8 << 20), timeout_seconds=60)
-    await asyncio.sleep(0.05)  # as much as the kernel takes is on its way
+    await asyncio.sleep(0.05)  # the kernel's buffers are full
     connection.close()
     with pytest.raises(NotReachable):
         async with asyncio.timeout(30):

@@ -1,4 +1,4 @@
-"""TLS: any certificate in test mode, else the right ones on both sides; against a server in this process."""
+"""TLS: any certificate in test mode, else valid ones on both sides; against a server in this process."""
 
 import asyncio
 import ssl
@@ -34,7 +34,7 @@ def context_of(**settings: Any) -> ssl.SSLContext | None:
 async def tls_before(
     address: str, *, certificate: str = "server", asks_client: bool = False
 ) -> AsyncIterator[str]:
-    """A TLS port before a plain one; its address."""
+    """A TLS port in front of a plain one; its address."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(FILES / f"{certificate}.pem", FILES / f"{certificate}.key")
     if asks_client:
@@ -71,7 +71,7 @@ async def ask(address: str, tls: ssl.SSLContext | None) -> bytes:
         connections.close()
 
 
-async def test_in_test_mode_any_certificate_is_taken(node: Node) -> None:
+async def test_in_test_mode_any_certificate_is_accepted(node: Node) -> None:
     for certificate in ("server", "stranger"):
         async with tls_before(node.namesrv_address, certificate=certificate) as address:
             assert b"broker-a" in await ask(address, context_of())
@@ -97,7 +97,7 @@ def test_unchecked_certificates_are_warned_of_once(
     assert len(found) == warnings
 
 
-async def test_a_context_of_the_user_is_used_as_it_is(node: Node) -> None:
+async def test_a_context_of_the_user_is_used_unchanged(node: Node) -> None:
     mine = ssl.create_default_context(cafile=str(FILES / "ca.pem"))
     mine.check_hostname = False
     context = tls_context(ClientSettings(use_tls=mine))

@@ -1,4 +1,4 @@
-"""Results of concurrent listeners, compared with what the official service did with the same ones."""
+"""Results of concurrent listeners, compared with what the official service did for the same results."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ Status = ConsumeConcurrentlyStatus
 
 
 @pytest.mark.parametrize(("asked", "recorded"), vectors("concurrent-result"))
-def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
+def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str):
     sends_back, model, status, ack_index, gone = asked.split(";")
     queue = ProcessQueue(FakeClock())
     messages = [pulled_message(offset, b"x") for offset in range(10, 15)]
@@ -54,7 +54,7 @@ def test_a_finished_batch_of_an_empty_queue_stores_nothing():
     assert finish(queue, [pulled_message(1)]) == -1
 
 
-def test_tries_are_16_unless_said_otherwise():
+def test_tries_are_16_by_default():
     assert [concurrent_reconsume_limit(setting) for setting in (-1, 0, 5)] == [16, 0, 5]
 
 

@@ -1,4 +1,4 @@
-"""Listeners that raise, hang, are cancelled or talk nonsense, and callbacks that raise: consumption goes on."""
+"""Listeners that raise, hang, are cancelled or return nonsense, and callbacks that raise: consumption continues."""
 
 import asyncio
 import threading
@@ -54,7 +54,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
 
 @pytest.mark.parametrize("orderly", [False, True], ids=["concurrent", "ordered"])
 @pytest.mark.parametrize("name", BEHAVIOURS)
-async def test_a_message_that_failed_comes_again_and_others_are_not_held_up(
+async def test_a_failed_message_is_delivered_again_and_does_not_delay_others(
     namesrv_addr: str, name: str, orderly: bool
 ) -> None:
     tries: list[int] = []
@@ -85,7 +85,7 @@ async def test_a_message_that_failed_comes_again_and_others_are_not_held_up(
         on_error=on_error,
         on_reconnect=lambda address: raises(),
     ) as consumer:
-        # A concurrent message comes back by the retry topic, after 10 s at this first try: not waited for here.
+        # A concurrent message is delivered again from the retry topic 10 s after its first try: not awaited here.
         wanted = {b"%d" % number for number in range(0 if orderly else 1, 8)}
         await until(lambda: set(bodies) == wanted, LONG)
         await until(lambda: not any(state.count for state in consumer._queues.table.values()), LONG)
@@ -93,7 +93,7 @@ async def test_a_message_that_failed_comes_again_and_others_are_not_held_up(
     assert len(errors) == (0 if name.startswith("returns") else 1)
 
 
-async def test_a_hanging_thread_holds_up_no_other_and_no_shutdown(namesrv_addr: str) -> None:
+async def test_a_hanging_thread_delays_no_other_and_no_shutdown(namesrv_addr: str) -> None:
     released = threading.Event()
     bodies: list[bytes] = []
 

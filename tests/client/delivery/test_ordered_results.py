@@ -1,4 +1,4 @@
-"""Results of ordered listeners, compared with what the official service did with the same ones."""
+"""Results of ordered listeners, compared with what the official service did for the same results."""
 
 import pytest
 from pocketmq.client.delivery.ordered_results import exhausted, ordered_reconsume_limit, settle, suspend_ms
@@ -11,7 +11,7 @@ Status = ConsumeOrderlyStatus
 
 
 @pytest.mark.parametrize(("asked", "recorded"), vectors("ordered-result"))
-def test_results_lead_to_what_they_lead_to_in_java(asked: str, recorded: str):
+def test_results_have_the_same_effect_as_in_java(asked: str, recorded: str):
     auto_commit, status, max_times, sends, tries = asked.split(";")
     queue = ProcessQueue(FakeClock())
     messages = [pulled_message(offset, b"x") for offset in range(10, 14)]
@@ -56,5 +56,5 @@ def test_pauses_stay_between_10_ms_and_30_s(context_ms: int, setting_ms: int, ex
     assert suspend_ms(context_ms, setting_ms) == expected_ms
 
 
-def test_tries_are_unlimited_unless_said_otherwise():
+def test_tries_are_unlimited_by_default():
     assert [ordered_reconsume_limit(setting) for setting in (-1, 0, 5)] == [2**31 - 1, 0, 5]

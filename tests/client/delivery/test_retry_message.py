@@ -1,9 +1,9 @@
-"""The message a failed one becomes in the retry topic."""
+"""The retry topic's message for a failed one."""
 
 from pocketmq.client.delivery.retry_message import retry_delay_level, retry_properties, topic_for_listener
 
 
-def test_first_failure_keeps_the_message_and_adds_where_it_came_from():
+def test_first_failure_keeps_the_message_and_adds_its_origin():
     before = {"UNIQ_KEY": "u", "TAGS": "t", "TRAN_MSG": "true", "WAIT": "true"}
     made = retry_properties(before, topic="orders", message_id="u", reconsume_times=0, max_reconsume_times=16)
     assert made == {

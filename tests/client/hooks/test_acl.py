@@ -1,4 +1,4 @@
-"""Signatures: those of the official client, from arguments or a file, and never a secret in a text."""
+"""Signatures: equal to the official client's, keys from arguments or a file, and no text shows a secret."""
 
 import base64
 import logging
@@ -41,7 +41,9 @@ def test_signatures_are_those_of_the_official_client() -> None:
         ("\x00", "not YAML"),
     ],
 )
-def test_a_file_without_keys_is_refused_without_showing_it(tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_without_keys_is_refused_without_showing_its_content(
+    tmp_path: Path, text: str, words: str
+) -> None:
     path = tmp_path / "tools.yml"
     path.write_text(text)
     with pytest.raises(ClientError, match=words) as caught:
@@ -53,7 +55,7 @@ def test_a_file_without_keys_is_refused_without_showing_it(tmp_path: Path, text:
         AclClientRPCHook("user", "")
 
 
-def test_keys_of_a_file_are_those_of_arguments(tmp_path: Path) -> None:
+def test_keys_from_a_file_and_from_arguments_are_equal(tmp_path: Path) -> None:
     path = tmp_path / "tools.yml"
     path.write_text("accessKey: user\nsecretKey: 12345678\nsecurityToken: token\nother: 1\n")
     fields = {"topic": "T"}
@@ -62,7 +64,7 @@ def test_keys_of_a_file_are_those_of_arguments(tmp_path: Path) -> None:
 
 
 class Watching(RPCHook):
-    """Sees what leaves."""
+    """A hook that records requests."""
 
     def __init__(self) -> None:
         self.fields: list[dict[str, str]] = []

@@ -1,4 +1,4 @@
-"""What a user gives to be called in the event loop: coroutine functions, which would never run, are refused at once."""
+"""Callbacks of the user in the event loop: coroutine functions, which would never run, are refused at once."""
 
 import functools
 from typing import Any
@@ -27,7 +27,7 @@ class Waits:
         return COMMIT
 
 
-def test_a_coroutine_function_is_known_in_every_shape() -> None:
+def test_a_coroutine_function_is_recognised_in_every_form() -> None:
     partial = functools.partial(functools.partial(waits, 1), 2)
     assert all(is_coroutine_function(one) for one in (waits, Waits(), partial, functools.partial(Waits())))
     assert not any(is_coroutine_function(one) for one in (print, Waits, functools.partial(print), 3))
@@ -35,19 +35,19 @@ def test_a_coroutine_function_is_known_in_every_shape() -> None:
 
 @pytest.mark.parametrize("callback", [waits, Waits(), functools.partial(waits, 1), "on_assigned"])
 @pytest.mark.parametrize("name", ["on_assigned", "on_revoked", "on_error", "on_reconnect"])
-def test_events_are_told_to_plain_functions(name: str, callback: Any) -> None:
+def test_event_callbacks_must_be_plain_functions(name: str, callback: Any) -> None:
     with pytest.raises(ClientError, match=f"{name} must be a plain function, called in the event loop"):
         PushConsumer("g", print, namesrv_addr=ADDRESS, **{name: callback})
 
 
-def test_so_are_those_of_a_lite_pull_consumer() -> None:
+def test_event_callbacks_of_a_lite_pull_consumer_must_be_plain_functions() -> None:
     with pytest.raises(ClientError, match="on_queues_changed must be a plain function"):
         LitePullConsumer("g", namesrv_addr=ADDRESS, on_queues_changed=waits)  # type: ignore[arg-type]
     with pytest.raises(ClientError, match="listener must be a plain function"):
         LitePullConsumer("g", namesrv_addr=ADDRESS).register_topic_message_queue_change_listener("T", waits)
 
 
-def test_a_hook_must_not_wait() -> None:
+def test_a_hook_must_not_be_a_coroutine_function() -> None:
     class Slow(SendMessageHook):
         async def send_message_after(self, context: Any) -> None:  # type: ignore[override]
             pass
@@ -56,7 +56,7 @@ def test_a_hook_must_not_wait() -> None:
         Producer("p", namesrv_addr=ADDRESS, hooks=[Slow()])
 
 
-async def test_a_local_transaction_may_be_an_object_that_waits(namesrv_addr: str) -> None:
+async def test_a_local_transaction_may_be_an_object_with_an_async_call(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 1)
     async with TransactionProducer("p", Waits(), namesrv_addr=namesrv_addr) as producer:
         sent = await producer.send_in_transaction("T", b"x", Waits(), properties={"colour": "red"})

@@ -1,4 +1,4 @@
-"""Hooks: when each is called, with what, and that a failing one changes nothing."""
+"""Hooks: when each is called, with what, and that a failing hook changes nothing."""
 
 import asyncio
 from typing import Any
@@ -40,7 +40,7 @@ FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class SendLog(SendMessageHook):
-    """Keeps (moment, mode, type, result there, error there)."""
+    """Keeps (moment, mode, type, whether it has a result, whether it has an error)."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.seen: list[tuple[Any, ...]] = []
@@ -103,7 +103,7 @@ async def test_send_hooks_see_each_attempt_and_cannot_break_it(namesrv_addr: str
     assert batch.body_size == len(batch.message.body) > 40
 
 
-async def test_send_hooks_are_told_why_an_attempt_failed(namesrv_addr: str) -> None:
+async def test_send_hooks_get_the_error_of_a_failed_attempt(namesrv_addr: str) -> None:
     log = SendLog()
     async with Producer("p", namesrv_addr=namesrv_addr, hooks=[log]) as producer:
         await producer.send("T", b"x")
@@ -125,7 +125,7 @@ class Forbids(CheckForbiddenHook):
             raise self._error
 
 
-async def test_what_is_forbidden_does_not_leave(namesrv_addr: str) -> None:
+async def test_a_forbidden_message_is_not_sent(namesrv_addr: str) -> None:
     mild, strict = Forbids(ClientError("not this word")), Forbids(PermissionError("never"))
     for hook, raised, times in ((mild, SendFailed, 3), (strict, PermissionError, 1)):
         seen = SendLog()
@@ -134,14 +134,14 @@ async def test_what_is_forbidden_does_not_leave(namesrv_addr: str) -> None:
             with pytest.raises(raised):
                 await producer.send("T", b"forbidden")
         assert [one.message.body for one in hook.asked] == [b"allowed", *[b"forbidden"] * times]
-        assert len(seen.seen) == 2, "nobody hears of the forbidden one"
+        assert len(seen.seen) == 2, "no hook sees the forbidden message"
     asked = mild.asked[0]
     assert (asked.group, asked.communication_mode, asked.unit_mode) == ("p", SYNC, False)
     assert asked.name_server_address == namesrv_addr
 
 
 class ConsumeLog(ConsumeMessageHook):
-    """Keeps what it is told, and fails."""
+    """Keeps its arguments, and fails."""
 
     def __init__(self) -> None:
         self.before = 0
@@ -156,7 +156,7 @@ class ConsumeLog(ConsumeMessageHook):
         raise RuntimeError("a hook of the user")
 
 
-async def test_consume_hooks_are_told_what_came_of_each_call(namesrv_addr: str) -> None:
+async def test_consume_hooks_get_the_outcome_of_each_call(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 4)
     log = ConsumeLog()
 
@@ -188,7 +188,7 @@ async def test_consume_hooks_are_told_what_came_of_each_call(namesrv_addr: str) 
     ]
 
 
-async def test_ordered_and_lite_consumers_tell_their_hooks_too(namesrv_addr: str) -> None:
+async def test_ordered_and_lite_consumers_call_their_hooks_too(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 2)
     ordered, lite = ConsumeLog(), ConsumeLog()
 
@@ -221,14 +221,14 @@ async def test_ordered_and_lite_consumers_tell_their_hooks_too(namesrv_addr: str
 
 
 class Filters(FilterMessageHook):
-    """Takes away, or fails."""
+    """Removes messages, or fails."""
 
     def filter_message(self, context: FilterMessageContext) -> None:
         context.messages = [message for message in context.messages if message.body != b"1"]
         raise RuntimeError("a hook of the user")
 
 
-async def test_filters_take_messages_away(namesrv_addr: str) -> None:
+async def test_filters_remove_messages(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 4)
     seen = Seen()
     async with PushConsumer(
@@ -302,7 +302,7 @@ def test_an_object_may_be_a_hook_of_several_kinds() -> None:
         ({"TIMER_DELAY_SEC": "1"}, MessageType.DELAY_MSG),
     ],
 )
-def test_the_kind_of_a_message_goes_by_its_properties(
+def test_the_type_of_a_message_depends_on_its_properties(
     properties: dict[str, str], expected: MessageType
 ) -> None:
     assert message_type(properties) is expected

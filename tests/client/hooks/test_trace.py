@@ -1,4 +1,4 @@
-"""Traces: records as the official client writes them, and what a client leaves in the trace topic."""
+"""Traces: records as the official client writes them, and what a client sends to the trace topic."""
 
 import asyncio
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_what_is_read_is_what_was_written(expected: str) -> None:
     assert "".join(map(encode_trace, decode_traces(expected))) == expected
 
 
-def test_what_is_no_trace_is_left_out_or_refused() -> None:
+def test_malformed_traces_are_skipped_or_refused() -> None:
     assert decode_traces("") == decode_traces("Unknown\x01x\x02") == []
     old = "Pub\x011\x01r\x01g\x01T\x01A\x01t\x01k\x01h\x017\x0112\x010\x01true\x02"
     assert decode_traces(old)[0].is_success
@@ -105,7 +105,7 @@ def test_what_is_no_trace_is_left_out_or_refused() -> None:
 
 
 @given(st.text("SubBeforeAtPc01\x01\x02"))
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_no_text_raises_another_error_than_a_refusal(text: str) -> None:
     try:
         decode_traces(f"Pub\x01{text}\x02SubAfter\x01{text}\x02{text}")
     except ClientError:
@@ -128,6 +128,7 @@ async def traces(namesrv_addr: str, topic: str) -> tuple[list[TraceContext], lis
     return contexts, properties
 
 
+@pytest.mark.slow
 async def test_a_message_can_be_followed_from_its_producer_to_its_consumers(namesrv_addr: str) -> None:
     seen = Seen()
 
@@ -143,7 +144,7 @@ async def test_a_message_can_be_followed_from_its_producer_to_its_consumers(name
     ):
         sent = await producer.send("T", b"again", tags="a", keys="k1 k2")
         future = await producer.send_nowait("T", b"plain")
-        await producer.send_oneway("T", b"oneway")  # nobody knows what became of it: no trace
+        await producer.send_oneway("T", b"oneway")  # its outcome is unknown: no trace
         consumer.subscribe("T")
         await until(lambda: seen.bodies.count(b"again") == 2 and len(seen.bodies) == 4, timeout=30)
     contexts, properties = await traces(namesrv_addr, "Traces")
@@ -163,7 +164,7 @@ async def test_a_message_can_be_followed_from_its_producer_to_its_consumers(name
     assert {sent.message_id, "k1", "k2"} <= set(keys)
 
 
-async def test_a_trace_that_cannot_be_sent_holds_up_nothing(tmp_path: Path) -> None:
+async def test_a_trace_that_cannot_be_sent_delays_nothing(tmp_path: Path) -> None:
     node = make_node(tmp_path / "store")
     await node.start()
     async with Producer(
@@ -209,7 +210,7 @@ def test_the_trace_sends_with_the_clients_own_connection_settings() -> None:
     assert made.instance_name == "PID_CLIENT_INNER_TRACE_PRODUCER_a:1"
 
 
-def test_recalls_are_traced_where_wanted() -> None:
+def test_recalls_are_traced_if_enabled() -> None:
     kept: list[TraceContext] = []
     hooks = Hooks()
     settings = ProducerSettings(namesrv_addr="a:1", recall_trace_enable=True)
@@ -230,7 +231,7 @@ def test_recalls_are_traced_where_wanted() -> None:
     ]
 
 
-async def test_shutdown_sends_what_waits_and_leaves_no_task(namesrv_addr: str) -> None:
+async def test_shutdown_sends_waiting_traces_and_leaves_no_task(namesrv_addr: str) -> None:
     before = asyncio.all_tasks()
     async with Producer(
         "p", namesrv_addr=namesrv_addr, enable_trace=True, trace_msg_batch_num=20

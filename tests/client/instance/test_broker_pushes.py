@@ -1,4 +1,4 @@
-"""What brokers ask of a client: resets (220), offsets (221), replies (326), and questions nobody knows."""
+"""Requests of brokers to a client: resets (220), offsets (221), replies (326), and unknown codes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 @pytest.fixture
 async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
-    """A broker that resets offsets by telling the members."""
+    """A broker that resets offsets by pushing the reset to the members."""
     store = StoreConfig(store_path_root_dir=str(tmp_path / "store"))
     config = BrokerConfig(listen_port=0, store=store, use_server_side_reset_offset=False)
     node = Node(config, NameServerConfig(listen_port=0))
@@ -41,7 +41,7 @@ async def old_reset(tmp_path: Path) -> AsyncIterator[Node]:
     await node.stop()
 
 
-async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
+async def test_a_member_follows_the_brokers_reset_and_reports_its_offsets(
     old_reset: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pocketmq.client.push.push_queues.RESET_WAIT_SECONDS", 0.05)
@@ -56,8 +56,8 @@ async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
         broker = instance.routes.master("broker-a") or ""
         question = InvokeBrokerToGetConsumerStatus(topic="T", group="g")
         body = await instance.connections.call_for_body(broker, question)
-        told = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]
-        assert sorted(told.values()) == [2, 2, 2, 2]
+        table = GetConsumerStatusBody.decode(body).consumer_table[consumer.client_id]
+        assert sorted(table.values()) == [2, 2, 2, 2]
         await consumer.persist_offsets()
         reset = InvokeBrokerToResetOffset(topic="T", group="g", timestamp=0, is_force=True)
         await instance.connections.call_for_body(broker, reset)
@@ -65,8 +65,8 @@ async def test_a_member_moves_where_the_broker_says_and_tells_where_it_stands(
         assert sorted(seen.bodies[8:]) == sorted(seen.bodies[:8])
 
 
-class Told:
-    """A connection that keeps what it answers."""
+class Answers:
+    """A connection that keeps the client's answers."""
 
     address = "broker:1"
 
@@ -96,7 +96,7 @@ def pushed_reply(correlation_id: str, body: bytes) -> Command:
     return Command(request.code, 7, 0, None, to_fields(request), body)
 
 
-async def test_a_pushed_reply_finds_its_request_and_others_are_answered_all_the_same(
+async def test_a_pushed_reply_completes_its_request_and_unknown_ones_are_answered_too(
     namesrv_addr: str,
 ) -> None:
     async with Requester("askers", namesrv_addr=namesrv_addr) as requester:
@@ -104,16 +104,16 @@ async def test_a_pushed_reply_finds_its_request_and_others_are_answered_all_the_
         await until(lambda: requester._waiting)
         pushes = requester._running.connections._on_push
         assert pushes is not None
-        told = Told()
-        pushes(told, pushed_reply("nobody's", b"lost"))  # type: ignore[arg-type]
-        pushes(told, pushed_reply(next(iter(requester._waiting)), b"42"))  # type: ignore[arg-type]
+        connection = Answers()
+        pushes(connection, pushed_reply("unknown", b"lost"))  # type: ignore[arg-type]
+        pushes(connection, pushed_reply(next(iter(requester._waiting)), b"42"))  # type: ignore[arg-type]
         reply = await asking
     assert (reply.body, reply.topic) == (b"42", "DefaultCluster_REPLY_TOPIC")
     assert reply.properties[names.ARRIVE_TIME].isdigit()
-    assert told.answers == [(0, None), (0, None)]
+    assert connection.answers == [(0, None), (0, None)]
 
 
-async def test_a_question_goes_to_the_queue_one_names(namesrv_addr: str) -> None:
+async def test_a_request_goes_to_the_named_queue(namesrv_addr: str) -> None:
     await send(namesrv_addr, "Questions", 1)
     seen = Seen()
     queue = MessageQueue("Questions", "broker-a", 3)
@@ -140,11 +140,11 @@ async def test_a_question_goes_to_the_queue_one_names(namesrv_addr: str) -> None
     assert [message.properties.get("colour") for message in found].count("red") == 1
 
 
-async def test_questions_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:
+async def test_requests_a_client_cannot_answer_get_the_official_codes(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         pushes = producer._running.connections._on_push
         assert pushes is not None
-        told = Told()
+        connection = Answers()
         for asked in (
             Command(9999, 1),
             Command(307, 2, fields={"consumerGroup": "g", "clientId": "c"}),
@@ -154,10 +154,10 @@ async def test_questions_a_client_cannot_answer_get_the_official_codes(namesrv_a
             Command(39, 6, fields={}, body=b"no record"),
             Command(221, 7, fields={"topic": "T", "group": "g"}),
         ):
-            pushes(told, asked)  # type: ignore[arg-type]
-    assert [code for code, _ in told.answers] == [3, 1, 1, 1, 1, 1, 0]
-    assert told.answers[0][1] == " request type 9999 not supported"
-    assert told.answers[1][1] == "The Consumer Group <g> not exist in this consumer"
+            pushes(connection, asked)  # type: ignore[arg-type]
+    assert [code for code, _ in connection.answers] == [3, 1, 1, 1, 1, 1, 0]
+    assert connection.answers[0][1] == " request type 9999 not supported"
+    assert connection.answers[1][1] == "The Consumer Group <g> not exist in this consumer"
 
 
 async def test_a_message_too_long_in_its_listener_is_sent_back(

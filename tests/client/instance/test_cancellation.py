@@ -29,7 +29,7 @@ Scenario = Callable[[str], Coroutine[Any, Any, None]]
 
 @types.coroutine
 def cancelled_at(work: Coroutine[Any, Any, None], step: int) -> Generator[Any, Any, bool]:
-    """Run `work`, and cancel the task when it waits for the step-th time. True if it never waited that often."""
+    """Run `work`, and cancel the task when it waits for the step-th time. True if it ended before that."""
     task = asyncio.current_task()
     assert task is not None
     count = 0
@@ -113,7 +113,7 @@ async def pull(namesrv_addr: str) -> None:
     [produce, ask, consume, consume_in_order, iterate, poll, pull],
     ids=lambda one: one.__name__,
 )
-async def test_cancelled_at_any_await_nothing_is_left(node: Node, scenario: Scenario) -> None:
+async def test_a_client_cancelled_at_any_await_leaves_nothing_behind(node: Node, scenario: Scenario) -> None:
     namesrv_addr = node.namesrv_address
     await send(namesrv_addr, "T", 4)
     before, sockets = asyncio.all_tasks(), open_sockets()
@@ -121,7 +121,7 @@ async def test_cancelled_at_any_await_nothing_is_left(node: Node, scenario: Scen
     step = 0
     while not ended and step < 60:
         step += 1
-        await send(namesrv_addr, "T", 1)  # consumers of earlier steps may have committed all there was
+        await send(namesrv_addr, "T", 1)  # consumers of earlier steps may have committed everything
         task = asyncio.create_task(_cancelled(scenario(namesrv_addr), step))
         async with asyncio.timeout(LONG):
             try:
@@ -140,7 +140,7 @@ async def _cancelled(work: Coroutine[Any, Any, None], step: int) -> bool:
 
 
 def _locked(node: Node) -> list[object]:
-    """Queues somebody holds the broker's lock of."""
+    """Queues with a lock at the broker."""
     return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 

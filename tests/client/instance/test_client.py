@@ -1,4 +1,4 @@
-"""What all clients say about themselves: their `repr`, and a warning if one is never shut down."""
+"""The `repr` of all clients, and a warning if one is never shut down."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Clients of one instance name share one instance, so they must agree in what it does."""
+"""Clients of one instance name share one instance, so its settings must agree."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who leaves at an odd moment: in the middle of a round or of its own start, or with traces under way."""
+"""Clients that leave at an awkward moment: during a rebalance, during their own start, or while sending traces."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ class Held:
         self.held = asyncio.Event()
 
     def locks_granted(self, reply: Command) -> bytes:
-        """The lock is granted at the broker, and the client does not know yet."""
+        """The broker has granted the lock, and the client has not received the answer."""
         if not self.held.is_set() and b"lockOKMQSet" in bytes(reply.body or b""):
             self.held.set()
             return b""
@@ -43,21 +43,21 @@ class Held:
 
 @pytest.fixture
 async def between(node: Node) -> AsyncIterator[tuple[Between, Between]]:
-    """Proxies before broker and name server."""
+    """Proxies in front of broker and name server."""
     async with Between(node.broker_address) as broker, Between(node.namesrv_address) as name_server:
         name_server.change = leading_to(broker, node)
         yield broker, name_server
 
 
 def locked(node: Node) -> list[object]:
-    """Queues somebody holds the broker's lock of."""
+    """Queues with a lock at the broker."""
     return [queue for locks in node.broker.membership.locks._groups.values() for queue in locks]
 
 
 # -- locks
 
 
-async def test_a_lock_that_was_granted_while_its_member_left_is_given_back(
+async def test_a_lock_granted_while_its_member_leaves_is_released(
     node: Node, between: tuple[Between, Between]
 ) -> None:
     await send(node.namesrv_address, "T", 4)
@@ -74,7 +74,7 @@ async def test_a_lock_that_was_granted_while_its_member_left_is_given_back(
     assert not locked(node)
 
 
-async def test_a_lock_of_a_queue_whose_position_is_unknown_yet_is_given_back(
+async def test_a_lock_of_a_queue_whose_position_is_still_unknown_is_released(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await send(node.namesrv_address, "T", 4)
@@ -95,7 +95,7 @@ async def test_a_lock_of_a_queue_whose_position_is_unknown_yet_is_given_back(
     assert not locked(node)
 
 
-async def test_who_left_asks_for_no_more_locks(node: Node) -> None:
+async def test_a_member_that_left_requests_no_more_locks(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
     async with PushConsumer(
         "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}

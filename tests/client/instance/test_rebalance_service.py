@@ -1,4 +1,4 @@
-"""When rounds of rebalancing come: the rule by table, and the service that follows it."""
+"""When rounds of rebalancing happen: the rule as a table, and the service that follows it."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from pocketmq.client.producing.producer import Producer
 from waiting import until
 
 
-def test_rounds_come_every_20_s_and_every_second_while_unbalanced():
+def test_rounds_happen_every_20_s_and_every_second_while_unbalanced():
     assert next_round_in_ms(balanced=True) == 20_000
     assert next_round_in_ms(balanced=False) == 1_000
 
@@ -24,7 +24,7 @@ def test_rounds_come_every_20_s_and_every_second_while_unbalanced():
     ("now_ms", "last_ms", "wait_ms"),
     [(5_000, 4_000, 0), (5_000, 4_001, 1), (5_000, 5_000, 1_000), (9_000, 4_000, 0), (5_000, 9_000, 1_000)],
 )
-def test_a_round_begins_a_second_after_the_last_also_when_the_clock_goes_back(
+def test_a_round_begins_a_second_after_the_last_also_if_the_clock_jumps_back(
     now_ms: int, last_ms: int, wait_ms: int
 ):
     assert early_round_in_ms(now_ms, last_ms) == wait_ms

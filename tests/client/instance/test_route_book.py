@@ -1,4 +1,4 @@
-"""What an instance knows of brokers: which port a request goes to, and what is said of an unknown broker."""
+"""What an instance knows about brokers: the port for each request, and the error for an unknown broker."""
 
 import pytest
 from pocketmq.client.connections.name_servers import NameServers
@@ -52,7 +52,7 @@ async def test_pulls_go_to_the_main_port_of_the_suggested_broker() -> None:
     assert await routes.find_reader(QUEUE, 0) == ("m:10911", False)
 
 
-async def test_an_unknown_broker_is_said_in_the_official_words_after_one_question() -> None:
+async def test_an_unknown_broker_is_refused_with_the_official_message_after_one_query() -> None:
     routes = book(vip_channel=False)
     stranger = MessageQueue("T", "gone", 0)
     for find in (routes.find_master, routes.find_member, lambda queue: routes.find_reader(queue, 0)):
@@ -62,7 +62,7 @@ async def test_an_unknown_broker_is_said_in_the_official_words_after_one_questio
         routes.known_master(stranger)
 
 
-async def test_a_route_is_asked_for_once_and_again_after_it_is_forgotten() -> None:
+async def test_a_route_is_requested_once_and_again_after_it_is_dropped() -> None:
     routes = book(vip_channel=False)
     assert routes.missing(["T", "U"]) == {"T", "U"}
     await routes.find_any_broker("T")
@@ -80,3 +80,19 @@ async def test_addresses_that_no_route_names_are_forgotten() -> None:
     routes.keep_addresses({"old": {0: "o:1"}})
     routes.forget_offline_brokers()
     assert routes.brokers.all_addresses() == {"m:10911", "s:10921"}
+
+
+class ReadOnly(OneRoute):
+    """T exists, but no queue of it may be written; the template exists."""
+
+    async def find(self, topic: str) -> Route:
+        self.questions += 1
+        perm = 4 if topic == "T" else 6
+        queue = QueueData(broker_name="b", read_queue_nums=1, write_queue_nums=1, perm=perm)
+        return Route(topic, TopicRouteData(queue_datas=[queue], broker_datas=ROUTE.broker_datas))
+
+
+async def test_a_topic_that_may_not_be_written_is_not_sent_to_by_way_of_the_template() -> None:
+    servers = ReadOnly(ConnectionPool(), "127.0.0.1:1")
+    route = await RouteBook(servers, vip_channel=False).find_publish_route("T", "TBW102", 4)
+    assert (route.topic, route.queues, servers.questions) == ("T", (), 1)

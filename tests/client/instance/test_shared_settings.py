@@ -87,7 +87,7 @@ async def test_the_vip_channel_is_for_what_the_official_client_sends_there(tmp_p
     assert by_address[main].isdisjoint(by_address[fast] - {"UNLOCK_BATCH_MQ"})
 
 
-async def test_a_broker_that_knows_the_fingerprint_is_not_told_the_subscriptions_again(node: Node) -> None:
+async def test_subscriptions_are_not_sent_again_to_a_broker_that_knows_the_fingerprint(node: Node) -> None:
     asked = Asked()
     await send(node.namesrv_address, "T", 1)
     async with PushConsumer(
@@ -115,7 +115,7 @@ async def test_a_broker_that_knows_the_fingerprint_is_not_told_the_subscriptions
 
 
 class SlowBrokers:
-    """Takes heartbeats, and remembers how many were under way at once."""
+    """Accepts heartbeats, and records how many were in flight at once."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -129,7 +129,7 @@ class SlowBrokers:
 
 
 @pytest.mark.parametrize(("at_once", "most"), [(1, 1), (2, 2), (9, 3)])
-async def test_brokers_are_greeted_one_by_one_or_several_at_once(
+async def test_brokers_get_heartbeats_one_by_one_or_several_at_once(
     at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brokers, addresses, groups = SlowBrokers(), BrokerAddresses(), GroupTable()
@@ -211,7 +211,7 @@ def in_thread(work: Any) -> BaseException | None:
 
 
 class SlowToLoad(OffsetMemory):
-    """Offsets that come when they are let go."""
+    """Offsets whose loading ends when the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ async def test_an_instance_does_not_end_under_a_client_that_is_about_to_join_it(
 
 
 @pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
-async def test_every_event_loop_will_do(namesrv_addr: str, loop_factory: Any) -> None:
+async def test_a_client_works_in_every_event_loop(namesrv_addr: str, loop_factory: Any) -> None:
     async def work() -> list[bytes]:
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
             await producer.send("T", b"awaited")

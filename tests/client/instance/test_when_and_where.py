@@ -1,4 +1,4 @@
-"""A client works from its start to its shutdown, in the event loop and thread that started it: else it says so."""
+"""A client works from its start to its shutdown, in the event loop and thread that started it; else it raises."""
 
 import asyncio
 import inspect
@@ -123,7 +123,7 @@ async def raised_elsewhere(use: Use, client: Client) -> BaseException | None:
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
-async def test_before_the_start_and_after_shutdown_a_client_says_so(namesrv_addr: str, kind: str) -> None:
+async def test_before_the_start_and_after_shutdown_every_call_raises(namesrv_addr: str, kind: str) -> None:
     await send(namesrv_addr, "T", 1)
     new = CLIENTS[kind](namesrv_addr=namesrv_addr)
     for use in (*USES[kind], *AFTERWARDS_TOO.get(kind, ())):
@@ -141,7 +141,7 @@ async def test_before_the_start_and_after_shutdown_a_client_says_so(namesrv_addr
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
-async def test_in_another_loop_or_thread_a_client_says_so_and_goes_on_in_its_own(
+async def test_in_another_loop_or_thread_every_call_raises_and_the_client_keeps_working(
     namesrv_addr: str, kind: str
 ) -> None:
     await send(namesrv_addr, "T", 1)
@@ -159,7 +159,7 @@ async def test_in_another_loop_or_thread_a_client_says_so_and_goes_on_in_its_own
             await USES[kind][0](client)
 
 
-async def test_whoever_waits_for_queues_is_told_of_the_shutdown(node: Node) -> None:
+async def test_shutdown_ends_a_wait_for_queues_with_an_error(node: Node) -> None:
     consumer = PushConsumer("g", Seen(), namesrv_addr=node.namesrv_address, subscription={"Nowhere": "*"})
     await consumer.start()
     consumer.suspend()

@@ -54,7 +54,7 @@ async def test_what_is_persisted_is_read_again_and_the_old_content_is_the_backup
 
 
 @pytest.mark.parametrize("damage", [b"", b"{not json", None])
-async def test_a_damaged_file_gives_way_to_its_backup(tmp_path: Path, damage: bytes | None) -> None:
+async def test_a_damaged_file_is_replaced_by_its_backup(tmp_path: Path, damage: bytes | None) -> None:
     offsets = store(tmp_path)
     offsets.path.parent.mkdir(parents=True)
     offsets.path.with_name("offsets.json.bak").write_bytes(OFFICIAL)

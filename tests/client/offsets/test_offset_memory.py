@@ -37,7 +37,7 @@ def test_a_frozen_offset_takes_no_update_until_it_is_removed():
     assert memory.read(A) == 1
 
 
-def test_persisting_forgets_the_queues_that_are_not_ours_any_more():
+def test_persisting_drops_queues_that_are_no_longer_assigned():
     memory = OffsetMemory()
     for queue, offset in ((A, 1), (B, 2), (OTHER, 3)):
         memory.update(queue, offset)

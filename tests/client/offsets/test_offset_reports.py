@@ -1,4 +1,4 @@
-"""First offsets of a topic reach a broker one at a time, last ones are waited for, and pulls carry none before."""
+"""A topic's first offset reaches a broker alone, last offsets are awaited, and pulls carry offsets only afterwards."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ SYSTEM_ERROR = 1
 
 
 class OffsetBroker:
-    """Takes offsets, and answers when told to. `arrived` is topic, queue id, offset, whether one-way."""
+    """Receives offsets, and answers when the test says. `arrived` has topic, queue id, offset, whether one-way."""
 
     def __init__(self) -> None:
         self.arrived: list[tuple[str, int, int, bool]] = []
@@ -53,7 +53,7 @@ class OffsetBroker:
             writer.close()
 
     def answer(self, code: int = 0) -> None:
-        """Everything that waits now."""
+        """Answer everything that waits now."""
         waiting, self.waiting = self.waiting, []
         for asked, writer in waiting:
             writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG)))
@@ -86,7 +86,7 @@ async def broker() -> AsyncIterator[OffsetBroker]:
 
 @pytest.fixture
 async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
-    """With an offset in each of QUEUES."""
+    """An offset store with an offset in each of QUEUES."""
     instance = ClientInstance.get(instance_config(ClientSettings(namesrv_addr="127.0.0.1:1")))
     instance.routes.keep_addresses({"b": {0: broker.address}})
     found = RemoteBrokerOffsetStore(instance, "g")
@@ -96,8 +96,8 @@ async def store(broker: OffsetBroker) -> AsyncIterator[RemoteBrokerOffsetStore]:
     await instance.shutdown()
 
 
-async def told(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
-    """Let the broker know the first offset of the topic."""
+async def report_first(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
+    """Report the first offset of the topic to the broker."""
     broker.at_once = True
     await store.persist(QUEUES[0])
     broker.at_once = False
@@ -105,7 +105,7 @@ async def told(store: RemoteBrokerOffsetStore, broker: OffsetBroker) -> None:
 
 
 async def settled() -> None:
-    """What can go on without another answer has gone on: a round trip over the loop's own sockets is over."""
+    """Return when every task waits for an answer: after a round trip over the loop's own sockets."""
     for _ in range(20):
         await asyncio.sleep(0.001)
 
@@ -130,7 +130,7 @@ async def test_the_first_offset_of_a_topic_is_alone_until_it_is_answered(
 async def test_after_the_first_regular_offsets_are_one_way(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     await store.persist_all(QUEUES)
     await until(lambda: len(broker.arrived) == 4)
     assert broker.arrived == [("T", queue_id, 10 + queue_id, True) for queue_id in range(4)]
@@ -155,7 +155,7 @@ async def test_a_refused_first_offset_leaves_the_next_one_alone_too(
 async def test_each_topic_and_each_connection_has_a_first_offset(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     store.update(MessageQueue("U", "b", 0), 1)
     persisting = asyncio.create_task(store.persist_all([*QUEUES, MessageQueue("U", "b", 0)]))
     await until(lambda: ("U", 0, 1, False) in broker.arrived)
@@ -170,7 +170,7 @@ async def test_each_topic_and_each_connection_has_a_first_offset(
     broker.answer()
 
 
-async def test_an_offset_that_waited_is_told_as_it_is_then(
+async def test_an_offset_that_waited_is_reported_with_its_newest_value(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
     persisting = asyncio.create_task(store.persist_all(QUEUES[:3]))
@@ -185,10 +185,10 @@ async def test_an_offset_that_waited_is_told_as_it_is_then(
     assert broker.arrived[1:] == [("T", moved, 50, True)]
 
 
-async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
+async def test_a_leaving_consumer_waits_until_the_broker_has_its_last_offsets(
     store: RemoteBrokerOffsetStore, broker: OffsetBroker
 ) -> None:
-    await told(store, broker)
+    await report_first(store, broker)
     leaving = asyncio.create_task(store.persist_last(QUEUES))
     await until(lambda: len(broker.waiting) == 4)
     await settled()
@@ -198,7 +198,7 @@ async def test_who_leaves_waits_until_the_broker_knows_its_last_offsets(
         await leaving
 
 
-async def test_a_broker_that_never_answers_does_not_keep_who_leaves(
+async def test_a_broker_that_never_answers_does_not_block_a_leaving_consumer(
     store: RemoteBrokerOffsetStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("pocketmq.client.offsets.broker_store.CALL_TIMEOUT_SECONDS", 0.05)
@@ -211,7 +211,7 @@ async def test_a_broker_that_never_answers_does_not_keep_who_leaves(
 
 
 class UnderWay(RPCHook):
-    """Counts what of a topic's offsets a client has under way, and where it was told one-way."""
+    """Counts the offset reports of a topic in flight, and records the queues reported one-way."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -262,7 +262,7 @@ async def test_pulls_carry_offsets_only_once_the_broker_has_the_topic(node: Node
     assert sum(offset or 0 for offset in (await committed(node.namesrv_address, "g", "T")).values()) == 56
 
 
-async def test_a_lite_consumer_that_leaves_has_told_every_queue_one_first(node: Node) -> None:
+async def test_a_leaving_lite_consumer_reports_every_queue_the_first_one_alone(node: Node) -> None:
     await send(node.namesrv_address, "T", 40)
     hook, polled = UnderWay("T"), 0
     async with LitePullConsumer(
@@ -274,4 +274,4 @@ async def test_a_lite_consumer_that_leaves_has_told_every_queue_one_first(node: 
         consumer._queues.remember(consumer._queues.assigned)
     assert not hook.too_early
     assert sorted(set(hook.updates)) == [0, 1, 2, 3]
-    assert hook.at_once == 0, "somebody did not wait for an answer"
+    assert hook.at_once == 0, "each first offset waits for its answer"

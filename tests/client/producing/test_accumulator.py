@@ -1,4 +1,4 @@
-"""Automatic batches: what travels together, what alone, and that each send gets its own result."""
+"""Automatic batches: which messages are sent together, which alone, and that each send gets its own result."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ QUEUE = MessageQueue("T", "broker-a", 1)
 
 
 class Sizes(SendMessageHook):
-    """What left, and how many messages were in it."""
+    """A hook that records how many messages each request has."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[str, str, int]] = []
@@ -30,7 +30,7 @@ class Sizes(SendMessageHook):
             self.batches.append((context.message.tags, context.message.keys, count))
 
 
-async def test_sends_of_one_moment_travel_together_by_queue_and_tag(namesrv_addr: str) -> None:
+async def test_simultaneous_sends_are_batched_by_queue_and_tag(namesrv_addr: str) -> None:
     sizes = Sizes()
     async with Producer("p", namesrv_addr=namesrv_addr, auto_batch=True, hooks=[sizes]) as producer:
         sent = await asyncio.gather(
@@ -50,7 +50,7 @@ async def test_sends_of_one_moment_travel_together_by_queue_and_tag(namesrv_addr
         assert decode_properties(bytes(record.properties))["UNIQ_KEY"] == result.message_id
 
 
-async def test_what_waits_leaves_at_shutdown(namesrv_addr: str) -> None:
+async def test_shutdown_sends_waiting_messages(namesrv_addr: str) -> None:
     async with Producer(
         "p", namesrv_addr=namesrv_addr, auto_batch=True, batch_max_delay_ms=30_000
     ) as producer:
@@ -58,7 +58,7 @@ async def test_what_waits_leaves_at_shutdown(namesrv_addr: str) -> None:
     assert len({future.result().message_id for future in futures}) == 3
 
 
-async def test_a_message_nobody_would_take_is_blamed_alone(namesrv_addr: str) -> None:
+async def test_an_unsendable_message_fails_alone(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr, auto_batch=True) as producer:
         good = producer.send_nowait("T", b"x")
         with pytest.raises(ValidationFailed):
@@ -69,7 +69,7 @@ async def test_a_message_nobody_would_take_is_blamed_alone(namesrv_addr: str) ->
 
 
 def accumulator(**settings: int) -> tuple[ProduceAccumulator, list[list[bytes]]]:
-    """One whose batches fail or are kept."""
+    """An accumulator whose batches fail or are recorded."""
     sent: list[list[bytes]] = []
 
     async def send_batch(messages: list[Message], queue: object, tags: str, keys: str) -> SendResult:
@@ -82,7 +82,7 @@ def accumulator(**settings: int) -> tuple[ProduceAccumulator, list[list[bytes]]]
     return ProduceAccumulator(ProducerSettings(auto_batch=True, **settings), send_batch), sent  # type: ignore[arg-type]
 
 
-async def test_a_batch_leaves_when_it_is_long_enough_and_no_more_wait_than_allowed() -> None:
+async def test_a_batch_is_sent_at_its_size_limit_and_waiting_messages_are_limited() -> None:
     waiting, sent = accumulator(batch_max_delay_ms=30_000, batch_max_bytes=10, total_batch_max_bytes=25)
     futures = [waiting.add(Message("T", b"12345"), None) for _ in range(2)]
     assert sent == []
@@ -114,7 +114,7 @@ async def test_an_error_reaches_every_send_of_the_batch() -> None:
         Message("%RETRY%g", b"x"),
     ],
 )
-async def test_delayed_and_retry_messages_travel_alone(message: Message) -> None:
+async def test_delayed_and_retry_messages_are_sent_alone(message: Message) -> None:
     assert not accumulator()[0].accepts(message)
 
 

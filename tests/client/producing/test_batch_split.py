@@ -1,4 +1,4 @@
-"""Which messages may be a batch, and how long lists are cut."""
+"""Which messages may form a batch, and how long lists are split."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def test_batches_are_refused_as_in_java(asked: str, recorded: str):
 
 
 @pytest.mark.parametrize("messages", [[], [Sent("t", {"DELAY": "soon"})]])
-def test_lists_java_fails_on_are_refused(messages: list[Sent]):
+def test_lists_that_fail_in_java_are_refused(messages: list[Sent]):
     with pytest.raises(ValidationFailed, match=r"^Failed to initiate the MessageBatch"):
         check_batch(messages)
 
@@ -46,7 +46,7 @@ elements = st.builds(
 
 
 @given(st.lists(elements, max_size=30), st.integers(100, 400))
-def test_runs_fit_and_are_the_list_in_order(messages: list[BatchElement], max_bytes: int):
+def test_parts_fit_the_limit_and_keep_the_order(messages: list[BatchElement], max_bytes: int):
     runs = list(split_batch(messages, max_bytes))
     assert [element for run in runs for element in run] == messages
     for run in runs:
@@ -57,7 +57,7 @@ def test_runs_fit_and_are_the_list_in_order(messages: list[BatchElement], max_by
         assert sum(element_bytes(element) for element in [*run, following[0]]) > max_bytes
 
 
-def test_a_message_that_fits_only_by_itself_comes_alone():
+def test_a_message_that_fits_only_alone_gets_its_own_part():
     large, small = BatchElement(0, b"x" * 100, b""), BatchElement(0, b"x", b"")
     assert list(split_batch([small, large, small], 100)) == [[small], [large], [small]]
 

@@ -23,7 +23,7 @@ def test_the_table_of_4_9_can_be_set(latency_ms: str, isolated_ms: str):
     assert faults.not_available_ms(int(latency_ms)) == int(isolated_ms)
 
 
-def test_a_broker_nobody_failed_at_is_good():
+def test_a_broker_without_failures_is_available():
     faults = LatencyFaultTolerance(FakeClock())
     assert faults.is_available("b")
     assert faults.is_reachable("b")

@@ -1,4 +1,4 @@
-"""However a message is sent, it fails with `SendFailed`: the same code and the same kind of cause."""
+"""Every way to send fails with `SendFailed`: the same code and the same kind of cause."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[Callable[[Command], bytes | None], int, type[Exception],
 
 @pytest.fixture
 async def broker(node: Node) -> AsyncIterator[Between]:
-    """A proxy before the broker of `node`, and `name_server` leads to it."""
+    """A proxy in front of the broker of `node`; the routes of `name_server` lead to it."""
     async with Between(node.broker_address) as between:
         yield between
 
@@ -80,7 +80,7 @@ async def test_every_way_to_send_fails_alike(node: Node, broker: Between, fault:
         broker.change = encode_frame
 
 
-async def test_back_pressure_that_lasts_too_long_is_a_time_out(node: Node, broker: Between) -> None:
+async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, broker: Between) -> None:
     async with (
         Between(node.namesrv_address, leading_to(broker, node)) as name_server,
         Producer(
@@ -99,3 +99,11 @@ async def test_back_pressure_that_lasts_too_long_is_a_time_out(node: Node, broke
         ends = await asyncio.gather(*under_way, return_exceptions=True)
         broker.change = encode_frame
     assert all(isinstance(end, SendFailed) for end in ends)
+
+
+async def test_a_keyword_that_no_send_has_is_named(namesrv_addr: str) -> None:
+    async with Producer("p", namesrv_addr=namesrv_addr) as producer:
+        with pytest.raises(TypeError, match=r"^this send has no keyword tag: did you mean tags\?$"):
+            await producer.send("Orders", b"x", tag="a")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="this send has no keyword zzz: there are tags, keys"):
+            await producer.send_oneway("Orders", b"x", zzz=1)  # type: ignore[call-arg]

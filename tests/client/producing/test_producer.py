@@ -1,6 +1,7 @@
-"""A producer against an embedded broker: what is stored, where, and what fails how."""
+"""A producer against an embedded broker: what is stored, where, and which error each failure gives."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from client_waits import make_node, open_sockets, stored
 from ports import fixed_port
 
 
-async def test_result_names_the_place_the_message_is_stored_at(namesrv_addr: str) -> None:
+async def test_result_has_the_queue_and_offset_of_the_stored_message(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         result = await producer.send("T", b"hello", tags="a", keys="k", properties={"colour": "red"})
     (record,) = await stored(namesrv_addr, "T")
@@ -41,13 +42,13 @@ async def test_result_names_the_place_the_message_is_stored_at(namesrv_addr: str
     assert (properties["TAGS"], properties["KEYS"], properties["colour"]) == ("a", "k", "red")
 
 
-async def test_queues_are_taken_in_turn(namesrv_addr: str) -> None:
+async def test_messages_are_sent_to_the_queues_in_turn(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         results = [await producer.send("T", b"x") for _ in range(8)]
     assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-async def test_a_queue_of_a_topic_to_come_is_found_by_the_template(namesrv_addr: str) -> None:
+async def test_a_queue_of_a_missing_topic_is_found_by_the_template(namesrv_addr: str) -> None:
     queue = MessageQueue("T", "broker-a", 1)
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         assert (await producer.send("T", b"the first of all", queue=queue)).queue == queue
@@ -79,7 +80,7 @@ async def test_a_sharding_key_is_the_official_selector_by_hash(namesrv_addr: str
     ("keywords", "error", "words"),
     [
         ({"queue_id": 1, "sharding_key": "k"}, ValueError, "give only one of queue, queue_id"),
-        ({"tag": "a"}, TypeError, "unexpected keyword argument 'tag'"),
+        ({"tag": "a"}, TypeError, "no keyword tag: did you mean tags"),
     ],
 )
 async def test_arguments_that_contradict_or_do_not_exist_are_refused(
@@ -92,7 +93,7 @@ async def test_arguments_that_contradict_or_do_not_exist_are_refused(
             producer.send_nowait("T", b"x", **keywords)
 
 
-async def test_futures_arrive_at_their_results_and_share_the_connection(namesrv_addr: str) -> None:
+async def test_futures_get_their_results_and_share_the_connection(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         first = await producer.send_nowait("T", b"0")  # nothing is connected yet
         results = await asyncio.gather(*(producer.send_nowait("T", b"%d" % n) for n in range(1, 200)))
@@ -100,7 +101,7 @@ async def test_futures_arrive_at_their_results_and_share_the_connection(namesrv_
     assert len(await stored(namesrv_addr, "T")) == 200
 
 
-async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_known(namesrv_addr: str) -> None:
+async def test_futures_can_name_their_queue_even_if_the_topic_is_not_known_yet(namesrv_addr: str) -> None:
     queues_of: dict[str, list[MessageQueue]] = {}
     for topic in ("First", "Second"):
         async with Producer("p", namesrv_addr=namesrv_addr) as producer:
@@ -111,7 +112,7 @@ async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_know
                 await asyncio.gather(*futures)
             futures.append(producer.send_nowait(topic, b"x", selector=select_by_hash, arg="order-7"))
             futures.append(producer.send_nowait(topic, b"x", queue_id=2))
-            nowhere = producer.send_nowait("Third", b"x", queue_id=99)  # shutdown waits for it, too
+            nowhere = producer.send_nowait("Third", b"x", queue_id=99)  # shutdown waits for it too
         queues_of[topic] = [future.result().queue for future in futures]
         assert isinstance(nowhere.exception(), SendFailed)
     for topic, queues in queues_of.items():
@@ -120,7 +121,7 @@ async def test_futures_go_to_given_queues_too_even_while_their_topic_is_not_know
         assert queues[5].queue_id == 2
 
 
-async def test_futures_under_back_pressure_all_arrive(namesrv_addr: str) -> None:
+async def test_futures_under_back_pressure_are_all_sent(namesrv_addr: str) -> None:
     async with Producer(
         "p",
         namesrv_addr=namesrv_addr,
@@ -131,7 +132,7 @@ async def test_futures_under_back_pressure_all_arrive(namesrv_addr: str) -> None
     assert len(await stored(namesrv_addr, "T")) == 100
 
 
-async def test_shutdown_waits_for_futures_under_way(namesrv_addr: str) -> None:
+async def test_shutdown_waits_for_futures_in_flight(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         await producer.send("T", b"first")
         futures = [producer.send_nowait("T", b"x") for _ in range(50)]
@@ -145,7 +146,7 @@ async def test_oneway_is_stored_without_an_answer(namesrv_addr: str) -> None:
     assert len(await stored(namesrv_addr, "T")) == 2
 
 
-async def test_a_batch_longer_than_the_limit_is_cut_and_kept_in_order(namesrv_addr: str) -> None:
+async def test_a_batch_longer_than_the_limit_is_split_and_keeps_its_order(namesrv_addr: str) -> None:
     messages = [Message("T", b"%04d" % n * 50, tags="t", keys=f"k{n}") for n in range(100)]
     async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=4000) as producer:
         first = await producer.send("T", b"first", queue_id=0)
@@ -157,7 +158,7 @@ async def test_a_batch_longer_than_the_limit_is_cut_and_kept_in_order(namesrv_ad
     assert [decode_properties(bytes(record.properties))["UNIQ_KEY"] for record in records] == ids
 
 
-async def test_a_batch_of_two_topics_is_refused_in_the_official_words(namesrv_addr: str) -> None:
+async def test_a_batch_of_two_topics_is_refused_with_the_official_message(namesrv_addr: str) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         with pytest.raises(
             ValidationFailed, match="The topic of the messages in one batch should be the same"
@@ -166,7 +167,7 @@ async def test_a_batch_of_two_topics_is_refused_in_the_official_words(namesrv_ad
 
 
 @pytest.mark.parametrize("compress_type", ["ZLIB", "LZ4", "ZSTD"])
-async def test_long_bodies_travel_compressed(namesrv_addr: str, compress_type: str) -> None:
+async def test_long_bodies_are_sent_compressed(namesrv_addr: str, compress_type: str) -> None:
     body = b"abc" * 2000
     async with Producer("p", namesrv_addr=namesrv_addr, compress_type=compress_type) as producer:
         await producer.send("T", body)
@@ -185,7 +186,7 @@ async def test_long_bodies_travel_compressed(namesrv_addr: str, compress_type: s
         ("SCHEDULE_TOPIC_XXXX", b"x", "is forbidden"),
     ],
 )
-async def test_what_no_broker_takes_is_refused_before_it_leaves(
+async def test_messages_that_every_broker_refuses_are_not_sent(
     namesrv_addr: str, topic: str, body: bytes, words: str
 ) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr, max_message_size=100) as producer:
@@ -212,7 +213,7 @@ async def test_a_reserved_property_is_refused(namesrv_addr: str) -> None:
         ({"keys": ["a", "b\x02c"]}, "keys must not contain U.0001 or U.0002"),
     ],
 )
-async def test_what_would_arrive_as_something_else_is_refused(
+async def test_values_that_would_arrive_changed_are_refused(
     namesrv_addr: str, given: dict[str, Any], words: str
 ) -> None:
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
@@ -252,7 +253,7 @@ async def test_without_a_route_the_error_carries_the_official_code(node: Node) -
     assert failed.value.code == NOT_FOUND_TOPIC_EXCEPTION
 
 
-async def test_a_broker_that_comes_back_is_used_again(tmp_path: Path) -> None:
+async def test_a_restarted_broker_is_used_again(tmp_path: Path) -> None:
     ports = fixed_port(), fixed_port()
     node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
     await node.start()
@@ -277,7 +278,7 @@ async def test_without_any_server_start_succeeds_and_sends_fail() -> None:
     assert failed.value.retriable
 
 
-async def test_a_producer_outside_its_life_is_refused(namesrv_addr: str) -> None:
+async def test_a_producer_before_start_or_after_shutdown_refuses_to_send(namesrv_addr: str) -> None:
     producer = Producer("p", namesrv_addr=namesrv_addr)
     with pytest.raises(ClientClosed):
         await producer.send("T", b"x")
@@ -302,12 +303,12 @@ async def test_one_instance_name_shares_one_connection_and_refuses_a_second_of_o
             await Producer("a", namesrv_addr=namesrv_addr, instance_name="shared").start()
 
 
-async def test_nothing_is_left_after_shutdown(namesrv_addr: str) -> None:
+async def test_shutdown_leaves_no_task_and_no_socket(namesrv_addr: str) -> None:
     before = asyncio.all_tasks()
     sockets = open_sockets()
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         await producer.send("T", b"x")
-    await asyncio.sleep(0.05)  # the broker's side of the sockets closes with the next turns of the loop
+    await asyncio.sleep(0.05)  # the broker's side of the sockets closes in the next turns of the loop
     assert asyncio.all_tasks() == before
     assert open_sockets() <= sockets
 
@@ -328,3 +329,16 @@ async def test_a_message_too_long_for_the_broker_is_refused_with_its_code(namesr
         with pytest.raises(ClientError):
             await producer.send("T", bytes(17 << 20), timeout_ms=30_000)
         assert (await producer.send("T", b"x")).queue_offset >= 0
+
+
+async def test_ids_of_the_producers_of_one_process_differ(namesrv_addr: str) -> None:
+    """Java counts for all producers of a process together."""
+    producers = [Producer(f"ids-{number}", namesrv_addr=namesrv_addr) for number in range(4)]
+    ids: list[str] = []
+    async with AsyncExitStack() as stack:
+        for producer in producers:
+            await stack.enter_async_context(producer)
+        for _ in range(20):
+            results = await asyncio.gather(*(producer.send("Orders", b"x") for producer in producers))
+            ids += [result.message_id for result in results]
+    assert len(set(ids)) == len(ids)

@@ -26,7 +26,7 @@ QUEUES = [MessageQueue("t", "b", queue_id) for queue_id in range(7)]
 
 
 class TurnFrom(QueueTurn):
-    """Begins where the recording program began, and goes on at 100 after a restart as there."""
+    """Begins where the recording program began, and continues at 100 after a restart, as it did."""
 
     def __init__(self, start: int) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ def test_the_hash_selector_chooses_javas_queue(asked: str, recorded: str):
 
 
 @pytest.mark.parametrize("value", [None, b"x", (1, 2), object(), 2**63])
-def test_what_has_no_hash_in_java_chooses_no_queue(value: object):
+def test_a_value_without_a_hash_in_java_chooses_no_queue(value: object):
     with pytest.raises(SelectionFailed):
         select_by_hash(QUEUES, None, value)
 
@@ -103,7 +103,7 @@ def test_random_selection_reaches_every_queue():
     assert {select(QUEUES, None, None) for _ in range(200)} == set(QUEUES)
 
 
-def test_a_selector_that_fails_is_told_in_the_official_words():
+def test_a_failing_selector_gives_the_official_message():
     def raises(queues: Sequence[MessageQueue], message: Any, arg: Any) -> MessageQueue:
         raise KeyError(arg)
 

@@ -1,4 +1,4 @@
-"""Recalls that the client refuses before anything is sent."""
+"""Recalls that the client refuses without sending a request."""
 
 import pytest
 from pocketmq.client.errors import ClientError, RequestRefused, ValidationFailed
@@ -7,7 +7,7 @@ from pocketmq.client.producing.producer import Producer
 from client_vectors import feature_vectors
 
 
-async def test_what_cannot_be_recalled_is_refused(namesrv_addr: str) -> None:
+async def test_invalid_recalls_are_refused(namesrv_addr: str) -> None:
     ((handle,), _) = feature_vectors("handle")[0]
     assert handle is not None
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:

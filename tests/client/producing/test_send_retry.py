@@ -39,7 +39,7 @@ def test_transport_failures_are_tried_again_and_isolate(failure: Failure):
 
 
 @pytest.mark.parametrize("code", list(ResponseCode))
-def test_error_responses_are_tried_again_only_if_another_broker_may_do_better(code: ResponseCode):
+def test_error_responses_are_tried_again_only_if_another_broker_may_accept_the_message(code: ResponseCode):
     assert sync_verdict(Failure.BROKER, code=code) == FailureVerdict(
         again=code in RETRY_RESPONSE_CODES, isolate=True, reachable=False
     )
@@ -79,7 +79,7 @@ def test_attempts_share_the_time_of_the_call(
         assert given_ms == min(timeout_ms - elapsed_ms, max_per_request_ms)
 
 
-def test_four_codes_say_that_the_message_is_stored():
+def test_four_codes_mean_that_the_message_is_stored():
     assert {code: send_status(code) for code in ResponseCode if send_status(code)} == {
         ResponseCode.SUCCESS: SendStatus.SEND_OK,
         ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
@@ -110,7 +110,7 @@ def test_the_last_failure_gives_the_code(failure: Failure | None, code: int, exp
     assert final_code(failure, code) == expected
 
 
-def test_the_last_word_is_the_official_one():
+def test_the_final_error_has_the_official_message():
     assert final_text(2, 31, "t", ["a", "b", None]) == (
         "Send [2] times, still failed, cost [31]ms, Topic: t, BrokersSent: [a, b, null]"
     )

@@ -1,4 +1,4 @@
-"""What an answer to a pull does to the position (the push consumer's pull callback)."""
+"""How an answer to a pull moves the position (the push consumer's pull callback)."""
 
 import pytest
 from pocketmq.client.instance.instance import ClientInstance
@@ -41,7 +41,7 @@ def test_an_idle_queue_makes_progress(status: PullStatus, queue: ProcessQueue):
 
 
 @pytest.mark.parametrize("taken", [0, 1])
-def test_progress_is_not_noted_past_unfinished_messages(taken: int, queue: ProcessQueue):
+def test_progress_is_not_recorded_past_unfinished_messages(taken: int, queue: ProcessQueue):
     queue.put([pulled_message(5)])
     queue.take(taken)
     assert after_pull(PullStatus.NO_NEW_MSG, 8, queue, found=0, pull_interval_ms=0) == NextPull(8)
@@ -52,7 +52,7 @@ def test_an_illegal_offset_ends_the_pull_loop(queue: ProcessQueue):
     assert after_pull(PullStatus.OFFSET_ILLEGAL, 3, queue, found=0, pull_interval_ms=70) == NextPull(3, None)
 
 
-def test_a_broker_that_asks_for_patience_is_asked_again_soon():
+def test_a_busy_broker_is_pulled_again_soon():
     assert delay_after_refusal(ResponseCode.FLOW_CONTROL, 1000) == 20
     assert delay_after_refusal(ResponseCode.SUBSCRIPTION_NOT_LATEST, 1000) == 1000
     assert delay_after_refusal(None, 1000) == 1000

@@ -33,7 +33,7 @@ async def polled(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
     return found
 
 
-async def test_polled_messages_are_committed_and_the_next_member_goes_on_there(namesrv_addr: str) -> None:
+async def test_polled_messages_are_committed_and_the_next_member_continues_there(namesrv_addr: str) -> None:
     await send(namesrv_addr, 40)
     async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
         await consumer.subscribe("T")
@@ -47,7 +47,7 @@ async def test_polled_messages_are_committed_and_the_next_member_goes_on_there(n
         assert await consumer.poll(50) == []
 
 
-async def test_a_topic_made_later_is_read_within_seconds(namesrv_addr: str) -> None:
+async def test_a_topic_created_later_is_read_within_seconds(namesrv_addr: str) -> None:
     async with LitePullConsumer("g", namesrv_addr=namesrv_addr, consume_from_where=FIRST) as consumer:
         await consumer.subscribe("T")
         await send(namesrv_addr, 2)
@@ -95,7 +95,7 @@ async def test_a_time_is_turned_into_an_offset(namesrv_addr: str) -> None:
         assert await consumer.offset_for_timestamp(queue, round(time.time() * 1000) + 60_000) == 1
 
 
-async def test_a_paused_queue_brings_nothing_until_it_is_resumed(namesrv_addr: str) -> None:
+async def test_a_paused_queue_returns_nothing_until_it_is_resumed(namesrv_addr: str) -> None:
     await send(namesrv_addr, 1)
     queue = MessageQueue("T", "broker-a", 2)
     async with LitePullConsumer(
@@ -104,7 +104,7 @@ async def test_a_paused_queue_brings_nothing_until_it_is_resumed(namesrv_addr: s
         await consumer.assign([queue])
         assert len(consumer.assignment()) == 1
         consumer.pause([queue])
-        await consumer.poll(300)  # the pull under way may end with what was there
+        await consumer.poll(300)  # the pull in flight may end with messages that already existed
         await send(namesrv_addr, 2, queue_id=2)
         first = await consumer.poll(300)
         consumer.resume([queue])
@@ -147,7 +147,7 @@ async def test_subscribe_and_assign_exclude_each_other(namesrv_addr: str) -> Non
             await consumer.assign([MessageQueue("T", "broker-a", 0)])
 
 
-async def test_a_listener_for_a_topics_queues_is_told_of_changes_alone_and_may_fail(
+async def test_a_listener_for_a_topics_queues_is_called_for_changes_only_and_may_fail(
     admin: AdminClient, namesrv_addr: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def queues_become(count: int) -> None:
@@ -158,10 +158,10 @@ async def test_a_listener_for_a_topics_queues_is_told_of_changes_alone_and_may_f
             )
 
     await queues_become(2)
-    told: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
 
     def listener(topic: str, queues: list[MessageQueue]) -> None:
-        told.append((topic, len(queues)))
+        calls.append((topic, len(queues)))
         raise RuntimeError("no matter")
 
     consumer = LitePullConsumer("g", namesrv_addr=namesrv_addr, topic_metadata_check_interval_millis=20)
@@ -169,12 +169,12 @@ async def test_a_listener_for_a_topics_queues_is_told_of_changes_alone_and_may_f
     async with consumer:
         consumer.register_topic_message_queue_change_listener("Late", listener)
         await until(lambda: all(before for _, before in consumer._topic_listeners.values()))
-        assert told == []
+        assert calls == []
         await queues_become(3)
-        await until(lambda: len(told) == 2)
+        await until(lambda: len(calls) == 2)
         await queues_become(4)
-        await until(lambda: len(told) == 4)
-    assert sorted(told) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
+        await until(lambda: len(calls) == 4)
+    assert sorted(calls) == [("Early", 3), ("Early", 4), ("Late", 3), ("Late", 4)]
     assert caplog.text.count("the listener for the queues of Early failed") == 2
 
 

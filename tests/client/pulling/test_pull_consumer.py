@@ -1,4 +1,4 @@
-"""The consumer that reads by offset: positions, waiting, tags, and life beside others in one instance."""
+"""The consumer that reads by offset: positions, waiting, tags, and other clients in the same instance."""
 
 import asyncio
 
@@ -36,13 +36,13 @@ async def test_committed_offsets_are_the_groups(namesrv_addr: str) -> None:
         empty = (await reader.queues("T"))[1]
         assert await reader.committed(empty) is None
         queue = (await reader.queues("T"))[0]
-        await reader.pull(queue, 0)  # makes the group
+        await reader.pull(queue, 0)  # creates the group
         await reader.commit(queue, 3)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as other:
         assert await other.committed(queue) == 3
 
 
-async def test_what_is_no_offset_or_count_is_refused(namesrv_addr: str) -> None:
+async def test_invalid_offsets_and_counts_are_refused(namesrv_addr: str) -> None:
     queue = MessageQueue("T", "broker-a", 0)
     async with PullConsumer("g", namesrv_addr=namesrv_addr) as reader:
         with pytest.raises(ClientError, match=r"^offset < 0$"):
@@ -70,7 +70,7 @@ async def test_a_pull_may_wait_for_its_message_and_for_its_tag(namesrv_addr: str
             await reader.pull(queue, 0, expression="||")
 
 
-async def test_what_is_not_there_and_what_is_over_say_so(node: Node, namesrv_addr: str) -> None:
+async def test_missing_queues_and_a_stopped_consumer_raise_errors(node: Node, namesrv_addr: str) -> None:
     reader = PullConsumer("g", namesrv_addr=namesrv_addr)
     with pytest.raises(ClientClosed):
         await reader.queues("T")

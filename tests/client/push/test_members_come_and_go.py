@@ -1,8 +1,8 @@
 """Members of one group that join, leave and vanish at random; and members that do not agree on their subscription.
 
-Whatever happens every message is consumed. An ordered queue has one listener at a time, and none of its messages is
-passed over. Of two members that both believe to hold a queue, one learns better within the official window: the 20 s
-after which every member shares out the queues again.
+Every message is consumed in any case. An ordered queue has one listener at a time, and none of its messages is skipped.
+If two members both believe that they own a queue, one of them corrects itself within the official window: the 20 s
+after which every member rebalances.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Group:
                 self.longest_double = max([self.longest_double, *both])
 
     def agrees(self) -> bool:
-        """Whether each queue has one member that believes to hold it, at most."""
+        """Whether each queue has at most one member that believes it owns it."""
         return all(len(owners) <= 1 for owners in self.owners.values())
 
     @asynccontextmanager
@@ -92,7 +92,7 @@ class Group:
 
 
 async def live(group: Group, name: str, leave: asyncio.Event, *, vanishes: bool) -> None:
-    """A member until it is told to leave: in good order, or by losing its connections first."""
+    """A member until the test ends it: cleanly, or after losing its connections."""
     async with group.member(name) as consumer:
         await leave.wait()
         if vanishes:
@@ -123,7 +123,7 @@ async def test_members_come_and_go_and_every_message_is_consumed(
         await send_some(1)
         ending: set[asyncio.Task[None]] = set()
         end = time.monotonic() + seconds
-        while time.monotonic() < end or born <= 5:  # on a busy machine few are born in a second
+        while time.monotonic() < end or born <= 5:  # on a busy machine few are started in a second
             if len(members) < 2 or (len(members) < MEMBERS and choice.random() < 0.55):
                 born += 1
                 leave = asyncio.Event()
@@ -168,10 +168,10 @@ def of_one_group(namesrv_addr: str, seen: Seen, subscription: dict[str, str]) ->
     )
 
 
-async def test_members_of_different_topics_are_warned_and_go_on_when_they_agree(
+async def test_members_of_different_topics_are_warned_and_consume_once_they_agree(
     namesrv_addr: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The broker keeps what the last heartbeat said: it refuses the others' pulls, which is what the log then says."""
+    """The broker keeps the subscription of the last heartbeat and refuses the others' pulls; the log says that."""
     await send(namesrv_addr, "T", 4)
     await send(namesrv_addr, "Other", 4)
     seen, others = Seen(), Seen()
@@ -181,14 +181,14 @@ async def test_members_of_different_topics_are_warned_and_go_on_when_they_agree(
             sent = 4
             async with asyncio.timeout(LONG):
                 while "the consumer's subscription not exist" not in caplog.text:
-                    await send(namesrv_addr, "T", 4)  # a held pull is judged when it is woken
+                    await send(namesrv_addr, "T", 4)  # a held pull is checked when it is woken
                     sent += 4
         await until(lambda: len({message.message_id for message in seen.messages}) == sent, LONG)
         assert len(consumer.assignment()) == 4
 
 
-async def test_members_of_different_tags_never_see_what_they_did_not_ask_for(namesrv_addr: str) -> None:
-    """The broker filters by the newest expression; what it sends is looked at once more by each member."""
+async def test_members_of_different_tags_never_get_messages_of_other_tags(namesrv_addr: str) -> None:
+    """The broker filters by the newest expression; each member filters its messages again."""
     await send(namesrv_addr, "T", 1, tags="a")
     seen, others = Seen(), Seen()
     async with (

@@ -1,4 +1,4 @@
-"""Readers that leave early: what they were not done with comes to the next reader, and nothing is lost."""
+"""Readers that stop early: the next reader gets their unfinished messages, and none is lost."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 class Workers:
-    """Listener calls with numbers for messages, so many at once."""
+    """Listener calls with numbers for messages, a fixed number at once."""
 
     def __init__(self, stream: MessageStream, count: int, at_once: int) -> None:
         self._stream = stream
@@ -35,7 +35,7 @@ class Workers:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-async def test_who_leaves_the_loop_early_leaves_the_message_to_the_next_loop() -> None:
+async def test_a_loop_left_early_leaves_its_message_to_the_next_loop() -> None:
     stream = MessageStream()
     workers = Workers(stream, 3, 1)
     async for message in stream.messages():
@@ -57,7 +57,7 @@ async def test_who_leaves_the_loop_early_leaves_the_message_to_the_next_loop() -
 
 
 @pytest.mark.parametrize(("at_once", "wanted"), [(4, 3), (4, 10), (1, 10)])
-async def test_a_cancelled_fetch_keeps_what_it_had_for_the_next_one(at_once: int, wanted: int) -> None:
+async def test_a_cancelled_fetch_keeps_its_messages_for_the_next_one(at_once: int, wanted: int) -> None:
     stream = MessageStream(at_once)
     workers = Workers(stream, wanted - 1, at_once)
     fetch = asyncio.create_task(stream.fetch(wanted, 60_000))
@@ -72,7 +72,7 @@ async def test_a_cancelled_fetch_keeps_what_it_had_for_the_next_one(at_once: int
     await asyncio.gather(*workers.tasks)
 
 
-async def test_two_fetches_at_once_share_what_comes() -> None:
+async def test_two_simultaneous_fetches_share_the_messages() -> None:
     stream = MessageStream(4)
     workers = Workers(stream, 40, 4)
     async with asyncio.timeout(5):
@@ -82,7 +82,7 @@ async def test_two_fetches_at_once_share_what_comes() -> None:
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-async def test_a_message_the_loop_was_left_with_comes_to_the_next_loop_of_the_consumer(
+async def test_the_next_loop_of_a_consumer_gets_the_unfinished_message(
     namesrv_addr: str, orderly: bool
 ) -> None:
     await send(namesrv_addr, "T", 1)
@@ -99,7 +99,7 @@ async def test_a_message_the_loop_was_left_with_comes_to_the_next_loop_of_the_co
     assert sum(offset or 0 for offset in (await committed(namesrv_addr, "g", "T")).values()) == 1
 
 
-async def test_a_message_the_loop_was_left_with_is_not_acknowledged_at_the_end(namesrv_addr: str) -> None:
+async def test_an_unfinished_message_is_not_acknowledged_at_the_end(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 1)
 
     def consumer() -> PushConsumer:

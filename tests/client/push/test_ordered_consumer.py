@@ -85,7 +85,7 @@ async def test_a_suspended_queue_repeats_the_message_and_keeps_the_order(namesrv
     assert in_queue_0 == sorted(in_queue_0)
 
 
-async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_queue_goes_on(
+async def test_without_tries_left_a_message_goes_to_the_dead_letters_and_the_queue_continues(
     node: Node, namesrv_addr: str
 ) -> None:
     seen: list[bytes] = []
@@ -179,4 +179,4 @@ async def test_queues_pass_between_members_without_gap_and_with_one_owner_at_a_t
         for offset in offsets:
             assert offset <= highest + 1, "a message was skipped"
             highest = max(highest, offset)
-    assert len(seen) - len(set(seen)) <= 8  # at most the message in hand of each moved queue
+    assert len(seen) - len(set(seen)) <= 8  # at most the message being consumed of each moved queue

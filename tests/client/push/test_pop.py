@@ -1,4 +1,4 @@
-"""Pop consumption: receipts, what is asked of the broker, and what becomes of messages after the listener."""
+"""Pop consumption: receipts, requests to the broker, and acknowledgements after the listener."""
 
 import asyncio
 from typing import Any
@@ -34,7 +34,7 @@ def test_receipts_are_the_official_texts() -> None:
         assert receipt.visible_again_ms == 1700000060000
 
 
-def test_the_flag_of_a_receipt_names_the_topic_the_message_lies_in() -> None:
+def test_the_flag_of_a_receipt_names_the_topic_the_message_is_stored_in() -> None:
     for (text,), expected in feature_vectors("real-topic"):
         assert parse_receipt(text or "").real_topic("T", "g") == expected
 
@@ -55,7 +55,7 @@ def popped(*places: tuple[str, int]) -> list[MessageExt]:
     return [as_message(record(topic, offset, b"%d" % offset), "x") for topic, offset in places]
 
 
-def test_each_message_learns_from_the_reply_where_it_came_from() -> None:
+def test_each_message_gets_its_origin_from_the_reply() -> None:
     messages = popped(("T", 5), ("T", 6), (RETRY, 9), ("T", 8))
     give_receipts(messages, reply(), topic="T", broker_name="b")
     assert [message.properties["POP_CK"] for message in messages] == [
@@ -102,7 +102,7 @@ def test_texts_that_are_no_receipts_are_refused(text: str) -> None:
         lambda parts: " ".join(map(str, parts))
     )
 )
-def test_no_text_breaks_the_reader_of_receipts(text: str) -> None:
+def test_no_text_raises_another_error_than_a_refused_receipt(text: str) -> None:
     try:
         assert parse_receipt(str(parse_receipt(text))) == parse_receipt(text)
     except BodyError:
@@ -110,7 +110,7 @@ def test_no_text_breaks_the_reader_of_receipts(text: str) -> None:
 
 
 @given(st.text("0123 ,;x"), st.text("0123 ,;x"))
-def test_no_reply_breaks_the_giver_of_receipts(starts: str, offsets: str) -> None:
+def test_no_reply_raises_another_error_than_a_refusal(starts: str, offsets: str) -> None:
     try:
         give_receipts(
             popped(("T", 5)),
@@ -183,7 +183,7 @@ async def test_messages_are_popped_and_acknowledged_one_by_one() -> None:
     assert [one.wait_ack_count for one in info.mq_pop_table.values()] == [0]
 
 
-async def test_what_fails_is_put_off_by_its_tries_or_the_listeners_level() -> None:
+async def test_failed_messages_are_delayed_by_their_tries_or_the_listeners_level() -> None:
     async def listener(message: MessageExt) -> None:
         if message.body == b"level":
             raise RetryLater(3)
@@ -210,7 +210,7 @@ class Odd(FilterMessageHook):
         context.messages = [message for message in context.messages if message.queue_offset % 2 == 0]
 
 
-async def test_what_the_filters_leave_out_is_acknowledged_together() -> None:
+async def test_filtered_messages_are_acknowledged_together() -> None:
     seen = Seen()
     async with (
         PopBroker() as broker,
@@ -249,7 +249,7 @@ async def test_a_broker_without_batches_gets_each_acknowledgement_by_itself() ->
     assert [ack["offset"] for ack in broker.acks] == ["0", "1", "2", "3", "4", "5"]
 
 
-async def test_messages_whose_time_is_over_are_neither_consumed_nor_acknowledged() -> None:
+async def test_expired_messages_are_neither_consumed_nor_acknowledged() -> None:
     seen = Seen()
     async with PopBroker() as broker, consumer(broker, seen) as member:
         broker.pop_time_ms = 1_000
@@ -264,7 +264,7 @@ async def test_messages_whose_time_is_over_are_neither_consumed_nor_acknowledged
     assert [one.wait_ack_count for one in info.mq_pop_table.values()] == [0]
 
 
-async def test_no_more_is_popped_while_too_much_waits_for_its_acknowledgement() -> None:
+async def test_popping_stops_while_too_many_messages_are_unacknowledged() -> None:
     async def on_messages(messages: list[MessageExt]) -> None:
         await go.wait()
 
@@ -281,7 +281,7 @@ async def test_no_more_is_popped_while_too_much_waits_for_its_acknowledgement() 
         broker.bring(*(record("T", n, b"%d" % n) for n in range(4)))
         broker.bring(record("T", 4, b"4"))
         await until(lambda: broker.pops)
-        await asyncio.sleep(0.2)  # nothing is to happen
+        await asyncio.sleep(0.2)  # nothing must happen
         assert len(broker.pops) == 1
         go.set()
         await until(lambda: len(broker.pops) == 2 and broker.acks)
@@ -290,7 +290,7 @@ async def test_no_more_is_popped_while_too_much_waits_for_its_acknowledgement() 
 
 
 @pytest.mark.parametrize("code", [19, 210, 209, 215, 1, 1500])
-async def test_popping_goes_on_after_any_answer(code: int) -> None:
+async def test_popping_continues_after_any_answer(code: int) -> None:
     seen = Seen()
     async with PopBroker() as broker:
         broker.pop_code = code
@@ -317,7 +317,7 @@ async def test_the_mode_may_change_while_the_consumer_runs() -> None:
         await until(lambda: not member.assignment())
 
 
-async def test_ordered_and_broadcasting_consumers_share_out_by_themselves() -> None:
+async def test_ordered_and_broadcasting_consumers_rebalance_by_themselves() -> None:
     for options in ({"orderly": True}, {"message_model": "BROADCASTING"}):
         async with PopBroker() as broker:
             member = consumer(broker, Seen(), **options)

@@ -34,7 +34,7 @@ async def test_every_message_reaches_the_listener_once(namesrv_addr: str) -> Non
     assert (last.topic, last.tags, last.keys, last.reconsume_times) == ("T", "t", "k", 0)
 
 
-async def test_offsets_stand_at_the_broker_after_shutdown_and_the_next_member_goes_on_there(
+async def test_the_broker_has_the_offsets_after_shutdown_and_the_next_member_continues_there(
     namesrv_addr: str,
 ) -> None:
     await send(namesrv_addr, "T", 40)
@@ -46,7 +46,7 @@ async def test_offsets_stand_at_the_broker_after_shutdown_and_the_next_member_go
     second = Seen()
     async with PushConsumer("g", second, namesrv_addr=namesrv_addr, subscription={"T": "*"}):
         await until(lambda: len(second.messages) == 4)
-        # One more to each queue, behind anything that would come a second time.
+        # One more to each queue, after any message that would be delivered a second time.
         await send(namesrv_addr, "T", 4, tags="marker")
         await until(lambda: [message.tags for message in second.messages].count("marker") == 4)
     assert len(second.messages) == 8
@@ -62,7 +62,7 @@ async def test_tags_are_filtered(namesrv_addr: str) -> None:
     assert sorted(seen.bodies) == [b"a", b"c"]
 
 
-async def test_tags_of_one_hash_are_told_apart(namesrv_addr: str) -> None:
+async def test_tags_with_the_same_hash_are_distinguished(namesrv_addr: str) -> None:
     seen = Seen()
     async with Producer("p", namesrv_addr=namesrv_addr) as producer:
         for body, tags in ((b"no", "Aa"), (b"yes", "BB"), (b"no", "Aa"), (b"marker", "BB")):
@@ -113,7 +113,9 @@ async def test_a_plain_function_runs_beside_the_loop(namesrv_addr: str) -> None:
     assert threading.get_ident() not in threads
 
 
-async def test_a_failed_message_comes_again_with_its_topic_and_counter(node: Node, namesrv_addr: str) -> None:
+async def test_a_failed_message_is_delivered_again_with_its_topic_and_counter(
+    node: Node, namesrv_addr: str
+) -> None:
     tries: list[tuple[str, str, int]] = []
     errors: list[Exception] = []
 
@@ -136,7 +138,7 @@ async def test_a_failed_message_comes_again_with_its_topic_and_counter(node: Nod
     assert errors == []
 
 
-async def test_a_message_given_up_goes_to_the_dead_letters(node: Node, namesrv_addr: str) -> None:
+async def test_a_message_without_tries_left_goes_to_the_dead_letters(node: Node, namesrv_addr: str) -> None:
     async def listener(message: MessageExt) -> None:
         raise RetryLater(delay_level=-1)
 
@@ -210,12 +212,10 @@ async def test_messages_are_read_with_async_for(namesrv_addr: str) -> None:
                 break
     assert sorted(bodies) == [b"0", b"1", b"2", b"3", b"4"]
     offsets = await committed(namesrv_addr, "g", "T")
-    assert (
-        sum(offset or 0 for offset in offsets.values()) == 4
-    )  # the loop was left in the middle of the fifth
+    assert sum(offset or 0 for offset in offsets.values()) == 4  # the loop ended during the fifth
 
 
-async def test_fetch_returns_what_is_there_and_acknowledges_it(namesrv_addr: str) -> None:
+async def test_fetch_returns_the_available_messages_and_acknowledges_them(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 30)
     async with PushConsumer("g", namesrv_addr=namesrv_addr, subscription={"T": "*"}) as consumer:
         assert len(await consumer.fetch(30, timeout_ms=5_000)) == 30
@@ -265,7 +265,7 @@ async def test_pulling_stops_while_the_listener_hangs(node: Node, namesrv_addr: 
         consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
     ) as consumer:
         await until(lambda: max((state.count for state in consumer._queues.table.values()), default=0) > 50)
-        await asyncio.sleep(0.3)  # anything more would come now
+        await asyncio.sleep(0.3)  # any further message would arrive now
         cached = max(state.count for state in consumer._queues.table.values())
         assert cached <= 50 + 32
         release.set()
@@ -281,12 +281,12 @@ async def test_a_suspended_consumer_pulls_nothing(namesrv_addr: str) -> None:
         await send(namesrv_addr, "T", 4)
         await asyncio.sleep(0.2)
         held = len(seen.messages)
-        assert held <= 5  # the pull that waits at the broker of each queue may still bring its message
+        assert held <= 5  # the held pull of each queue may still return its message
         consumer.resume()
         await until(lambda: len(seen.messages) == 5)
 
 
-async def test_a_topic_made_later_is_taken_up_within_seconds(namesrv_addr: str) -> None:
+async def test_a_topic_created_later_is_consumed_within_seconds(namesrv_addr: str) -> None:
     seen = Seen()
     async with PushConsumer("g", seen, namesrv_addr=namesrv_addr, subscription={"Later": "*"}) as consumer:
         await consumer.wait_assigned()
@@ -294,7 +294,7 @@ async def test_a_topic_made_later_is_taken_up_within_seconds(namesrv_addr: str) 
         await until(lambda: len(seen.messages) == 3)
 
 
-async def test_a_topic_that_never_comes_is_not_asked_for_every_second_for_ever(
+async def test_a_topic_that_is_never_created_is_not_requested_every_second_for_ever(
     namesrv_addr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_queues, "TOPIC_SEARCHES", 2)

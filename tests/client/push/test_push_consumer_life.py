@@ -1,4 +1,4 @@
-"""The life of a push consumer: servers that come back, broadcasting, questions of tools, shutdown, wrong use."""
+"""The life of a push consumer: restarted servers, broadcasting, requests of tools, shutdown, wrong use."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from ports import fixed_port
 from waiting import WAIT_SECONDS, until, until_it_says
 
 
-async def test_broker_and_name_server_come_back_and_consumption_goes_on(tmp_path: Path) -> None:
+async def test_consumption_continues_after_broker_and_name_server_restart(tmp_path: Path) -> None:
     ports = fixed_port(), fixed_port()
     node = make_node(tmp_path / "store", port=ports[0], namesrv_port=ports[1])
     await node.start()
@@ -74,7 +74,7 @@ async def test_broadcasting_members_get_everything_and_keep_their_offsets_in_a_f
     assert len(again.messages) == 2
 
 
-async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
+async def test_a_tool_makes_the_consumer_handle_one_message_and_reads_its_running_info(
     node: Node, namesrv_addr: str
 ) -> None:
     seen = Seen()
@@ -95,7 +95,7 @@ async def test_a_tool_lets_the_consumer_handle_one_message_and_asks_how_it_is(
     assert info.status_table["T"].consume_ok_tps > 0
 
 
-async def test_who_reads_nothing_yet_need_not_wait_for_it(node: Node) -> None:
+async def test_waiting_for_an_assignment_of_no_queue_ends_at_once(node: Node) -> None:
     for topics in ({}, {"Nowhere": "*"}):
         async with PushConsumer(
             "g", Seen(), namesrv_addr=node.namesrv_address, subscription=topics
@@ -109,7 +109,7 @@ async def test_who_reads_nothing_yet_need_not_wait_for_it(node: Node) -> None:
 
 
 @pytest.mark.parametrize("model", [MessageModel.CLUSTERING, MessageModel.BROADCASTING])
-async def test_lag_is_what_this_member_has_still_to_consume(
+async def test_lag_is_the_number_of_messages_this_member_has_not_consumed(
     namesrv_addr: str, model: MessageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path / "offsets"))
@@ -123,7 +123,7 @@ async def test_lag_is_what_this_member_has_still_to_consume(
         "g", listener, namesrv_addr=namesrv_addr, subscription={"T": "*"}, message_model=model
     ) as consumer:
         await consumer.wait_assigned()
-        # A topic so young is read from its start, but what a broadcasting member finds is none of its business.
+        # A new topic is read from its start, but a broadcasting member does not count older messages.
         before = 5 if model is MessageModel.CLUSTERING else 0
         assert list((await consumer.lag()).values()) == [0, before, 0, 0]
         await send(namesrv_addr, "T", 2, queue_id=1)
@@ -132,7 +132,7 @@ async def test_lag_is_what_this_member_has_still_to_consume(
         await until_it_says(consumer.lag, dict.fromkeys(consumer.assignment(), 0))
 
 
-async def test_nothing_is_left_after_shutdown_or_cancellation(namesrv_addr: str) -> None:
+async def test_shutdown_and_cancellation_leave_no_task_and_no_socket(namesrv_addr: str) -> None:
     await send(namesrv_addr, "T", 4)
     before, sockets = asyncio.all_tasks(), open_sockets()
 

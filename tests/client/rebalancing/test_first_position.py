@@ -1,4 +1,4 @@
-"""First positions: every case of the official decision, and how its time stamp is read."""
+"""First positions: every case of the official decision, and how its timestamp is read."""
 
 import os
 import re
@@ -25,7 +25,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from client_vectors import plain, refusal, vectors
 
-MAX_OFFSET, FOUND_BY_TIME = 700, 300  # what the recording program's broker answered
+MAX_OFFSET, FOUND_BY_TIME = 700, 300  # the answer of the recording program's broker
 CONSUME_TIMESTAMP = "20240229123456"
 REFUSED_HERE = {" 20240131000000", "2024-01-31 00:00", "00010101000000", "99991231235959"}
 """Java reads a shifted year or a negative month out of the first two; the others are the ends of Python's time."""
@@ -45,7 +45,7 @@ def _time_zone_of_the_recording() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("asked", "recorded"), vectors("first-position"))
-def test_every_case_is_decided_as_java_does(asked: str, recorded: str):
+def test_every_case_is_decided_as_in_java(asked: str, recorded: str):
     where, stored, topic = asked.split(";")
     refused = refusal(recorded)
     if refused is not None:
@@ -83,7 +83,7 @@ def test_pop_starts_at_the_minimum_only_with_first():
 
 
 @pytest.mark.parametrize(("encoded", "moment_ms"), vectors("consume-timestamp"))
-def test_time_stamps_are_read_as_java_does(encoded: str, moment_ms: str):
+def test_timestamps_are_read_as_in_java(encoded: str, moment_ms: str):
     text = plain(encoded)
     if moment_ms and text not in REFUSED_HERE:
         assert parse_timestamp(text) == int(moment_ms)
@@ -93,7 +93,7 @@ def test_time_stamps_are_read_as_java_does(encoded: str, moment_ms: str):
 
 
 @pytest.mark.parametrize(("moment_ms", "text"), vectors("consume-timestamp-text"))
-def test_time_stamps_are_written_as_java_does(moment_ms: str, text: str):
+def test_timestamps_are_written_as_in_java(moment_ms: str, text: str):
     assert format_timestamp(int(moment_ms)) == text
 
 
@@ -107,5 +107,5 @@ def test_texts_without_thirteen_digits_first_are_refused(text: str):
 @given(st.integers(0, 4_000_000_000))
 def test_what_is_written_is_read_back(moment_s: int):
     again_ms = parse_timestamp(format_timestamp(moment_s * 1000))
-    # Only in the hour that comes twice is the text not enough.
+    # Only in the hour that a clock change repeats is the text ambiguous.
     assert again_ms in (moment_s * 1000, moment_s * 1000 + 3_600_000)

@@ -20,7 +20,7 @@ def test_a_limit_is_exceeded_not_reached():
     assert hold([]) is None
     assert hold([pulled_message(offset) for offset in range(10)]) is None
     assert hold([pulled_message(offset) for offset in range(11)]) is Hold.COUNT
-    assert hold([pulled_message(1, b"x" * (3 * MIB - 1))]) is None  # whole MiB count
+    assert hold([pulled_message(1, b"x" * (3 * MIB - 1))]) is None  # only whole MiB count
     assert hold([pulled_message(1, b"x" * 3 * MIB)]) is Hold.SIZE
     assert hold([pulled_message(1), pulled_message(21)]) is None
     assert hold([pulled_message(1), pulled_message(22)]) is Hold.SPAN

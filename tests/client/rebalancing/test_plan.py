@@ -60,7 +60,7 @@ def test_what_a_round_does_first(
 
 
 @given(st.permutations(queues(*range(8))), st.permutations(["C0", "C1", "C2"]))
-def test_members_agree_whatever_order_they_were_told(shuffled: list[MessageQueue], ids: list[str]):
+def test_members_agree_for_any_order_of_queues_and_clients(shuffled: list[MessageQueue], ids: list[str]):
     strategy = AllocateMessageQueueAveragely()
     assert allocate(strategy, "g", "C1", shuffled, ids) == set(queues(3, 4, 5))
 
@@ -80,13 +80,13 @@ def test_only_ordered_queues_of_a_cluster_are_locked():
     assert not needs_lock(orderly=False, message_model=CLUSTERING)
 
 
-def test_queues_that_went_to_others_are_given_up_and_other_topics_left_alone():
+def test_queues_assigned_to_others_are_dropped_and_other_topics_kept():
     held = table(*queues(0, 1, 2), *queues(0, topic="u"))
     removals = plan_removals("t", set(queues(1)), held)
     assert (removals.lost, removals.stalled) == (queues(0, 2), [])
 
 
-def test_a_queue_whose_pull_loop_is_lost_is_given_up_and_taken_again():
+def test_a_queue_whose_pull_loop_is_lost_is_dropped_and_added_again():
     clock = FakeClock()
     held = dict(table(*queues(0, 1), clock=clock))
     clock.now_ms += 120_001
@@ -105,7 +105,7 @@ def test_a_pull_consumers_idle_queue_is_no_lost_loop():
     assert plan_removals("t", queues(0), held, consume_passively=False).all == []
 
 
-def test_a_dropped_queue_that_could_not_be_removed_is_not_taken_again():
+def test_a_dropped_queue_that_could_not_be_removed_is_not_added_again():
     held = table(*queues(0))
     held[queues(0)[0]].dropped = True
     assert plan_additions(queues(1, 0), held) == queues(1)
@@ -151,7 +151,7 @@ def test_an_assignment_of_the_broker_has_queues_to_pull_and_to_pop():
     assert split_assignments(assignments) == ({pull}, {pop})
 
 
-def test_what_pop_left_to_retry_is_read_only_by_pulling():
+def test_retry_messages_of_pop_are_read_only_by_pulling():
     assert pop_retry_subscription("t", "g", queues(0), []) == ("%RETRY%g_t", True)
     assert pop_retry_subscription("t", "g", [], queues(0)) == ("%RETRY%g_t", False)
     assert pop_retry_subscription("t", "g", [], []) is None

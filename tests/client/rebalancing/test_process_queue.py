@@ -41,7 +41,7 @@ def perform(queue: ProcessQueue, operation: str) -> str:
 
 
 @pytest.mark.parametrize("script", scripts())
-def test_operations_give_what_the_official_class_gave(script: list[tuple[str, str]]):
+def test_operations_have_the_results_of_the_official_class(script: list[tuple[str, str]]):
     queue = ProcessQueue(FakeClock())
     for operation, recorded in script:
         result = perform(queue, operation)
@@ -79,7 +79,7 @@ def test_a_consume_task_is_started_once_until_the_queue_ran_empty():
     assert queue.put([pulled_message(4)])
 
 
-def test_messages_behind_the_last_pulled_one_are_counted():
+def test_messages_after_the_last_pulled_one_are_counted():
     queue = ProcessQueue(FakeClock())
     queue.put([pulled_message(3), pulled_message(4)], max_offset=10)
     assert queue.behind_count == 6

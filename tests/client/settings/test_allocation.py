@@ -1,4 +1,4 @@
-"""Shares of queues, compared with what Java's strategies gave for the same lists."""
+"""Shares of queues, compared with the results of Java's strategies for the same lists."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ from client_vectors import plain, refusal, vectors
 
 
 class RoomBeforeAt(MachineRoomResolver):
-    """The resolver of the recording program: what stands before the first `@`."""
+    """The resolver of the recording program: the text before the first `@`."""
 
     def broker_deploy_in(self, queue: MessageQueue) -> str:
         return self.consumer_deploy_in(queue.broker_name)
@@ -94,7 +94,7 @@ def test_a_hash_function_of_the_user_replaces_the_ring_hash():
     assert strategy.allocate("g", "C1", queues, ["C0", "C1"]) == []
 
 
-def test_configured_queues_are_taken_whoever_else_is_there():
+def test_configured_queues_are_assigned_whatever_other_members_exist():
     mine = queues_of("b:7")
     strategy = AllocateMessageQueueByConfig(mine)
     assert strategy.name == "CONFIG"

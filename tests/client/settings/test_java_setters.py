@@ -1,4 +1,4 @@
-"""Every public setter of the official classes is a setting here, with its default, or we say what to use instead."""
+"""Every public setter of the official classes is a setting here, with its default, or a table names the replacement."""
 
 import itertools
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_both_versions_and_all_classes_are_recorded():
 
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("version", ["4.9.8", "5.5.0"])
-def test_each_setter_is_a_setting_or_we_say_what_to_use(version: str, kind: str):
+def test_each_setter_is_a_setting_or_has_a_named_replacement(version: str, kind: str):
     settings = SETTINGS[kind]()
     for setter, default in ((row[2], row[4]) for row in ROWS if row[:2] == [version, kind]):
         name = setting(setter)
@@ -87,13 +87,13 @@ def test_each_setter_is_a_setting_or_we_say_what_to_use(version: str, kind: str)
                 assert INSTEAD[name] in refused(CLIENTS[kind], **{spelled: 1})
 
 
-def test_nothing_stands_in_the_table_that_is_no_setter():
+def test_the_table_has_only_setters():
     setters = {setting(row[2]) for row in ROWS}
     assert set(INSTEAD) - setters == {"rpc_hook"}  # an argument of the constructors
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "told"),
+    ("make", "name", "hint"),
     [
         (lambda **options: Producer("g", **options), "sendMsgTimeout", "use send_msg_timeout"),
         (lambda **options: Producer("g", **options), "setUseTLS", "use use_tls"),
@@ -103,7 +103,7 @@ def test_nothing_stands_in_the_table_that_is_no_setter():
         (lambda **options: PushConsumer("g", **options), "colour", "has no setting colour"),
     ],
 )
-def test_java_names_and_slips_are_answered_with_the_right_name(
-    make: Callable[..., object], name: str, told: str
+def test_errors_for_java_names_and_typos_name_the_right_setting(
+    make: Callable[..., object], name: str, hint: str
 ):
-    assert refused(make, **{name: 1}).endswith(told)
+    assert refused(make, **{name: 1}).endswith(hint)

@@ -94,7 +94,7 @@ def settings_class(rule: str) -> type[ClientSettings]:
         if not asked.startswith("consumerGroup")
     ],
 )
-def test_wrong_settings_are_refused_in_the_official_words(rule: str, asked: str, recorded: str):
+def test_wrong_settings_are_refused_with_the_official_messages(rule: str, asked: str, recorded: str):
     name, _, text = asked.partition("=")
     value: Any = int(text) if text.lstrip("-").isdigit() else text
     refused = refusal(recorded)
@@ -177,7 +177,7 @@ def test_a_short_auto_commit_interval_is_refused_not_ignored():
         LitePullConsumerSettings(auto_commit_interval_millis=999)
 
 
-def test_names_of_enum_members_and_lists_are_taken():
+def test_names_of_enum_members_and_lists_are_accepted():
     push = PushConsumerSettings(
         message_model="broadcasting",  # type: ignore[arg-type]
         consume_from_where="CONSUME_FROM_FIRST_OFFSET",  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ def test_names_of_enum_members_and_lists_are_taken():
     assert producer.compress_type == "ZSTD"
 
 
-def test_the_default_time_stamp_lies_half_an_hour_back():
+def test_the_default_timestamp_is_half_an_hour_ago():
     ages = [
         msgspec.structs.replace(settings, consume_timestamp="")
         for settings in (PushConsumerSettings(), LitePullConsumerSettings())
@@ -218,7 +218,7 @@ def test_fault_tolerance_has_two_switches():
     assert ProducerSettings(send_latency_fault_enable=True).is_fault_tolerant
 
 
-def test_a_strategy_of_the_user_is_taken():
+def test_a_strategy_of_the_user_is_accepted():
     strategy = AllocateMessageQueueByConfig()
     settings = PushConsumerSettings(allocate_message_queue_strategy=strategy)
     assert settings.allocate_message_queue_strategy is strategy
@@ -269,7 +269,7 @@ def test_keyword_arguments_known_to_type_checkers_are_the_settings(
     }
 
 
-def test_the_text_of_settings_names_what_was_given_and_hides_secrets():
+def test_the_repr_of_settings_names_changed_ones_and_hides_secrets():
     settings = ProducerSettings(send_msg_timeout=7, tls_client_key_password="hush")
     assert repr(settings) == "ProducerSettings(tls_client_key_password=***, send_msg_timeout=7)"
     assert "hush" not in f"{settings!s}{msgspec.structs.replace(settings, auto_batch=True)!r}"

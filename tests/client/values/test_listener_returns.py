@@ -1,4 +1,4 @@
-"""What a listener's return stands for."""
+"""What a listener's return value means."""
 
 import pytest
 from pocketmq.client.values.listener_returns import (
@@ -33,7 +33,7 @@ def test_anything_else_an_ordered_listener_returns_has_failed(returned: object):
 
 
 @pytest.mark.parametrize("returned", NONSENSE)
-def test_nonsense_is_told_apart(returned: object):
+def test_nonsense_is_distinguished(returned: object):
     assert is_nonsense(returned)
     assert direct_result(returned, raised=False) is CMResult.CR_RETURN_NULL
 
@@ -57,7 +57,7 @@ def test_statuses_are_themselves():
         (None, False, 0, ConsumeReturnType.SUCCESS),
     ],
 )
-def test_hooks_are_told_how_a_call_ended(
+def test_hooks_get_the_outcome_of_a_call(
     returned: object, raised: bool, took_ms: int, expected: ConsumeReturnType
 ):
     assert return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=900_000) is expected

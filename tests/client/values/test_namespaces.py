@@ -1,4 +1,4 @@
-"""Names with a namespace before them: the official texts, and what a client with one shows its user."""
+"""Names with a namespace prefix: the official texts, and what the user of a client with a namespace sees."""
 
 import asyncio
 
@@ -60,10 +60,10 @@ def test_unwrapping_undoes_wrapping(namespace: str, prefix: str, name: str) -> N
     assert space.unwrap_queue(space.wrap_queue(queue)) == queue
 
 
-async def test_nobody_sees_the_namespace_but_brokers(namesrv_addr: str) -> None:
+async def test_only_brokers_see_the_namespace(namesrv_addr: str) -> None:
     await send(namesrv_addr, "N%T", 1)
     await send(namesrv_addr, "T", 1)
-    seen, told = Seen(), []
+    seen, assigned = Seen(), []
 
     async def listener(message: MessageExt) -> None:
         await seen(message)
@@ -79,7 +79,7 @@ async def test_nobody_sees_the_namespace_but_brokers(namesrv_addr: str) -> None:
             namespace="N",
             subscription={"T": "*"},
             consume_from_where=FIRST,
-            on_assigned=told.extend,
+            on_assigned=assigned.extend,
         ) as consumer,
     ):
         await consumer.wait_assigned()
@@ -100,7 +100,7 @@ async def test_nobody_sees_the_namespace_but_brokers(namesrv_addr: str) -> None:
     assert groups == ("N%p", "N%g")
     assert {message.topic for message in seen.messages} == {"T"}
     assert {message.properties["INSTANCE_ID"] for message in seen.messages if message.body == b"one"} == {"N"}
-    assert {queue.topic for queue in (*assignment, *lag, *told, *queues)} == {"T"}
+    assert {queue.topic for queue in (*assignment, *lag, *assigned, *queues)} == {"T"}
     assert {result.queue.topic for result in results} == {"T"}
     assert len(assignment) == 4
 

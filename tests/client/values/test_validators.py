@@ -1,4 +1,4 @@
-"""Refusals of names and messages in the official words."""
+"""Refusals of names and messages, with the official texts."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Every body against the JSON the official classes write (`vectors/`), and the two that have a second form."""
+"""Every body against the JSON of the official classes (`vectors/`), and the two bodies that have a second form."""
 
 from base64 import b64decode
 from typing import Any
@@ -123,7 +123,7 @@ ROUTE = TopicRouteData(
         (401, False, 4, '{"0":"', "\\u4e2d"),
     ],
 )
-def test_route_dialect_follows_version_and_wish_of_the_client(
+def test_route_dialect_depends_on_the_clients_version_and_request(
     version: int, accept: bool, emulate: int, key: str, cluster: str
 ):
     text = ROUTE.encode_for(version, accept_standard_json_only=accept, emulate=emulate).decode()
@@ -255,6 +255,6 @@ def test_enums_of_a_heartbeat_may_be_ordinals_as_cpp_clients_give_them() -> None
 
 
 @pytest.mark.parametrize("text", [b'{"consumerDataSet":[{"consumeType":9}]}', b"[1]", b"{", b""])
-def test_heartbeats_that_make_no_sense(text: bytes) -> None:
+def test_malformed_heartbeats_are_refused(text: bytes) -> None:
     with pytest.raises(BodyError):
         HeartbeatData.decode(text)

@@ -1,4 +1,4 @@
-"""Tag expressions, against what the official FilterAPI makes of them."""
+"""Tag expressions, parsed as the official FilterAPI parses them."""
 
 from base64 import b64decode
 
@@ -15,7 +15,7 @@ from official_vectors import rules
 
 
 @pytest.mark.parametrize("version", ["4.9.8", "5.5.0"])
-def test_expressions_are_understood_as_by_the_official_parser(version: str):
+def test_expressions_are_parsed_as_by_the_official_parser(version: str):
     for encoded, result in rules(version, "subscription"):
         expression = b64decode(encoded).decode()
         if result.startswith("!"):
@@ -42,5 +42,5 @@ def test_sql_without_expression_is_refused():
         build_subscription("t", "", "SQL92", sub_version=1)
 
 
-def test_star_wants_all():
+def test_star_subscribes_to_all_tags():
     assert tag_subscription("t", None, sub_version=1).wants_all

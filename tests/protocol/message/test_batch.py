@@ -37,7 +37,7 @@ def test_a_cut_batch_is_refused_or_ends_between_elements(batch: list[BatchElemen
     assert decoded == batch[: len(decoded)]
 
 
-def test_total_size_is_not_looked_at():
+def test_total_size_is_ignored():
     data = bytearray(encode_batch([BatchElement(0, b"a", b"")]))
     data[:4] = b"\x7f\xff\xff\xff"
     assert decode_batch(bytes(data)) == [BatchElement(0, b"a", b"")]

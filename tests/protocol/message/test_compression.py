@@ -1,4 +1,4 @@
-"""Compressed bodies: what the official client compressed, round trips, damage, limits."""
+"""Compressed bodies: bodies of the official client, round trips, damage, limits."""
 
 import zlib
 from base64 import b64decode
@@ -25,11 +25,11 @@ def test_official_bodies_are_decompressed(version: str):
         assert compress(PLAIN, name)[1] == 1 | int(flag)
 
 
-def test_zlib_is_meant_when_no_type_is_set():
+def test_zlib_is_the_type_if_none_is_set():
     assert decompress(zlib.compress(PLAIN), 1) == PLAIN
 
 
-def test_an_uncompressed_body_is_passed_on_without_a_copy():
+def test_an_uncompressed_body_is_returned_without_a_copy():
     body = memoryview(b"plain")
     assert decompress(body, 0x300) is body
 
@@ -50,14 +50,14 @@ def test_a_cut_body_is_refused_wherever_it_is_cut(name: str):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_bytes_that_are_no_stream_are_refused(name: str):
+def test_bytes_that_are_no_compressed_stream_are_refused(name: str):
     _, flags = compress(b"", name)
     with pytest.raises(CompressionError):
         decompress(b"\x00not compressed at all" * 3, flags)
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_body_may_reach_the_limit_and_not_pass_it(name: str):
+def test_a_body_may_reach_the_limit_but_not_exceed_it(name: str):
     compressed, flags = compress(bytes(1_000_000), name)
     assert len(decompress(compressed, flags, max_bytes=1_000_000)) == 1_000_000
     with pytest.raises(CompressionError, match="more than 999999 bytes"):

@@ -12,7 +12,7 @@ def test_permission_is_written_as_official_tools_print_it(perm: int, text: str):
     assert flags.is_inherited(perm) == ("X" in text)
 
 
-def test_transaction_type_is_replaced_whole():
+def test_both_bits_of_the_transaction_type_are_replaced():
     rolled_back = flags.with_transaction_type(
         flags.COMPRESSED | flags.TRANSACTION_PREPARED, flags.TRANSACTION_ROLLBACK
     )

@@ -75,13 +75,13 @@ def test_keys_have_the_order_in_which_official_brokers_store_properties(
     assert hash_map_order(put.split(), {4: 16, 5: 128}[emulate]) == stored.split()
 
 
-def test_a_map_that_grows_yields_by_more_buckets():
+def test_a_growing_map_orders_its_keys_by_more_buckets():
     keys = [chr(code) for code in range(0x30, 0x30 + 13)]
     assert hash_map_order(reversed(keys[:12])) == keys[:12]  # '0' to ';' are the 16 buckets' own order
-    assert hash_map_order(["P", "@", "0"]) == ["P", "@", "0"]  # one bucket of 16: by age
+    assert hash_map_order(["P", "@", "0"]) == ["P", "@", "0"]  # one bucket of 16: in insertion order
     assert (
         hash_map_order([*keys, "P", "@"])[0] == "@"
-    )  # of 32 buckets, '@' has the first and 'P' and '0' share one
+    )  # with 32 buckets, '@' is in the first, and 'P' and '0' share one
 
 
 def test_strings_compare_by_utf_16_unit():

@@ -1,4 +1,4 @@
-"""Receipts of POP, and the topics their retry flags name."""
+"""POP receipts, and the retry topics that their flags name."""
 
 import msgspec
 import pytest
@@ -30,7 +30,7 @@ def test_a_broker_reads_a_receipt_without_queue_and_offset() -> None:
 @pytest.mark.parametrize(
     ("topic", "flag"), [("orders", "0"), ("%RETRY%g_orders", "1"), ("%RETRY%g+orders", "2")]
 )
-def test_a_retry_topic_is_known_by_its_name(topic: str, flag: str) -> None:
+def test_a_retry_topic_is_recognised_by_its_name(topic: str, flag: str) -> None:
     assert retry_flag(topic) == flag
     assert normal_topic(topic, "g") == "orders"
     assert real_topic("orders", "g", flag) == topic

@@ -1,4 +1,4 @@
-"""Properties text: both separators forms, the pairs that are dropped, round trips."""
+"""Properties text: with and without the last separator, the pairs that are dropped, round trips."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ def test_incomplete_pairs_are_dropped_and_the_last_of_equal_names_wins():
     assert decode_properties("\x01v\x02name\x01\x02alone\x02\x02a\x011\x02a\x012\x02") == {"a": "2"}
 
 
-def test_a_separator_inside_a_value_stays_in_it():
+def test_a_separator_inside_a_value_is_part_of_the_value():
     assert decode_properties("a\x01b\x01c\x02") == {"a": "b\x01c"}
 
 

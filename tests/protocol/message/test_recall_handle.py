@@ -33,7 +33,7 @@ def test_texts_that_are_no_handles_are_refused(text: str) -> None:
 
 
 @given(st.text())
-def test_no_text_breaks_the_reader(text: str) -> None:
+def test_no_text_raises_another_error_than_a_refusal(text: str) -> None:
     try:
         decode_recall_handle(text)
     except BodyError:

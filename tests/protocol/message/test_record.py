@@ -1,4 +1,4 @@
-"""Records against the vectors computed with the official classes, and against themselves."""
+"""Records against the vectors computed with the official classes, and round trips."""
 
 import pytest
 from hypothesis import given
@@ -141,7 +141,7 @@ def test_one_field_of_a_record_is_read_as_the_whole_record_has_it(record: Record
     assert properties_of(encoded) == whole.properties
 
 
-def test_filler_is_told_from_a_record():
+def test_filler_is_distinguished_from_a_record():
     data = memoryview(FILLER.pack(4096, BLANK_MAGIC))
     assert measure_record(data, 0, 8) == BLANK
 

@@ -32,7 +32,7 @@ def test_a_line_break_at_the_end_is_no_legal_character():
         ("%RETRY%" + "a" * 120, None),
     ],
 )
-def test_4_x_has_its_own_words_and_no_longer_retry_topics(topic: str, remark: str | None):
+def test_4_x_has_its_own_remarks_and_one_length_limit_for_all_topics(topic: str, remark: str | None):
     assert topics.topic_refusal(topic, emulate=4) == remark
 
 

@@ -1,4 +1,4 @@
-"""Unique ids: their parts, their wrapping counter, the guess of the month."""
+"""Unique ids: their parts, the counter that wraps, the guessed month."""
 
 from datetime import datetime
 

@@ -14,7 +14,7 @@ from pocketmq.protocol.wire.schema import REQUESTS
 
 
 def body_table() -> Iterator[str]:
-    """The lines of the table: every request that has a body or is answered with one, by its code."""
+    """The lines of the table: every request that has a body or a reply body, by its code."""
     for module in pkgutil.iter_modules(requests.__path__):
         importlib.import_module(f"{requests.__name__}.{module.name}")
     yield "| Code | Request | Line | Body | Body of the reply |"

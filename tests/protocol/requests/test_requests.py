@@ -1,8 +1,8 @@
 """Every declared request against `request_table.tsv` and the header classes of the official programs.
 
 The table says for each code its official name, which line knows it (4.9, 5.x, both), the official header class of the
-request and of the reply, and the fields the official programs put beside a header without a class. Which fields a
-class has, of what type, mandatory or with which value standing in them, is recorded from the jars (`vectors/`).
+request and of the reply, and the fields that the official programs send without a header class. The fields of a class,
+their types, which of them are mandatory and their default values are recorded from the jars (`vectors/`).
 """
 
 import importlib
@@ -123,7 +123,7 @@ def common_fields(name: str) -> set[str]:
 
 
 def merged_fields(name: str) -> dict[str, OfficialField]:
-    """Both lines together; what both have must be equal but for a value standing in it."""
+    """Both lines together; a field of both must be equal except for its default value."""
     return {**official_fields(name, OLD), **official_fields(name, NEW)}
 
 
@@ -156,7 +156,7 @@ def test_a_code_is_declared_under_its_official_name(row: Row) -> None:
     assert REQUESTS[row.code].code == row.code
 
 
-def test_the_table_has_every_code_of_both_lines_and_no_other() -> None:
+def test_the_table_has_exactly_the_codes_of_both_lines() -> None:
     old, new = official_codes(OLD), official_codes(NEW)
     assert {row.code: row.name for row in TABLE} == old | new
     assert {row.code for row in TABLE if row.line == "both"} == old.keys() & new.keys()
@@ -210,7 +210,7 @@ def test_a_reply_has_the_fields_of_the_official_class(row: Row) -> None:
 
 
 @EACH
-def test_a_request_demands_what_the_official_class_cannot_do_without(row: Row) -> None:
+def test_a_request_requires_what_the_official_class_requires(row: Row) -> None:
     official = merged_fields(row.request_class)
     demanded = {name for name, field in official.items() if field.mandatory and field.standing is None}
     required = {name for name, member in members(REQUESTS[row.code]).items() if member.required}
@@ -219,7 +219,7 @@ def test_a_request_demands_what_the_official_class_cannot_do_without(row: Row) -
 
 
 @EACH
-def test_a_reply_demands_what_the_official_class_marks_mandatory(row: Row) -> None:
+def test_a_reply_requires_what_the_official_class_marks_mandatory(row: Row) -> None:
     official = merged_fields(row.reply_class)
     marked = {name for name, field in official.items() if field.mandatory}
     without_value = {name for name in marked if official[name].standing is None}
@@ -228,7 +228,7 @@ def test_a_reply_demands_what_the_official_class_marks_mandatory(row: Row) -> No
 
 
 @EACH
-def test_an_absent_field_has_the_value_standing_in_the_official_class(row: Row) -> None:
+def test_an_absent_field_has_the_default_of_the_official_class(row: Row) -> None:
     declared = members(REQUESTS[row.code])
     for version in (OLD, NEW):
         for wire, field in official_fields(row.request_class, version).items():
@@ -250,7 +250,7 @@ def test_a_field_both_lines_have_is_mandatory_in_both_or_neither() -> None:
 
 
 @EACH
-def test_every_request_travels_as_header_fields_and_back(row: Row) -> None:
+def test_every_request_is_written_to_header_fields_and_read_back(row: Row) -> None:
     cls = REQUESTS[row.code]
     sample = {str: "x", Int: 7, Long: 1 << 40, bool: True}
     values = {
@@ -294,7 +294,7 @@ LONG_SEND = {
 
 
 @given(st.sets(st.sampled_from(list(LONG_SEND)[8:])))
-def test_both_spellings_of_a_send_read_the_same(left_out: set[str]) -> None:
+def test_both_spellings_of_a_send_are_read_the_same(left_out: set[str]) -> None:
     long = {key: text for key, text in LONG_SEND.items() if key not in left_out}
     letters = dict(zip(LONG_SEND, "abcdefghijklmn", strict=True))
     short = {letters[key]: text for key, text in long.items()}
@@ -310,6 +310,6 @@ def test_every_send_is_one_of_the_two_spellings() -> None:
     assert [cls.code for cls in codes] == [10, 310, 320, 324, 325]
 
 
-def test_fields_this_generation_does_not_know_are_left_alone() -> None:
+def test_unknown_fields_are_ignored() -> None:
     request = from_fields(REQUESTS[30], {"topic": "T", "queueId": "1", "ns": "n", "nsd": "true", "x": "y"})
     assert to_fields(request) == {"topic": "T", "queueId": "1", "committed": "true"}

@@ -1,4 +1,4 @@
-"""WIRE.md says what the code declares."""
+"""WIRE.md agrees with the declarations in the code."""
 
 from pathlib import Path
 

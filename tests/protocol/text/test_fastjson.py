@@ -1,4 +1,4 @@
-"""fastjson, both ways, against what the official programs read and write."""
+"""fastjson, reading and writing, against what the official programs read and write."""
 
 from base64 import b64decode
 from typing import Any
@@ -28,7 +28,7 @@ def quirks(version: str) -> list[tuple[str, str]]:
 
 
 def with_text_keys(value: Any) -> Any:
-    """Untyped, Java 4.9 writes every key back as text; here only the text of keys differs by that."""
+    """Java 4.9 writes every key of an untyped value back as text; so only the keys' text differs here."""
     if isinstance(value, dict):
         return {
             orjson.dumps(key).decode() if isinstance(key, MessageQueue) else str(key): with_text_keys(member)
@@ -39,10 +39,10 @@ def with_text_keys(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", ["4.9.8", "5.5.0"])
-def test_whatever_an_official_reader_accepts_is_read_alike(version: str):
+def test_all_text_an_official_reader_accepts_is_read_alike(version: str):
     for text, result in quirks(version):
         if result.startswith("!") or text.startswith("{{") or '{"m":{{' in text:
-            continue  # object keys: the untyped official reader makes text of them, see the next test
+            continue  # object keys: the untyped official reader turns them into text, see the next test
         assert with_text_keys(fastjson.loads(text)) == with_text_keys(fastjson.loads(result)), text
 
 
@@ -131,7 +131,7 @@ def test_null_members_take_the_default():
     assert data == HeartbeatData(heartbeat_fingerprint=7)
 
 
-def test_a_member_of_the_wrong_kind_is_named():
+def test_a_member_of_the_wrong_type_is_named():
     with pytest.raises(BodyError, match=r"HeartbeatData: .*consumerDataSet"):
         fastjson.decode('{"consumerDataSet":5}', HeartbeatData)
 
@@ -165,7 +165,7 @@ def test_browser_compatible_quotes_keys_and_escapes():
 
 
 def test_pretty_form_is_indented_with_tabs():
-    # Recorded: 5.5.0's file form, but for the quotes of integer keys.
+    # Recorded: 5.5.0's file form, except for the quotes of integer keys.
     value = {"m": {0: 5, 1: 7}, "l": ["x", None], "e": {}}
     expected = '{\n\t"e":{},\n\t"l":[\n\t\t"x",\n\t\tnull\n\t],\n\t"m":{\n\t\t0:5,\n\t\t1:7\n\t}\n}'
     assert fastjson.dumps(value, pretty=True).decode() == expected
@@ -180,7 +180,7 @@ def test_a_lone_surrogate_is_written_as_java_does():
     assert fastjson.dumps("a\ud800b") == b'"a?b"'
 
 
-def test_what_has_no_form_is_our_bug():
+def test_a_value_without_json_form_is_a_programming_error():
     with pytest.raises(TypeError, match="complex"):
         fastjson.dumps(1j)
 
@@ -202,7 +202,7 @@ trees = st.recursive(
 
 
 @given(trees, st.booleans())
-def test_what_is_written_is_read_back_but_for_null_members(tree: Any, pretty: bool):
+def test_what_is_written_is_read_back_except_for_null_members(tree: Any, pretty: bool):
     def without_nulls(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: without_nulls(member) for key, member in value.items() if member is not None}
@@ -212,7 +212,7 @@ def test_what_is_written_is_read_back_but_for_null_members(tree: Any, pretty: bo
 
 
 @given(st.text(alphabet="{}[],:'\"0123ab\\$u \t-.e", max_size=40))
-def test_no_text_makes_the_reader_fail_otherwise_than_by_refusing(text: str):
+def test_no_text_raises_another_error_than_a_refusal(text: str):
     try:
         fastjson.loads(text)
     except BodyError:

@@ -45,7 +45,7 @@ def test_unicode_escape_without_four_digits_is_refused_with_its_line() -> None:
         parse_properties("a=1\nb=\\u00g0")
 
 
-def test_entry_knows_the_lines_it_stands_on() -> None:
+def test_entry_has_its_line_numbers() -> None:
     (entry,) = parse_properties("# one\n\nkey=a\\\n  b\n")
     assert (entry.line, entry.last_line) == (3, 4)
 
@@ -55,7 +55,7 @@ def test_bytes_are_utf_8_or_else_latin_1() -> None:
     assert decode_text("é".encode("latin-1")) == "é"
 
 
-def test_changed_key_is_written_where_it_stood_and_comments_stay() -> None:
+def test_changed_key_keeps_its_line_and_comments_stay() -> None:
     text = "# who\nbrokerName = a\\\n  b\n! ports\nlistenPort=1\n"
     changed = set_properties(text, {"brokerName": "c", "traceOn": "true"})
     assert changed == "# who\nbrokerName=c\n! ports\nlistenPort=1\ntraceOn=true\n"
@@ -65,12 +65,12 @@ def test_every_entry_of_a_repeated_key_is_changed() -> None:
     assert set_properties("a=1\nb=2\na=3\n", {"a": "4"}) == "a=4\nb=2\na=4\n"
 
 
-def test_unfinished_last_line_does_not_swallow_what_is_added() -> None:
+def test_added_key_gets_its_own_line_after_an_unfinished_last_line() -> None:
     assert pairs(set_properties("a=1\\", {"b": "2"})) == [("a", "1"), ("b", "2")]
 
 
 @given(st.text(max_size=60), st.dictionaries(st.sampled_from(["a", "b.c", "key"]), st.text(max_size=20)))
-def test_what_is_set_is_read_back_and_the_rest_is_untouched(text: str, values: dict[str, str]) -> None:
+def test_a_set_key_is_read_back_and_the_rest_is_unchanged(text: str, values: dict[str, str]) -> None:
     try:
         before = dict(pairs(text))
     except PropertiesError:

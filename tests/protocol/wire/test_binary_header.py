@@ -1,6 +1,6 @@
-"""The binary header: its bytes, its limits, and that remembered shapes of earlier headers never show through.
+"""The binary header: its bytes, its limits, and that remembered shapes of earlier headers never change a result.
 
-What the official readers make of broken headers is compared in `test_frame.py`.
+`test_frame.py` compares how the official readers treat broken headers.
 """
 
 import struct
@@ -19,7 +19,7 @@ def read(header: bytes, body: bytes | None = None) -> Command:
 
 
 def header_of(entries: list[tuple[bytes, bytes]], remark: bytes = b"") -> bytes:
-    """Written here by hand from the layout, so that writer and reader are not judged by each other."""
+    """Written here by hand from the layout, so that writer and reader are not checked only against each other."""
     fields = b"".join(
         struct.pack(">h", len(key)) + key + struct.pack(">i", len(value)) + value for key, value in entries
     )
@@ -27,7 +27,7 @@ def header_of(entries: list[tuple[bytes, bytes]], remark: bytes = b"") -> bytes:
     return head + remark + struct.pack(">i", len(fields)) + fields
 
 
-def test_every_member_stands_where_the_layout_says() -> None:
+def test_every_member_is_where_the_layout_says() -> None:
     command = Command(310, 7, 2, "nö", {"a": "pg", "e": "-1"}, None, "GO", 401, ROCKETMQ)
     written = encode_binary_header(command)
     assert written == header_of([(b"a", b"pg"), (b"e", b"-1")], "nö".encode())
@@ -49,7 +49,7 @@ def test_a_code_of_more_than_16_bits_is_refused_by_the_writer(code: int) -> None
 
 
 @pytest.mark.parametrize("code", [0, 0x7FFF, -0x8000])
-def test_a_code_of_16_bits_comes_back(code: int) -> None:
+def test_a_code_of_16_bits_is_read_back(code: int) -> None:
     assert read(encode_binary_header(Command(code))).code == code
 
 
@@ -66,7 +66,7 @@ def test_fields_are_written_as_the_layout_says_whatever_their_length_and_letters
     assert read(written).fields == fields
 
 
-def test_a_value_that_is_no_utf_8_is_read_alike_by_the_shape_of_one_that_was() -> None:
+def test_a_value_that_is_no_utf_8_is_read_alike_with_a_remembered_shape() -> None:
     for value in (b"ab", b"\xffb", b"\xc3\xbc"):
         assert read(header_of([(b"k", value)])).fields == {"k": value.decode("utf-8", "replace")}
 
@@ -88,7 +88,7 @@ def test_a_header_cut_anywhere_is_refused() -> None:
             read(whole[:length])
 
 
-def test_a_length_that_lies_is_refused_or_yields_only_bytes_of_the_header() -> None:
+def test_a_wrong_length_is_refused_or_yields_only_bytes_of_the_header() -> None:
     whole = header_of([(b"topic", b"T"), (b"queueId", b"0")], b"remark")
     for position in range(len(whole)):
         for byte in (0x00, 0x7F, 0x80, 0xFF):
@@ -97,8 +97,8 @@ def test_a_length_that_lies_is_refused_or_yields_only_bytes_of_the_header() -> N
                 seen = read(damaged, b"body")
             except FrameError:
                 continue
-            told = "".join(f"{key}{value}" for key, value in (seen.fields or {}).items())
-            assert len(told) <= len(whole)
+            text = "".join(f"{key}{value}" for key, value in (seen.fields or {}).items())
+            assert len(text) <= len(whole)
             assert seen.body == b"body"
 
 
@@ -110,7 +110,7 @@ entries = st.lists(
 
 @settings(max_examples=300)
 @given(st.lists(entries, min_size=1, max_size=6))
-def test_headers_are_read_alike_with_and_without_those_before_them(
+def test_headers_are_read_alike_with_and_without_earlier_ones(
     headers: list[list[tuple[str, str]]],
 ) -> None:
     written = [header_of([(key.encode(), value.encode()) for key, value in fields]) for fields in headers]
@@ -122,7 +122,7 @@ def test_headers_are_read_alike_with_and_without_those_before_them(
     assert in_a_row == alone == [dict(fields) for fields in headers]
 
 
-def test_a_header_of_the_same_size_with_other_fields_is_read_for_itself() -> None:
+def test_a_header_of_the_same_size_with_other_fields_is_read_correctly() -> None:
     two, one = [(b"a", b"1"), (b"b", b"2")], [(b"a", b"1\x00\x01b\x00\x00\x00\x022")]
     assert len(header_of(two)) == len(header_of(one))
     read(header_of(two))

@@ -1,4 +1,4 @@
-"""Cutting a byte stream into commands, judged by what the official decoder makes of the same bytes (`vectors/`)."""
+"""Cutting a byte stream into commands, compared with the official decoder's results for the same bytes (`vectors/`)."""
 
 import json
 import struct
@@ -98,7 +98,7 @@ def test_several_frames_in_one_chunk_come_out_in_order() -> None:
     assert cutter.pending_bytes == 0
 
 
-def test_byte_by_byte_each_frame_comes_with_its_last_byte() -> None:
+def test_byte_by_byte_each_frame_is_complete_with_its_last_byte() -> None:
     cutter = FrameCutter()
     seen, ends = [], []
     for position in range(len(STREAM)):
@@ -110,7 +110,7 @@ def test_byte_by_byte_each_frame_comes_with_its_last_byte() -> None:
     assert ends == [sum(frames[: index + 1]) for index in range(len(frames))]
 
 
-def test_a_cut_frame_is_held_back_and_finished_by_the_next_chunk() -> None:
+def test_a_cut_frame_is_kept_and_completed_by_the_next_chunk() -> None:
     cutter = FrameCutter()
     whole = encode_frame(MANY[0])
     assert plain(cutter.feed(whole + whole[:5])) == [MANY[0]]
@@ -128,7 +128,7 @@ def test_an_empty_chunk_changes_nothing() -> None:
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=12))
-def test_however_the_stream_is_split_the_same_commands_come_out(cuts: list[int]) -> None:
+def test_any_split_of_the_stream_gives_the_same_commands(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(STREAM)]
     cutter = FrameCutter()
     seen = []
@@ -138,7 +138,7 @@ def test_however_the_stream_is_split_the_same_commands_come_out(cuts: list[int])
     assert cutter.pending_bytes == 0
 
 
-def test_bodies_stay_as_they_were_when_more_arrives() -> None:
+def test_bodies_do_not_change_when_more_bytes_arrive() -> None:
     cutter = FrameCutter()
     first = cutter.feed(STREAM[:-1])
     cutter.feed(STREAM[-1:] + STREAM)
@@ -216,7 +216,7 @@ commands = st.builds(
 
 @settings(max_examples=300)
 @given(st.lists(commands, min_size=1, max_size=4), st.data())
-def test_every_command_comes_back_in_both_header_forms(sent: list[Command], data: st.DataObject) -> None:
+def test_every_command_is_read_back_in_both_header_forms(sent: list[Command], data: st.DataObject) -> None:
     stream = b"".join(map(encode_frame, sent))
     split = data.draw(st.integers(0, len(stream)))
     cutter = FrameCutter()

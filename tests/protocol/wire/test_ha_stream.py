@@ -37,7 +37,7 @@ def test_head_is_an_int64_and_an_int32_and_a_report_an_int64() -> None:
 
 
 @pytest.mark.parametrize("head", [(0, -1), (0, MAX_PART_BYTES + 1), (-1, 4)])
-def test_a_size_nobody_sends_ends_the_stream(head: tuple[int, int]) -> None:
+def test_an_impossible_size_ends_the_stream(head: tuple[int, int]) -> None:
     with pytest.raises(FrameError):
         list(PartReader().feed(struct.pack(">qi", *head)))
 
@@ -50,7 +50,7 @@ def test_the_newest_report_counts(reports: list[int], cuts: list[int]) -> None:
     assert heard[-1] == reports[-1]
 
 
-def test_half_a_report_says_nothing() -> None:
+def test_half_a_report_is_not_read() -> None:
     reader = ReportReader()
     assert reader.feed(encode_report(7)[:5]) is None
     assert reader.feed(encode_report(7)[5:]) == 7

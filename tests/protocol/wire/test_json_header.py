@@ -1,6 +1,6 @@
-"""The JSON header: the exact text the official writer gives, and texts only the lenient reader takes.
+"""The JSON header: the exact text of the official writer, and texts that only the lenient reader accepts.
 
-What the official readers make of odd headers is compared in `test_frame.py`.
+`test_frame.py` compares how the official readers treat unusual headers.
 """
 
 import json
@@ -27,7 +27,7 @@ def test_a_request_is_written_as_the_official_writer_writes_it() -> None:
     )
 
 
-def test_what_is_none_is_left_out_and_zero_and_empty_are_not() -> None:
+def test_none_is_left_out_but_zero_and_empty_text_are_written() -> None:
     assert encode_json_header(Command(0, 0, 0, "", None, None, "JAVA", 0)) == (
         b'{"code":0,"flag":0,"language":"JAVA","opaque":0,"remark":"","serializeTypeCurrentRPC":"JSON","version":0}'
     )
@@ -40,7 +40,7 @@ def test_separators_of_properties_are_escaped_and_other_text_is_raw() -> None:
     assert read(written).fields == {"i": "KEYS\x01käse\x02"}
 
 
-def test_the_body_is_passed_through() -> None:
+def test_the_body_is_not_changed() -> None:
     assert read('{"code":1}', b"hello").body == b"hello"
     assert read('{"code":1}').body is None
 
@@ -62,7 +62,7 @@ def test_numbers_beyond_32_bits_are_refused(key: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["x", [1], {"a": 1}, ""])
-def test_what_is_no_number_is_refused(value: object) -> None:
+def test_text_that_is_no_number_is_refused(value: object) -> None:
     with pytest.raises(FrameError, match="opaque"):
         read(json.dumps({"code": 1, "opaque": value}))
 
@@ -70,7 +70,7 @@ def test_what_is_no_number_is_refused(value: object) -> None:
 @pytest.mark.parametrize(
     "text", ["", "null", "[]", "7", '"x"', "{", '{"code":1}x', '{"code":1,,"opaque"}', "\x00"]
 )
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_header_that_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(FrameError):
         read(text)
 
@@ -110,7 +110,7 @@ def test_a_language_may_be_in_any_case_or_a_number(language: object, seen: str) 
 
 
 def lax(value: Any) -> str:
-    """The same object as a sloppy writer puts it: unquoted names, blanks, numbers as text."""
+    """The same object from a sloppy writer: unquoted names, blanks, numbers as text."""
     if isinstance(value, dict):
         return "{ " + " , ".join(f"{key} : {lax(item)}" for key, item in value.items()) + " , }"
     return json.dumps(str(value), ensure_ascii=False)
@@ -124,9 +124,7 @@ names = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,10}", fullmatch=True)
     st.integers(0, (1 << 31) - 1),
     st.dictionaries(names, st.text(max_size=20)),
 )
-def test_the_lenient_reader_sees_what_the_quick_one_sees(
-    code: int, opaque: int, fields: dict[str, str]
-) -> None:
+def test_the_lenient_reader_and_the_fast_one_agree(code: int, opaque: int, fields: dict[str, str]) -> None:
     members = {"opaque": opaque, "extFields": fields, "code": code, "language": "GO", "unknown": 1}
     assert read(lax(members)) == read(json.dumps(members))
 

@@ -1,4 +1,4 @@
-"""Header fields to values and back, judged by how the official reader takes a text (`vectors/`)."""
+"""Header fields to values and back, compared with how the official reader converts a text (`vectors/`)."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def judged_texts() -> list[Any]:
 
 
 def java_text(cls: type[msgspec.Struct], name: str, fields: dict[str, str]) -> str:
-    """What the field became, as Java prints it; a mandatory one that could not be read stays null there."""
+    """The field's value as Java prints it; in Java an unreadable mandatory field stays null."""
     try:
         seen = from_fields(cls, fields)
     except FieldError:
@@ -90,7 +90,7 @@ def java_text(cls: type[msgspec.Struct], name: str, fields: dict[str, str]) -> s
 
 
 @pytest.mark.parametrize(("header", "name", "text", "official"), judged_texts())
-def test_a_text_is_taken_as_the_official_reader_takes_it(
+def test_a_text_is_converted_as_by_the_official_reader(
     header: str, name: str, text: str, official: str
 ) -> None:
     cls, others = DECLARED[header]
@@ -100,7 +100,7 @@ def test_a_text_is_taken_as_the_official_reader_takes_it(
     assert java_text(cls, name, fields) == TAKEN_FOR_WHOLE_NUMBERS.get(text, official)
 
 
-def test_absent_fields_take_their_defaults() -> None:
+def test_absent_fields_have_their_defaults() -> None:
     assert from_fields(Everything, LEAST) == Everything(topic="T", queue_id=1, offset=2)
 
 
@@ -168,7 +168,7 @@ def test_none_is_left_out_and_the_rest_is_written_as_java_writes_it() -> None:
         broker_name=st.none() | st.text(),
     )
 )
-def test_every_value_comes_back(value: Everything) -> None:
+def test_every_value_is_read_back(value: Everything) -> None:
     assert from_fields(Everything, to_fields(value)) == value
 
 
@@ -194,7 +194,7 @@ def test_two_classes_with_one_code_fail() -> None:
     assert before == REQUESTS
 
 
-def test_a_request_without_reply_type_fails_and_takes_no_code() -> None:
+def test_a_request_without_reply_type_fails_and_claims_no_code() -> None:
     with pytest.raises(TypeError, match="Lonely names no reply"):
 
         @request(29999)
@@ -214,7 +214,7 @@ def test_the_reply_of_a_request_is_its_fields_or_its_body() -> None:
     assert [user.username for user in users] == ["u"]
 
 
-def test_a_reply_with_fields_names_its_body_beside_them() -> None:
+def test_a_reply_with_fields_names_its_body_separately() -> None:
     assert (RegisterBroker.reply_type, RegisterBroker.reply_body_form) == (RegisterBrokerReply, KVTable)
     assert not RegisterBroker.returns_body
     with pytest.raises(TypeError, match="Twice names the body of its reply twice"):

@@ -1,4 +1,4 @@
-"""What a signature covers. Those of the official client are compared in tests/client/hooks/test_acl.py."""
+"""What a signature covers. tests/client/hooks/test_acl.py compares signatures of the official client."""
 
 import base64
 

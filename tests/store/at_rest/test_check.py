@@ -1,4 +1,4 @@
-"""`check_store` finds each kind of damage, names its place, and changes nothing; a store of ours is whole."""
+"""`check_store` finds each kind of damage, names its place, and changes nothing; a store of ours has no damage."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ check_store(Path(sys.argv[1]))
 
 @pytest.fixture
 def root(open_store, put, clock, tmp_path: Path) -> Path:
-    """A store of several files of each kind, stopped in order."""
+    """A store of several files of each kind, stopped cleanly."""
     store = open_store(mapped_file_size_commit_log=2048, max_hash_slot_num=8, max_index_num=32)
     for number in range(60):
         put(store, queue_id=number % 2, body=b"%d" % number, KEYS=f"k{number}")
@@ -51,7 +51,7 @@ def damages(report: Report) -> list[str]:
     ]
 
 
-def test_store_after_a_stop_in_order_is_whole_and_stays_as_it_is(root):
+def test_store_after_a_clean_stop_has_no_damage_and_is_not_changed(root):
     before = content(root)
     report = check_store(root)
     assert content(root) == before
@@ -63,7 +63,7 @@ def test_store_after_a_stop_in_order_is_whole_and_stays_as_it_is(root):
     assert report.last_store_time_ms - report.first_store_time_ms == 590
 
 
-def test_killed_store_is_whole_but_not_in_order(open_store, put, crash, tmp_path):
+def test_killed_store_has_no_damage_but_was_not_stopped_cleanly(open_store, put, crash, tmp_path):
     store = open_store()
     for _ in range(10):
         put(store)
@@ -179,7 +179,7 @@ def test_damage_is_found_and_named(root, damage, monkeypatch):
     assert any(expected in line for line in found), found
 
 
-def test_open_store_is_not_looked_at(open_store, tmp_path):
+def test_open_store_is_refused(open_store, tmp_path):
     """Record locks belong to a process: another one must hold it."""
     open_store()
     run = subprocess.run([sys.executable, "-c", LOOK, tmp_path / "store"], capture_output=True, text=True)
@@ -191,7 +191,7 @@ def test_open_store_is_not_looked_at(open_store, tmp_path):
     ("place", "what"),
     [("nothing", "does not exist"), ("file", "is not a directory"), ("folder", "is no store")],
 )
-def test_what_is_no_store_is_refused(tmp_path, place, what):
+def test_directory_without_a_store_is_refused(tmp_path, place, what):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     with pytest.raises(StoreError, match=what):
@@ -216,7 +216,7 @@ def test_contents_are_queues_and_their_newest_messages(root, open_store, put):
     assert contents.queues("other") == []
 
 
-def test_contents_begin_where_the_log_does(open_store, put, tmp_path):
+def test_contents_begin_at_the_start_of_the_log(open_store, put, tmp_path):
     store = open_store()
     for number in range(40):
         put(store, body=b"x" * 500 + b"%d" % number)
@@ -228,8 +228,8 @@ def test_contents_begin_where_the_log_does(open_store, put, tmp_path):
     assert not check_store(tmp_path / "store").damaged
 
 
-def test_a_log_at_another_place_is_read_there(tmp_path, open_store, put):
-    """storePathCommitLog: before, every queue unit of such a store was called damaged."""
+def test_a_log_in_another_folder_is_read_from_there(tmp_path, open_store, put):
+    """storePathCommitLog: earlier, the check reported every queue unit of such a store as damaged."""
     elsewhere = tmp_path / "elsewhere"
     store = open_store(store_path_commit_log=str(elsewhere))
     for _ in range(30):
@@ -241,8 +241,8 @@ def test_a_log_at_another_place_is_read_there(tmp_path, open_store, put):
     assert (queue.max_offset, queue.newest_store_time_ms > 0) == (30, True)
 
 
-def test_the_checker_ends_a_queue_where_a_start_ends_it(tmp_path, open_store, put):
-    """A torn page: units of zeros in the middle of a file, whole units behind them."""
+def test_the_check_ends_a_queue_where_recovery_ends_it(tmp_path, open_store, put):
+    """A torn page: units of zeros in the middle of a file, whole units after them."""
     root = tmp_path / "store"
     store = open_store()
     for _ in range(8):

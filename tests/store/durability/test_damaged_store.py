@@ -1,6 +1,6 @@
-"""Damage beyond a torn end: files missing, queues with holes, parts of newer brokers. Refused by name, or mended.
+"""Damage beyond a torn end: missing files, queues with holes, files of newer brokers. The store names or repairs it.
 
-Next: `test_recovery.py` for stops of every kind, `test_power_loss.py` for what a disk may forget.
+`test_recovery.py` tests stops of every kind, `test_power_loss.py` what a disk may lose.
 """
 
 import shutil
@@ -38,7 +38,7 @@ def test_log_file_missing_between_others_is_named_and_nothing_changes(open_store
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["gap", "hole"])
-def test_damaged_queue_is_filled_again_from_the_log(open_store, put, bodies, crash, root, clean, damage):
+def test_damaged_queue_is_rebuilt_from_the_log(open_store, put, bodies, crash, root, clean, damage):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for number in range(45):
         put(store, body=b"%d" % number)
@@ -67,10 +67,10 @@ def test_damaged_queue_is_filled_again_from_the_log(open_store, put, bodies, cra
     ],
     ids=["slash", "nul", "dot", "queue", "negative", "endless"],
 )
-def test_record_that_no_queue_can_hold_keeps_nobody_from_the_others(
+def test_record_that_no_queue_can_hold_does_not_hide_the_others(
     open_store, put, bodies, root, at, damage, lost
 ):
-    """Officially a topic with a slash gets directories of its own, which no later start finds again."""
+    """In the official broker a topic with a slash gets nested directories, which no later start finds."""
     store = open_store()
     for number in range(3):
         put(store, body=b"%04d" % number)
@@ -101,7 +101,7 @@ def test_record_that_no_queue_can_hold_keeps_nobody_from_the_others(
         ("batchconsumequeue/orders/0", "batch queues"),
     ],
 )
-def test_parts_of_newer_brokers_that_cannot_be_read_are_named(open_store, root, place, reason):
+def test_unreadable_files_of_newer_brokers_are_named(open_store, root, place, reason):
     (root / place).parent.mkdir(parents=True)
     (root / place).write_text("")
     before = sorted(root.rglob("*"))
@@ -113,7 +113,7 @@ def test_parts_of_newer_brokers_that_cannot_be_read_are_named(open_store, root, 
 @pytest.mark.parametrize(
     "name", ["commitlog", "consumequeue", "index", "config", "checkpoint", "abort", "lock"]
 )
-def test_file_for_a_directory_and_the_reverse_are_named_and_nothing_is_made(open_store, root, name):
+def test_file_instead_of_a_directory_and_the_reverse_are_named_and_nothing_is_created(open_store, root, name):
     root.mkdir()
     is_folder = name in ("commitlog", "consumequeue", "index", "config")
     (root / name).write_text("in the way") if is_folder else (root / name).mkdir()
@@ -123,14 +123,14 @@ def test_file_for_a_directory_and_the_reverse_are_named_and_nothing_is_made(open
     assert [path.name for path in root.iterdir()] == [name]
 
 
-def test_directories_that_official_brokers_always_make_are_no_reason(open_store, root):
+def test_directories_that_official_brokers_always_create_are_accepted(open_store, root):
     for place in ("rocksdbstore/default", "compaction/compactionLog", "compaction/compactionCq", "timerlog"):
         (root / place).mkdir(parents=True)
     (root / "rocksdbstore" / "CURRENT").write_text("MANIFEST-000004")
     open_store()
 
 
-def test_recovery_of_a_large_log_tells_how_far_it_is(open_store, put, crash, caplog, monkeypatch):
+def test_recovery_of_a_large_log_reports_its_progress(open_store, put, crash, caplog, monkeypatch):
     store = open_store(mapped_file_size_commit_log=4 << 20)
     for _ in range(9000):
         put(store)

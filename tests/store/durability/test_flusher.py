@@ -1,4 +1,4 @@
-"""What is forced to disk and when, with a clock that stands still and a disk that counts and fails on request."""
+"""What is flushed to disk and when, with a virtual clock and a disk that counts and fails on request."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ PAGE = 4096
 
 
 class FakeDisk:
-    """Stands in for fdatasync of mapped files; counts the calls and fails while `broken`."""
+    """Replaces fdatasync of mapped files; counts the calls and fails while `broken`."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -70,7 +70,7 @@ def test_a_single_byte_is_flushed_after_ten_seconds(open_store, put, clock, disk
     assert store.flushed_position == store.log_end
 
 
-def test_nothing_new_means_no_call_to_the_disk(open_store, put, clock, disk):
+def test_without_new_messages_the_disk_is_not_called(open_store, put, clock, disk):
     store = open_store(**BIG)
     put(store)
     clock.advance(61_000)
@@ -78,11 +78,11 @@ def test_nothing_new_means_no_call_to_the_disk(open_store, put, clock, disk):
     calls = disk.calls
     clock.advance(61_000)
     store.flush_pass()
-    # The index has no mark of its own and is forced once more.
+    # The index records no flushed position and is flushed once more.
     assert disk.calls <= calls + 1
 
 
-def test_checkpoint_moves_only_after_what_it_vouches_for(open_store, put, clock, disk, tmp_path):
+def test_checkpoint_is_written_only_after_the_data_it_covers(open_store, put, clock, disk, tmp_path):
     path = tmp_path / "store" / "checkpoint"
     store = open_store(**BIG)
     clock.advance(1)
@@ -103,8 +103,10 @@ def test_checkpoint_moves_only_after_what_it_vouches_for(open_store, put, clock,
     assert path.stat().st_size == 4096
 
 
-def test_failing_disk_does_not_move_any_mark_even_when_it_works_again(open_store, put, clock, disk, tmp_path):
-    """The system counts pages that were refused once as written: a second try would vouch for what is lost."""
+def test_failed_disk_moves_no_flushed_position_even_when_it_works_again(
+    open_store, put, clock, disk, tmp_path
+):
+    """After a failed flush the kernel counts the pages as written: a second try would confirm lost data."""
     store = open_store(**BIG)
     put(store)
     disk.broken = True
@@ -119,7 +121,7 @@ def test_failing_disk_does_not_move_any_mark_even_when_it_works_again(open_store
 
 
 @pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_store_takes_nothing_more_once_the_disk_has_failed(open_store, put, clock, disk, bodies, root, mode):
+def test_store_refuses_messages_once_the_disk_has_failed(open_store, put, clock, disk, bodies, root, mode):
     store = open_store(flush_disk_type=mode, **BIG)
     put(store, body=b"before")
     clock.advance(61_000)
@@ -146,7 +148,9 @@ def test_store_takes_nothing_more_once_the_disk_has_failed(open_store, put, cloc
         store.flush_pass()
     assert late == [False]
     store.close()
-    assert len((root / "abort").read_text().split()) == 1, "nobody may trust the page cache of a failed disk"
+    assert len((root / "abort").read_text().split()) == 1, (
+        "recovery must not trust the page cache after a disk failure"
+    )
     store = open_store(flush_disk_type=mode, **BIG)
     assert put(store).status is PutStatus.PUT_OK
 
@@ -168,7 +172,7 @@ def test_failure_of_any_file_counts(open_store, put, clock, monkeypatch, name):
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
-def test_no_descriptor_left_is_no_failure_of_the_disk(open_store, put, clock, monkeypatch):
+def test_lack_of_file_descriptors_is_no_disk_failure(open_store, put, clock, monkeypatch):
     store = open_store(**BIG)
     put(store)
     clock.advance(61_000)
@@ -184,7 +188,7 @@ def test_no_descriptor_left_is_no_failure_of_the_disk(open_store, put, clock, mo
     assert put(store).status is PutStatus.PUT_OK
 
 
-def test_all_that_wait_share_one_pass(open_store, put, disk):
+def test_all_waiters_share_one_flush(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     for _ in range(10):
@@ -199,7 +203,7 @@ def test_all_that_wait_share_one_pass(open_store, put, disk):
     assert len(answers) == 11, "what is on disk already is answered at once"
 
 
-def test_those_who_wait_are_told_when_the_disk_fails(open_store, put, disk):
+def test_waiters_get_the_failure_of_the_disk(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     result = put(store)
@@ -211,7 +215,7 @@ def test_those_who_wait_are_told_when_the_disk_fails(open_store, put, disk):
     disk.broken = False
 
 
-def test_one_bad_callback_does_not_keep_the_others_waiting(open_store, put, disk):
+def test_one_failing_callback_does_not_block_the_others(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", **BIG)
     answers: list[bool] = []
     put(store)
@@ -222,7 +226,7 @@ def test_one_bad_callback_does_not_keep_the_others_waiting(open_store, put, disk
 
 
 def test_sync_flush_shows_messages_only_once_they_are_on_disk(open_store, put, disk):
-    """5.3 and later; call_soon is what brings the dispatch back to the owner's thread."""
+    """5.3 and later; call_soon returns the dispatch to the owner's thread."""
     arrivals: list[int] = []
     later: list = []
     store = open_store(
@@ -250,7 +254,7 @@ def test_other_lines_show_messages_at_once_under_sync_flush(open_store, put, dis
     assert store.max_offset("orders", 0) == 1
 
 
-def test_close_answers_and_shows_what_was_waiting(open_store, put, disk):
+def test_close_flushes_and_dispatches_for_every_waiter(open_store, put, disk):
     answers: list[bool] = []
     arrivals: list[int] = []
     store = open_store(
@@ -281,7 +285,7 @@ def test_background_thread_serves_a_waiter_and_ends_with_the_store(open_store, p
     assert not [thread for thread in threading.enumerate() if thread.name == "pocketmq-flusher"]
 
 
-def test_background_thread_answers_everybody_behind_a_failed_disk(open_store, put, disk):
+def test_background_thread_answers_every_waiter_after_the_disk_failed(open_store, put, disk):
     store = open_store(flush_disk_type="SYNC_FLUSH", flush_in_background=True, **BIG)
     disk.broken = True
     assert put(store).status is PutStatus.PUT_OK
@@ -299,7 +303,7 @@ def test_background_thread_answers_everybody_behind_a_failed_disk(open_store, pu
         disk.broken = False
 
 
-def test_store_that_cannot_be_forced_at_close_counts_as_crashed(open_store, put, disk, tmp_path):
+def test_store_that_cannot_be_flushed_at_close_counts_as_crashed(open_store, put, disk, tmp_path):
     store = open_store(**BIG)
     put(store)
     disk.broken = True
@@ -334,7 +338,7 @@ def test_short_checkpoint_is_extended(tmp_path: Path):
     assert path.stat().st_size == 4096
 
 
-def test_virtual_clock_moves_only_when_told():
+def test_virtual_clock_moves_only_when_advanced():
     clock = VirtualClock(1000)
     assert (clock.now_ms(), clock.monotonic_ms()) == (1000, 0)
     clock.advance(5)
@@ -345,8 +349,8 @@ def test_virtual_clock_moves_only_when_told():
     assert WallClock().now_ms() > 1_700_000_000_000
 
 
-def test_many_queues_do_not_keep_the_loop_from_its_turn(open_store, put, clock, disk, monkeypatch):
-    """The thread that goes through them holds the interpreter's lock: it has to let go of it now and then."""
+def test_flushing_many_queues_does_not_block_the_loop(open_store, put, clock, disk, monkeypatch):
+    """The flusher's thread visits every queue with the interpreter's lock: it must release it now and then."""
     monkeypatch.setattr(flusher, "_QUEUES_IN_A_TURN", 10)
     turns: list[float] = []
     monkeypatch.setattr(flusher.time, "sleep", turns.append)

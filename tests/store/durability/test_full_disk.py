@@ -1,7 +1,7 @@
 """A full disk refuses messages; it neither ends the process nor leaves a message half stored.
 
-The disk is a counter in front of the system call that reserves room; the last test fills a real one, a small tmpfs,
-in a process of its own, because a mistake there is a SIGBUS.
+The disk is a counter around the system call that reserves blocks; the last test fills a real disk, a small tmpfs, in a
+process of its own, because a mistake there is a SIGBUS.
 """
 
 import errno
@@ -22,7 +22,7 @@ Put = Callable[..., Any]
 
 
 class FakeDisk:
-    """Hands out its blocks until none are left."""
+    """Reserves its blocks until none are left."""
 
     def __init__(self) -> None:
         self.free_bytes = 1 << 40
@@ -52,46 +52,46 @@ LARGE: dict[str, Any] = {"mapped_file_size_commit_log": 64 << 20, "mapped_file_s
 
 
 def fill(store: MessageStore, put: Put, *, body: bytes = b"x" * 100_000) -> int:
-    """Messages taken until one is refused; what refused it is a full disk."""
-    taken = 0
+    """Append messages until one is refused because of the full disk; returns those stored."""
+    stored = 0
     while (result := put(store, body=body)).status is PutStatus.PUT_OK:
-        taken += 1
-        assert taken < 10_000
+        stored += 1
+        assert stored < 10_000
     assert result.status is PutStatus.SERVICE_NOT_AVAILABLE
-    return taken
+    return stored
 
 
-def test_message_beyond_the_room_in_the_log_is_refused_and_nothing_of_it_is_stored(
+def test_message_without_room_in_the_log_is_refused_and_no_part_of_it_is_stored(
     disk: FakeDisk, open_store: OpenStore, put: Put, bodies: Any
 ) -> None:
     store = open_store(**LARGE)
     put(store)
     disk.free_bytes = 0
-    taken = fill(store, put)
+    stored = fill(store, put)
     end = store.log_end
-    assert taken > 0
+    assert stored > 0
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert (store.log_end, store.max_offset("orders", 0)) == (end, taken + 1)
-    assert len(bodies(store)) == taken + 1
+    assert (store.log_end, store.max_offset("orders", 0)) == (end, stored + 1)
+    assert len(bodies(store)) == stored + 1
 
 
-def test_store_takes_messages_again_once_there_is_room(
+def test_store_accepts_messages_again_once_the_disk_has_room(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock
 ) -> None:
     store = open_store(**LARGE)
     put(store)
     disk.free_bytes = 0
-    taken = fill(store, put)
+    stored = fill(store, put)
     disk.free_bytes = 1 << 30
     assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE, "it does not look every time"
     assert not store.accepting
     clock.advance(RETRY_MS)
     result = put(store, body=b"y" * 100_000)
-    assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, taken + 1)
+    assert (result.status, result.queue_offset) == (PutStatus.PUT_OK, stored + 1)
     assert store.accepting
 
 
-def test_full_disk_is_asked_once_a_second_however_many_messages_come(
+def test_full_disk_is_checked_once_a_second_however_many_messages_arrive(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock
 ) -> None:
     disk.free_bytes = 0
@@ -122,7 +122,7 @@ def test_no_log_file_is_opened_that_has_no_room(
 
 
 @pytest.mark.parametrize("what", ["consumequeue", "index"])
-def test_message_in_the_log_without_room_in_queue_or_index_appears_when_there_is_some(
+def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any, what: str
 ) -> None:
     arrived: list[int] = []
@@ -134,7 +134,7 @@ def test_message_in_the_log_without_room_in_queue_or_index_appears_when_there_is
     store.dispatch_flushed()
     assert arrived == []
     disk.full_for = ""
-    store.dispatch_flushed()  # what the flusher asks for after each of its passes
+    store.dispatch_flushed()  # what the flusher requests after each of its passes
     assert arrived == [0]
     clock.advance(RETRY_MS)
     assert put(store, body=b"third", KEYS="k").status is PutStatus.PUT_OK
@@ -143,7 +143,7 @@ def test_message_in_the_log_without_room_in_queue_or_index_appears_when_there_is
     assert len(store.query("orders", "k", 10, 0, 1 << 60).views) == 2
 
 
-def test_sync_flush_store_dispatches_when_there_is_room_again(
+def test_sync_flush_store_dispatches_once_the_disk_has_room_again(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
 ) -> None:
     store = open_store(flush_disk_type="SYNC_FLUSH")
@@ -179,21 +179,21 @@ def test_batch_is_stored_whole_or_not_at_all(
     assert bodies(store, queue_id=1) == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_a_restart_finds_what_was_taken_before_the_disk_was_full(
+def test_a_restart_finds_the_messages_stored_before_the_disk_was_full(
     disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any, bodies: Any
 ) -> None:
     store = open_store(**LARGE)
     put(store)
     disk.free_bytes = 0
-    taken = fill(store, put)
+    stored = fill(store, put)
     crash(store)
     disk.free_bytes = 1 << 30
     store = open_store(**LARGE)
-    assert len(bodies(store)) == taken + 1
-    assert put(store).queue_offset == taken + 1
+    assert len(bodies(store)) == stored + 1
+    assert put(store).queue_offset == stored + 1
 
 
-def test_a_queue_that_recovery_cannot_write_is_one_clear_line(
+def test_a_queue_that_recovery_cannot_write_is_named_in_one_line(
     disk: FakeDisk, open_store: OpenStore, put: Put, crash: Any
 ) -> None:
     store = open_store()
@@ -204,7 +204,7 @@ def test_a_queue_that_recovery_cannot_write_is_one_clear_line(
         open_store()
 
 
-def test_disk_that_cannot_reserve_is_written_as_it_is(
+def test_disk_that_cannot_reserve_blocks_is_written_without(
     disk: FakeDisk, open_store: OpenStore, put: Put, bodies: Any
 ) -> None:
     disk.error, disk.free_bytes = errno.EOPNOTSUPP, 0
@@ -225,22 +225,22 @@ config = StoreConfig(
 )
 store = MessageStore(config, clock)
 store.open()
-taken = 0
+stored = 0
 properties = {"UNIQ_KEY": "u", "KEYS": "a b c"}
 for number in range(14_000):
     message = NewMessage(f"t{number % 50}", 0, bytes(1000), encode_properties(properties), properties)
-    taken += store.append(message).status is PutStatus.PUT_OK
+    stored += store.append(message).status is PutStatus.PUT_OK
     clock.advance(100)
 visible = sum(store.max_offset(f"t{number}", 0) for number in range(50))
 store.close()
-print(taken, visible)
+print(stored, visible)
 """
 
 
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small disk"
 )
-def test_a_small_real_disk_is_filled_to_the_brim_without_ending_the_process(tmp_path: Path) -> None:
+def test_a_small_real_disk_is_filled_completely_without_ending_the_process(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True)
@@ -251,6 +251,6 @@ def test_a_small_real_disk_is_filled_to_the_brim_without_ending_the_process(tmp_
     finally:
         subprocess.run(["umount", folder], check=True)
     assert run.returncode == 0, run.stderr
-    taken, visible = map(int, run.stdout.split())
-    assert taken > 5000
-    assert visible >= taken - 1, "one message may have found room in the log but none in its queue"
+    stored, visible = map(int, run.stdout.split())
+    assert stored > 5000
+    assert visible >= stored - 1, "one message may have found room in the log but none in its queue"

@@ -1,9 +1,9 @@
-"""A writer killed at random moments: whatever it acknowledged is there, in order, and found by key.
+"""A writer killed at random moments: every message it acknowledged is stored, in order, and found by key.
 
-The kill leaves the system's page cache alone, so both flush modes promise everything (for a machine that goes down see
-`test_power_loss.py`). The same directory is used again and again, as a server that keeps crashing would. Half of the
-runs forget who wrote `abort`, so that recovery trusts nothing but what was forced. POCKETMQ_TORTURE_RUNS asks for
-more kills than the default suite has time for.
+A kill does not affect the system's page cache, so both flush modes promise everything (for power loss see
+`test_power_loss.py`). All kills share one directory, like a server that keeps crashing. Half of the runs erase which
+process wrote `abort`, so that recovery trusts only flushed data. POCKETMQ_TORTURE_RUNS sets a larger number of kills
+than the default suite has time for.
 """
 
 import os
@@ -34,7 +34,7 @@ pytestmark = [
 
 
 class Writers:
-    """`kill_writer.py`, and what it says."""
+    """`kill_writer.py`, and what it prints."""
 
     def __init__(self) -> None:
         program = Path(__file__).parent.parent.parent / "kill_writer.py"
@@ -47,11 +47,11 @@ class Writers:
         self._hear: IO[str] = self._process.stdout
 
     def run_and_kill(self, root: Path, mode: str, seed: str, seconds: float) -> list[list[str]]:
-        """What a writer said, as words, before it was killed that long after it had started."""
+        """What a writer printed, as words, until it was killed that long after its start."""
         print(root, mode, seed, file=self._say, flush=True)
         lines = self._words_until("started")
         pid = int(lines[-1][1])
-        time.sleep(seconds)  # the moment of the kill is what is random here
+        time.sleep(seconds)  # the moment of the kill is random
         os.kill(pid, signal.SIGKILL)
         return [*lines[:-1], *self._words_until("ended")[:-1]]
 
@@ -96,7 +96,7 @@ def test_killed_writer_loses_nothing_it_acknowledged(writers: Writers, tmp_path:
 
 
 def check_messages(root: Path, mode: str, acknowledged: dict[tuple[int, int], str]) -> None:
-    """Opens the store, which recovers it, and leaves it as a kill would, every other time."""
+    """Opens the store, which recovers it; every other time leaves it as a kill would."""
     store = MessageStore(config_of(str(root), mode), WallClock(), flush_in_background=False)
     store.open()
     held: dict[tuple[int, int], str] = {}

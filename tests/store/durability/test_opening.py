@@ -1,4 +1,4 @@
-"""Opening a store: what refuses a directory, who else is kept out, and what is on disk before messages are taken."""
+"""Opening a store: which directories are refused, the lock, and what is on disk before the store accepts messages."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ def test_foreign_file_in_the_log_directory_is_refused_and_a_directory_ignored(op
         open_store()
 
 
-def test_second_store_on_the_directory_is_kept_out(open_store, root):
+def test_second_store_on_the_directory_is_refused(open_store, root):
     store = open_store()
     with pytest.raises(StoreLockedError, match="already open"):
         open_store()
@@ -82,7 +82,7 @@ def test_failed_open_leaves_the_store_unlocked(open_store, put, root):
     assert put(open_store()).status is PutStatus.PUT_OK
 
 
-def test_abort_is_on_disk_before_the_store_takes_messages(open_store, monkeypatch):
+def test_abort_is_on_disk_before_the_store_accepts_messages(open_store, monkeypatch):
     forced: list[str] = []
     real = os.fsync
 

@@ -1,8 +1,8 @@
-"""Power goes at random moments of a store's life; what was forced is there afterwards, and the rest fits together.
+"""Power fails at random moments; flushed data survives, and log, queues and index agree about the rest.
 
-Each life is a seed: appends, batches, passes of the flusher, deletions, refusals of the disk, then the power goes and
-the store is opened on what the disk kept (`losing_disk.py`), several times over. POCKETMQ_TORTURE_RUNS asks for more
-lives than the default suite has time for.
+Each run has a seed: appends, batches, passes of the flusher, deletions, failures of the disk, then a power loss, and
+the store is opened on what the disk kept (`losing_disk.py`); all of it several times. POCKETMQ_TORTURE_RUNS sets a
+larger number of runs than the default suite has time for.
 """
 
 import os
@@ -30,14 +30,14 @@ pytestmark = [
 
 
 class Life:
-    """The store, and every message it ever took: (position, size, queue, queue offset, body, key)."""
+    """The store, and every message it ever stored: (position, size, queue, queue offset, body, key)."""
 
     def __init__(self, root: Path, mode: str, chance: random.Random, disk: LosingDisk) -> None:
         self.root, self.mode, self.chance, self.disk = root, mode, chance, disk
         self.clock = VirtualClock()
         self.records: list[tuple[int, int, int, int, bytes, str]] = []
         self.acknowledged = 0
-        """Log position up to which senders were told that their messages are on disk."""
+        """Log position up to which messages were acknowledged as flushed."""
         self.made = 0
         self.store = self.open()
 
@@ -48,7 +48,7 @@ class Life:
             "mapped_file_size_consume_queue": 400,
             "max_hash_slot_num": 16,
             "max_index_num": 40,
-            # bodyCRC alone says nothing about a sector lost from the properties.
+            # bodyCRC alone does not detect a sector lost from the properties.
             "enabled_append_prop_crc": True,
             "force_verify_prop_crc": True,
         }
@@ -59,7 +59,7 @@ class Life:
         return store
 
     def live(self) -> None:
-        """Some dozen steps, of which the last may have been anything."""
+        """5 to 60 random steps."""
         for _ in range(self.chance.randint(5, 60)):
             step = self.chance.random()
             if step < 0.6:
@@ -108,7 +108,7 @@ class Life:
         self.store.dispatch_flushed()
 
     def delete(self) -> None:
-        """Files that go are days old: what is left was forced long ago."""
+        """Deleted files are days old: the remaining ones were flushed long ago."""
         files = self.store.log.files
         if len(files) < 2 or self.store.flushed_position <= files[1].base:
             return
@@ -133,7 +133,7 @@ class Life:
         self.clock.advance(1000)
 
     def refuse(self) -> None:
-        """The disk fails first: from then on nobody is told that anything is safe."""
+        """The disk fails before the power does: from then on the store confirms no message."""
         self.append([self.message()])
         self.disk.broken = True
         self.clock.advance(61_000)
@@ -180,7 +180,7 @@ class Life:
 
 @pytest.mark.parametrize("mode", ["SYNC_FLUSH", "ASYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(LIVES // 2))
-def test_power_loss_takes_nothing_that_was_forced(
+def test_flushed_data_survives_a_power_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, seed: int
 ) -> None:
     chance = random.Random(f"{mode}{seed}")

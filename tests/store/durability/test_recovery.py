@@ -1,4 +1,4 @@
-"""What is left after stops of every kind, and that it is the same thing in log, queues and index."""
+"""What a store holds after stops of every kind; log, queues and index agree."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def fill(store, put, count, start=0, queues=2):
 
 
 def assert_whole(store, bodies, count, queues=2):
-    """`count` messages of `fill`: in order, found by key, and the next one gets the next number."""
+    """`count` messages of `fill`: in order, found by key, and the next message gets the next queue offset."""
     for queue_id in range(queues):
         expected = [b"%05d" % number for number in range(queue_id, count, queues)]
         assert bodies(store, queue_id=queue_id) == expected
@@ -36,7 +36,7 @@ def assert_whole(store, bodies, count, queues=2):
 
 
 def mark_unclean(root: Path) -> None:
-    """As an official broker leaves it, or a machine that went down: nothing says that all pages were kept."""
+    """As after an official broker's crash or a power loss: no mark confirms that all pages were kept."""
     (root / "abort").write_text("4711")
 
 
@@ -63,8 +63,8 @@ def test_killed_process_loses_nothing(open_store, put, bodies, crash):
     assert_whole(store, bodies, 120)
 
 
-def test_killed_process_dispatches_only_what_queues_or_index_lack(open_store, put, bodies, crash, root):
-    """The page cache outlives a process, so the unfinished index file is kept; the machine's death it may not."""
+def test_start_after_a_kill_dispatches_only_what_queues_or_index_lack(open_store, put, bodies, crash, root):
+    """The page cache survives the process, so the unfinished index file is kept; it may not survive a power loss."""
     store = open_store(max_index_num=1000)
     fill(store, put, 100)
     crash(store)
@@ -80,7 +80,9 @@ def test_killed_process_dispatches_only_what_queues_or_index_lack(open_store, pu
     assert_whole(store, bodies, 100)
 
 
-def test_copied_store_does_not_pass_for_one_whose_process_died(open_store, put, crash, root, tmp_path):
+def test_copied_store_is_not_treated_like_one_whose_process_was_killed(
+    open_store, put, crash, root, tmp_path
+):
     store = open_store()
     fill(store, put, 10)
     crash(store)
@@ -88,8 +90,8 @@ def test_copied_store_does_not_pass_for_one_whose_process_died(open_store, put, 
     assert open_store(tmp_path / "copy").recovery_report.dispatched_records == 10
 
 
-def test_unit_of_a_killed_process_that_the_index_does_not_count_is_taken_back(open_store, put, bodies, crash):
-    """Killed between unit and header: the slot points to a unit that, counted again, would point to itself."""
+def test_unit_of_a_killed_process_that_the_index_does_not_count_is_removed(open_store, put, bodies, crash):
+    """Killed between unit and header: the slot points to a unit that would point to itself if it were counted again."""
     store = open_store(emulate=4, max_hash_slot_num=1)
     fill(store, put, 6, queues=1)
     crash(store)
@@ -103,7 +105,7 @@ def test_unit_of_a_killed_process_that_the_index_does_not_count_is_taken_back(op
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("missing", [["consumequeue"], ["index"], ["consumequeue", "index"], ["checkpoint"]])
 def test_deleted_directories_are_rebuilt(open_store, put, bodies, root, clean, missing):
-    """15 log files: more than the ten that 5.5.0 goes back by itself."""
+    """15 log files: more than the ten that 5.5.0 scans by default."""
     store = open_store(max_index_num=1000)
     count = 0
     while len(store.log.files) < 15:
@@ -120,7 +122,7 @@ def test_deleted_directories_are_rebuilt(open_store, put, bodies, root, clean, m
     assert store.min_offset("orders", 0) == 0
 
 
-def test_official_limit_of_files_to_go_back_can_be_asked_for(open_store, put, root):
+def test_official_limit_of_scanned_files_can_be_set(open_store, put, root):
     store = open_store()
     count = 0
     while len(store.log.files) < 15:
@@ -134,7 +136,7 @@ def test_official_limit_of_files_to_go_back_can_be_asked_for(open_store, put, ro
     assert decode_record(first.views[0]).position == store.log.files[-10].base
 
 
-def test_deleted_log_takes_queues_and_index_with_it(open_store, put, root):
+def test_queues_and_index_are_emptied_if_the_log_was_deleted(open_store, put, root):
     store = open_store()
     fill(store, put, 10)
     store.close()
@@ -146,10 +148,10 @@ def test_deleted_log_takes_queues_and_index_with_it(open_store, put, root):
 
 
 @pytest.mark.parametrize("whole_record_crc", [False, True])
-def test_cut_at_each_byte_of_the_last_record_drops_exactly_it(
+def test_cut_at_each_byte_of_the_last_record_drops_only_that_record(
     open_store, put, bodies, crash, tmp_path, whole_record_crc
 ):
-    """Without the optional CRC nothing covers the text of the properties: a cut inside it cannot be seen."""
+    """Without the optional CRC nothing covers the text of the properties: a cut inside it cannot be detected."""
     settings = {"enabled_append_prop_crc": whole_record_crc, "force_verify_prop_crc": whole_record_crc}
     store = open_store(**settings)
     fill(store, put, 5, queues=1)
@@ -172,7 +174,7 @@ def test_cut_at_each_byte_of_the_last_record_drops_exactly_it(
         store.close()
 
 
-def test_flipped_body_ends_the_log_there_in_a_clean_store_too(open_store, put, bodies, root):
+def test_flipped_body_byte_ends_the_log_there_in_a_clean_store_too(open_store, put, bodies, root):
     store = open_store()
     fill(store, put, 20, queues=1)
     offset, _, _ = store.queue_unit("orders", 0, 12)
@@ -189,8 +191,8 @@ def test_flipped_body_ends_the_log_there_in_a_clean_store_too(open_store, put, b
     assert_whole(store, bodies, 20, queues=1)
 
 
-def test_damage_in_an_older_file_is_not_looked_for(open_store, put, bodies, root):
-    """As officially: only files from the recovery start on are read."""
+def test_older_files_are_not_checked_for_damage(open_store, put, bodies, root):
+    """As in the official broker: only files from the recovery start on are read."""
     store = open_store()
     fill(store, put, 100, queues=1)
     assert len(store.log.files) >= 3
@@ -200,8 +202,8 @@ def test_damage_in_an_older_file_is_not_looked_for(open_store, put, bodies, root
     assert open_store().max_offset("orders", 0) == 100
 
 
-def test_bytes_behind_the_cut_do_not_come_back(open_store, put, bodies, root):
-    """Official brokers leave them, and read them as records again once the log has grown to them."""
+def test_bytes_after_the_cut_do_not_become_records_again(open_store, put, bodies, root):
+    """Official brokers leave them, and read them as records again once the log has grown up to them."""
     store = open_store()
     fill(store, put, 20, queues=1)
     offset, _, _ = store.queue_unit("orders", 0, 10)
@@ -251,8 +253,8 @@ def test_filler_at_the_very_end_leads_to_a_new_file(open_store, put, bodies, cra
     assert put(store).position == 4096
 
 
-def test_queue_that_lost_its_newest_units_gets_them_back(open_store, put, bodies, crash, root):
-    """A power loss may keep the log and forget pages of the queues."""
+def test_newest_units_lost_from_a_queue_are_dispatched_again(open_store, put, bodies, crash, root):
+    """A power loss may keep the log and lose pages of the queues."""
     store = open_store()
     fill(store, put, 40, queues=2)
     crash(store)
@@ -264,7 +266,7 @@ def test_queue_that_lost_its_newest_units_gets_them_back(open_store, put, bodies
     assert_whole(open_store(), bodies, 40)
 
 
-def test_checkpoint_of_an_older_broker_is_honoured_by_time(open_store, put, bodies, crash, clock, root):
+def test_checkpoint_of_an_older_broker_counts_by_its_times(open_store, put, bodies, crash, clock, root):
     """4.9 leaves byte 40 at 0; then the timestamps count, with their margin of 3 s."""
     store = open_store(message_index_enable=False)
     fill(store, put, 40, queues=1)
@@ -300,8 +302,8 @@ def test_recreated_topic_survives_a_crash_with_its_new_messages_only(open_store,
     assert bodies(open_store()) == [b"new 0", b"new 1"]
 
 
-def test_store_that_starts_behind_zero_keeps_its_offsets(open_store, put, bodies, root):
-    """As left by cleaning, or by a slave that joined late."""
+def test_store_whose_log_starts_after_zero_keeps_its_offsets(open_store, put, bodies, root):
+    """As after deleting old files, or at a slave that joined late."""
     store = open_store()
     fill(store, put, 100, queues=1)
     while store.delete_oldest_log_file():
@@ -339,10 +341,10 @@ def test_queue_or_index_that_cannot_be_written_stops_the_store_and_a_restart_rep
     assert bodies(open_store()) == [b"body"]
 
 
-def test_queues_of_a_killed_process_are_forced_before_the_checkpoint_vouches_for_more(
+def test_queues_of_a_killed_process_are_flushed_before_the_checkpoint_advances(
     open_store, put, crash, clock, monkeypatch
 ):
-    """What a killed process left in the page cache only: a power loss later must not find a checkpoint beyond it."""
+    """The kill left them in the page cache only: after a later power loss the checkpoint must not cover them."""
     store = open_store()
     put(store, "quiet")
     crash(store)
@@ -355,7 +357,7 @@ def test_queues_of_a_killed_process_are_forced_before_the_checkpoint_vouches_for
     assert any("quiet" in path for path in forced)
 
 
-def test_full_index_files_of_a_killed_process_are_forced(open_store, put, crash, clock, root, monkeypatch):
+def test_full_index_files_of_a_killed_process_are_flushed(open_store, put, crash, clock, root, monkeypatch):
     store = open_store()
     for number in range(120):
         put(store, KEYS=f"k{number}")

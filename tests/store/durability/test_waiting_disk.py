@@ -1,6 +1,7 @@
-"""A disk that takes its time holds up the flusher's thread and nobody else.
+"""A slow disk blocks only the flusher's thread.
 
-The disk here does not answer until the test lets it: whoever needed it would wait for good, so no clock is read.
+The disk here does not answer until the test releases it. A thread that needed it would wait forever, so the tests read
+no clock.
 """
 
 import threading
@@ -17,7 +18,7 @@ WAIT_SECONDS = 30
 
 
 class HeldDisk:
-    """Forces nothing until `release`."""
+    """Blocks every flush until `release`."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -43,7 +44,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldDisk]:
 
 @pytest.fixture
 def makers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Which thread made each log file."""
+    """Which thread created each log file."""
     made: dict[str, str] = {}
     make = MappedFile.__init__
 
@@ -57,7 +58,7 @@ def makers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_messages_are_taken_and_read_while_the_disk_is_busy(open_store, put, clock, disk, bodies, mode):
+def test_messages_are_stored_and_read_while_the_disk_is_busy(open_store, put, clock, disk, bodies, mode):
     store = open_store(
         flush_disk_type=mode,
         flush_in_background=True,
@@ -83,7 +84,7 @@ def test_messages_are_taken_and_read_while_the_disk_is_busy(open_store, put, clo
     assert answers == [True]
 
 
-def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_store, put, makers):
+def test_flusher_creates_the_next_log_file_once_the_last_is_half_full(open_store, put, makers):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     put(store)
     store.flush_pass()
@@ -100,7 +101,7 @@ def test_next_log_file_is_made_by_the_flusher_once_the_last_is_half_full(open_st
     assert store.log.files[1].path.name == f"{FILE_BYTES:020d}"
 
 
-def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tmp_path, crash, bodies):
+def test_unused_file_created_ahead_is_deleted_at_a_stop(open_store, put, tmp_path, crash, bodies):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)
@@ -117,7 +118,7 @@ def test_file_made_ahead_and_not_needed_is_gone_after_a_stop(open_store, put, tm
     assert len(list(log.iterdir())) == 1
 
 
-def test_owner_makes_the_file_where_the_flusher_could_not(open_store, put, monkeypatch):
+def test_owner_creates_the_file_if_the_flusher_could_not(open_store, put, monkeypatch):
     store = open_store(mapped_file_size_commit_log=FILE_BYTES)
     while store.log_end < FILE_BYTES // 2:
         put(store, body=b"x" * 900)

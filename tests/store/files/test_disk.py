@@ -1,4 +1,4 @@
-"""Forcing to disk: what the disk refuses is an error, what the file system does not know is none."""
+"""Flushing to disk: a failure of the disk is an error, a call that the file system does not support is none."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from pocketmq.store.files import disk
 
 @pytest.fixture
 def refuse_directories(monkeypatch: pytest.MonkeyPatch):
-    """fsync of a directory answers with an error number; files are forced as ever."""
+    """fsync of a directory fails with an error number; files are flushed as usual."""
     fsync = os.fsync
 
     def refuse(number: int) -> None:
@@ -28,16 +28,16 @@ def refuse_directories(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
-def test_file_systems_that_cannot_force_directories_are_no_failed_disk(tmp_path, refuse_directories, number):
+def test_file_system_that_cannot_flush_directories_is_no_failed_disk(tmp_path, refuse_directories, number):
     refuse_directories(number)
     disk.force_directory(tmp_path)
 
 
-def test_a_directory_that_is_gone_needs_no_forcing(tmp_path: Path):
+def test_a_deleted_directory_needs_no_flush(tmp_path: Path):
     disk.force_directory(tmp_path / "gone")
 
 
-def test_a_disk_that_cannot_force_a_directory_has_failed(tmp_path, refuse_directories):
+def test_a_disk_that_fails_to_flush_a_directory_has_failed(tmp_path, refuse_directories):
     refuse_directories(errno.EIO)
     with pytest.raises(DiskFailedError, match=f"cannot force {tmp_path}"):
         disk.force_directory(tmp_path)

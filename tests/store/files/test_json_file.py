@@ -1,4 +1,4 @@
-"""Configuration files survive a kill at any moment and every damage a backup can mend."""
+"""Configuration files survive a kill at any moment and any damage that a backup can repair."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ OLD, NEW, TORN = b'{"v":"old"}', b'{"v":"new"}', b'{"v":"ne'
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_what_is_saved_is_loaded(file: JsonFile):
 
 
 def kill_at(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The `step`-th rename or fsync does not happen any more."""
+    """The process is killed before the `step`-th rename or fsync."""
     calls = 0
 
     def guarded(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +79,7 @@ def test_a_kill_while_saving_leaves_the_old_or_the_new_content(
     assert load(reopened) == {"v": "new"}
 
 
-def test_content_is_on_disk_before_it_takes_the_name(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
+def test_content_is_on_disk_before_the_file_is_renamed(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
     fsync, replace = os.fsync, os.replace
     monkeypatch.setattr(disk, "sync_descriptor", lambda fd: (order.append("fsync"), fsync(fd)))
@@ -95,7 +95,7 @@ def no_links(*_: Any) -> None:
 
 
 @pytest.mark.parametrize("link", [os.link, no_links])
-def test_a_saved_file_pushes_the_former_one_into_the_backup(
+def test_a_save_makes_the_former_file_the_backup(
     file: JsonFile, link: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(os, "link", link)
@@ -104,7 +104,7 @@ def test_a_saved_file_pushes_the_former_one_into_the_backup(
     assert (file.path.read_bytes(), file.backup_path.read_bytes()) == (b"3", b"2")
 
 
-def test_others_find_the_file_at_every_moment_of_a_save(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
+def test_readers_find_the_file_at_every_moment_of_a_save(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
     file.save(OLD)
     seen: list[bytes] = []
     replace = os.replace
@@ -119,7 +119,7 @@ def test_others_find_the_file_at_every_moment_of_a_save(file: JsonFile, monkeypa
 
 
 @pytest.mark.parametrize("content", [None, b"", TORN])
-def test_the_backup_serves_where_the_file_does_not(file: JsonFile, content: bytes | None):
+def test_the_backup_is_loaded_if_the_file_is_unreadable(file: JsonFile, content: bytes | None):
     put(file, content, OLD)
     assert load(file) == {"v": "old"}
 
@@ -127,7 +127,7 @@ def test_the_backup_serves_where_the_file_does_not(file: JsonFile, content: byte
 def test_a_torn_file_never_becomes_the_backup(file: JsonFile, monkeypatch: pytest.MonkeyPatch):
     put(file, TORN, OLD)
     load(file)
-    kill_at(2, monkeypatch)  # new content forced to disk, nothing renamed
+    kill_at(2, monkeypatch)  # new content flushed to disk, nothing renamed
     with pytest.raises(Killed):
         file.save(NEW)
     monkeypatch.undo()
@@ -140,7 +140,7 @@ def test_an_empty_file_never_becomes_the_backup(file: JsonFile):
     assert file.backup_path.read_bytes() == OLD
 
 
-def test_nothing_and_nothing_is_a_new_table(file: JsonFile):
+def test_without_file_and_backup_the_table_is_new(file: JsonFile):
     put(file, b"", None)
     assert load(file) is None
     put(file, b"", b"")
@@ -163,6 +163,6 @@ def test_a_torn_file_without_backup_is_refused(file: JsonFile, backup: bytes | N
     assert file.path.read_bytes() == TORN
 
 
-def test_a_good_file_makes_the_backup_unimportant(file: JsonFile):
+def test_a_readable_file_needs_no_backup(file: JsonFile):
     put(file, NEW, TORN)
     assert load(file) == {"v": "new"}

@@ -1,4 +1,4 @@
-"""A batch is written and dispatched at once: the same files as one message at a time, and none of it where half was."""
+"""A batch is written and dispatched at once: the same files as one message at a time, and all of it or nothing."""
 
 import itertools
 from pathlib import Path
@@ -39,7 +39,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     crc=st.booleans(),
     host=st.sampled_from([bytes(8), bytes(20)]),
 )
-def test_files_are_those_of_one_message_at_a_time(
+def test_files_equal_those_of_one_message_at_a_time(
     tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, topic, crc, host
 ) -> None:
     folder = tmp_path_factory.mktemp("batches")
@@ -77,10 +77,10 @@ def test_files_are_those_of_one_message_at_a_time(
 
 
 @pytest.mark.parametrize("head", [1, 2, 3, 4, 5])
-def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
+def test_a_process_killed_during_a_batch_leaves_none_of_it(
     open_store, put, new_message, crash, monkeypatch, head
 ) -> None:
-    """It dies before the head of that number is packed; the bytes behind a head are there before it."""
+    """It is killed before the head of that number is written; the bytes after a head are written before the head."""
     store = open_store()
     first = put(store)
     heads = itertools.count(1)
@@ -101,7 +101,9 @@ def test_a_process_that_dies_in_a_batch_leaves_none_of_it(
     assert store.max_offset("orders", 0) == 1
 
 
-def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, put, new_message, monkeypatch):
+def test_a_batch_without_room_in_the_index_is_found_once_it_has_room(
+    open_store, put, new_message, monkeypatch
+):
     store = open_store()
     put(store, KEYS="first")
     with monkeypatch.context() as patch:
@@ -114,7 +116,7 @@ def test_a_batch_the_index_has_no_room_for_is_found_once_there_is(open_store, pu
     assert store.max_offset("orders", 0) == 4
 
 
-def test_one_question_decides_whether_arrivals_of_a_batch_are_announced(open_store, put, new_message):
+def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store, put, new_message):
     asked, announced = [], []
 
     def is_awaited(topic, queue_id):

@@ -1,4 +1,4 @@
-"""Bytes of the log: the official vector, the filler, the limits of what is taken."""
+"""Bytes of the log: the official vector, the filler, the limits of messages."""
 
 import pytest
 from pocketmq.protocol.message.offset_id import pack_host
@@ -21,7 +21,7 @@ VECTOR_A = bytes.fromhex(
 
 
 def test_appended_message_has_the_bytes_of_the_official_vector(open_store, clock, tmp_path):
-    """Queue offset 7 and log position 1 GiB come from the store that is continued."""
+    """The store that is continued sets queue offset 7 and log position 1 GiB."""
     log = tmp_path / "store" / "commitlog"
     log.mkdir(parents=True)
     (log / "00000000001073741824").write_bytes(bytes(4096))
@@ -130,7 +130,7 @@ def test_record_larger_than_a_file_is_refused_without_spoiling_the_file(open_sto
     assert store.log_end == end
 
 
-def test_whole_record_crc_is_appended_when_asked_for(open_store, put, crash):
+def test_whole_record_crc_is_appended_if_it_is_turned_on(open_store, put, crash):
     settings = {"enabled_append_prop_crc": True, "force_verify_prop_crc": True}
     store = open_store(**settings)
     offsets = [put(store, TAGS="a").position, put(store).position]
@@ -142,7 +142,7 @@ def test_whole_record_crc_is_appended_when_asked_for(open_store, put, crash):
     assert open_store(**settings).log_end == offsets[1]
 
 
-def test_new_file_that_cannot_be_made_is_the_put_status(open_store, put, tmp_path):
+def test_new_file_that_cannot_be_created_is_reported_in_the_put_status(open_store, put, tmp_path):
     store = open_store()
     put(store, body=bytes(3000))
     in_the_way = tmp_path / "store" / "commitlog" / f"{4096:020d}"
@@ -152,8 +152,8 @@ def test_new_file_that_cannot_be_made_is_the_put_status(open_store, put, tmp_pat
     assert put(store, body=bytes(3000)).status is PutStatus.PUT_OK
 
 
-def test_first_log_file_is_made_before_the_first_message(open_store, put, tmp_path):
-    """Whoever opens the store can wait for the disk; the loop that appends cannot."""
+def test_first_log_file_is_created_before_the_first_message(open_store, put, tmp_path):
+    """The caller that opens the store can wait for the disk; the loop that appends cannot."""
     first = tmp_path / "store" / "commitlog" / f"{0:020d}"
     store = open_store()
     assert first.exists()
@@ -163,7 +163,7 @@ def test_first_log_file_is_made_before_the_first_message(open_store, put, tmp_pa
     assert len(list(first.parent.iterdir())) == 1
 
 
-def test_first_log_file_that_nobody_needed_is_gone_after_a_stop(open_store, tmp_path):
+def test_unused_first_log_file_is_deleted_at_a_stop(open_store, tmp_path):
     first = tmp_path / "store" / "commitlog" / f"{0:020d}"
     open_store().close()
     assert not first.exists()

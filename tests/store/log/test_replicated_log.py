@@ -1,4 +1,4 @@
-"""A slave's store fed with a master's log: the same bytes, the same queues, however the log is cut into parts."""
+"""A slave's store that gets a master's log: the same bytes and queues, however the log is split into parts."""
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -17,7 +17,7 @@ LOG_FILE_BYTES = 4096
 
 
 def copy(master: MessageStore, slave: MessageStore, part_bytes: int = 700) -> None:
-    """All there is, in parts of at most so many bytes."""
+    """The rest of the log, in parts of at most that many bytes."""
     position = slave.replication.end or master.replication.first_position(0)
     while (part := master.replication.read(position, part_bytes)) is not None:
         slave.append_copied(position, part)
@@ -50,10 +50,10 @@ def slave(open_store: OpenStore, tmp_path: Path) -> MessageStore:
     sizes=st.lists(st.integers(1, 1500), min_size=1, max_size=30),
     part_bytes=st.integers(1, 3000),
 )
-def test_any_cut_gives_the_same_bytes_and_queues(
+def test_any_split_gives_the_same_bytes_and_queues(
     open_store: OpenStore, tmp_path: Path, sizes: list[int], part_bytes: int
 ) -> None:
-    folder = Path(mkdtemp(dir=tmp_path))  # each example its own: some are tried twice
+    folder = Path(mkdtemp(dir=tmp_path))  # a folder for each example: hypothesis tries some twice
     master = open_store(folder / "master")
     slave = open_store(folder / "slave", broker_role="SLAVE")
     master.append(new_message(body=b"first"))
@@ -83,7 +83,7 @@ def test_part_of_a_record_waits_for_its_rest(master: MessageStore, slave: Messag
     assert slave.max_offset("orders", 0) == 1
 
 
-def test_a_slave_stopped_within_a_record_goes_on_at_its_start(
+def test_a_slave_stopped_within_a_record_continues_at_its_start(
     master: MessageStore, open_store: OpenStore, tmp_path: Path
 ) -> None:
     for number in range(3):
@@ -113,13 +113,15 @@ def test_an_empty_slave_gets_the_newest_file_only(master: MessageStore, slave: M
     assert slave.max_offset("orders", 0) == master.max_offset("orders", 0) == 10
 
 
-def test_a_sign_of_life_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
+def test_an_empty_part_opens_the_first_file_of_an_empty_slave(slave: MessageStore) -> None:
     slave.append_copied(3 * LOG_FILE_BYTES + 100, memoryview(b""))
     assert slave.replication.end == 3 * LOG_FILE_BYTES + 100
     assert slave.log.files[0].base == 3 * LOG_FILE_BYTES
 
 
-def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: MessageStore) -> None:
+def test_a_different_log_is_refused_and_the_slaves_own_kept(
+    master: MessageStore, slave: MessageStore
+) -> None:
     master.append(new_message())
     copy(master, slave)
     before = log_bytes(slave)
@@ -129,12 +131,12 @@ def test_another_log_is_refused_and_ours_kept(master: MessageStore, slave: Messa
     assert log_bytes(slave) == before
 
 
-def test_part_over_the_end_of_a_file_names_the_file_size(slave: MessageStore) -> None:
+def test_part_beyond_the_end_of_a_file_is_an_error_that_names_the_file_size(slave: MessageStore) -> None:
     with pytest.raises(DivergedError, match="mappedFileSizeCommitLog=4096"):
         slave.append_copied(LOG_FILE_BYTES - 4, memoryview(b"12345"))
 
 
-def test_much_at_once_becomes_visible_in_slices(open_store: OpenStore, tmp_path: Path) -> None:
+def test_many_records_at_once_become_visible_in_slices(open_store: OpenStore, tmp_path: Path) -> None:
     big = open_store(tmp_path / "big", mapped_file_size_commit_log=1 << 20)
     slave = open_store(tmp_path / "big-slave", mapped_file_size_commit_log=1 << 20, broker_role="SLAVE")
     for _ in range(DISPATCH_AT_ONCE + 1):
@@ -148,7 +150,9 @@ def test_much_at_once_becomes_visible_in_slices(open_store: OpenStore, tmp_path:
     assert slave.max_offset("orders", 0) == DISPATCH_AT_ONCE + 1
 
 
-def test_a_promoted_slave_numbers_on(open_store: OpenStore, tmp_path: Path, master: MessageStore) -> None:
+def test_a_promoted_slave_continues_the_queue_offsets(
+    open_store: OpenStore, tmp_path: Path, master: MessageStore
+) -> None:
     slave = open_store(tmp_path / "slave", broker_role="SLAVE")
     for _ in range(4):
         master.append(new_message())
@@ -158,9 +162,7 @@ def test_a_promoted_slave_numbers_on(open_store: OpenStore, tmp_path: Path, mast
     assert promoted.append(new_message()).queue_offset == 4
 
 
-def test_a_disk_that_failed_takes_nothing_more_from_the_master(
-    master: MessageStore, slave: MessageStore
-) -> None:
+def test_a_slave_with_a_failed_disk_refuses_more_parts(master: MessageStore, slave: MessageStore) -> None:
     master.append(new_message())
     part = master.replication.read(0, 1000)
     assert part is not None

@@ -51,8 +51,8 @@ def test_a_unit_is_added_once_however_often_it_is_dispatched(make_queue):
     assert queue.max_offset == 12
 
 
-def test_unit_ahead_of_the_queue_takes_the_next_place(make_queue, caplog):
-    """The official broker logs an error and appends all the same."""
+def test_unit_ahead_of_the_queue_gets_the_next_place(make_queue, caplog):
+    """The official broker logs an error and appends it too."""
     queue = make_queue()
     fill(queue, 2)
     assert queue.append(900, 100, 0, 5)
@@ -60,8 +60,8 @@ def test_unit_ahead_of_the_queue_takes_the_next_place(make_queue, caplog):
     assert "expects unit 2" in caplog.text
 
 
-def test_number_zero_behind_others_starts_the_queue_anew(make_queue):
-    """What a crash brings back of a deleted topic must not push aside the queue that was made after it."""
+def test_offset_zero_after_others_restarts_the_queue(make_queue):
+    """Records of a deleted topic that a crash recovers must not displace the queue created after it."""
     queue = make_queue()
     fill(queue, 12)
     assert queue.append(5000, 100, 0, 0)
@@ -81,7 +81,7 @@ def test_recovery_ends_at_the_first_impossible_unit(make_queue):
     assert again.append(2200, 100, 0, 22)
 
 
-def test_recovery_of_full_files_goes_on_in_a_new_one(make_queue):
+def test_after_recovery_of_full_files_a_new_file_follows(make_queue):
     queue = make_queue()
     fill(queue, 40)
     again = make_queue()
@@ -95,7 +95,7 @@ def test_recovery_of_full_files_goes_on_in_a_new_one(make_queue):
 @pytest.mark.parametrize(
     ("cut", "left"), [(2500, 25), (2401, 25), (2400, 24), (2000, 20), (1999, 20), (900, 9), (0, 0)]
 )
-def test_units_of_records_behind_the_cut_are_dropped(make_queue, cut, left):
+def test_units_of_records_after_the_cut_are_dropped(make_queue, cut, left):
     queue = make_queue()
     fill(queue, 25)
     queue.truncate(cut)
@@ -121,7 +121,7 @@ def test_min_offset_follows_the_log(make_queue, log_min, minimum_4, minimum_5):
         queue.destroy()
 
 
-def test_four_x_does_not_move_the_minimum_of_a_queue_whose_messages_are_gone(make_queue):
+def test_four_x_does_not_move_the_minimum_of_a_queue_whose_messages_are_deleted(make_queue):
     queue = make_queue()
     fill(queue, 5)
     queue.correct_min_offset(500, emulate=4)

@@ -47,7 +47,7 @@ def test_every_way_to_a_hash_is_exact(topic: str, keys: list[str]):
         assert hashes.of_tags(topic, key) == abs(java_hash(f"{topic}#T#{key}")) & 0x7FFFFFFF
 
 
-def test_keys_that_count_up_are_hashed_from_known_pieces():
+def test_increasing_keys_are_hashed_from_known_prefixes():
     hashes = KeyHash()
     for number in range(9_998, 20_000):
         key = f"order-{number}"
@@ -56,7 +56,7 @@ def test_keys_that_count_up_are_hashed_from_known_pieces():
     assert len(hashes._pairs) == 100
 
 
-def test_hashes_stay_exact_while_time_and_counter_of_a_producer_go_on():
+def test_hashes_stay_exact_while_time_and_counter_of_a_producer_advance():
     hashes = KeyHash()
     for time_ms in (0xFFFE, 0xFFFF, 0x10000, 0x10000, 0x1FFFFF):
         for number in range(3):
@@ -66,7 +66,7 @@ def test_hashes_stay_exact_while_time_and_counter_of_a_producer_go_on():
 
 
 def test_smallest_integer_hashes_to_zero():
-    # "polygenelubricants" has the hash -2^31, whose absolute value Java cannot say.
+    # "polygenelubricants" has the hash -2^31, whose absolute value does not fit Java's int.
     assert KeyHash().of_tags("", "x") == abs(java_hash("#T#x"))
     from pocketmq.store.lookup.key_hash import _absolute
 
@@ -136,7 +136,7 @@ def test_keys_of_one_slot_do_not_hide_each_other(open_store, put):
     assert [found(store, f"k{number}") for number in range(40)] == [[number] for number in range(40)]
 
 
-def test_full_file_is_followed_by_one_that_continues_its_end(open_store, put, clock, tmp_path):
+def test_full_file_is_followed_by_one_that_begins_at_its_end(open_store, put, clock, tmp_path):
     store = open_store(max_index_num=4)
     for number in range(8):
         put(store, KEYS=f"k{number}")
@@ -189,7 +189,7 @@ def test_index_can_be_switched_off(open_store, put, tmp_path):
     assert index_files(tmp_path) == []
 
 
-def test_file_of_another_name_is_left_alone(open_store, put, tmp_path):
+def test_file_of_another_name_is_ignored(open_store, put, tmp_path):
     store = open_store()
     put(store, KEYS="a")
     store.close()

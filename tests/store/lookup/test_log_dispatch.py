@@ -1,4 +1,4 @@
-"""Dispatching a log in bulk after a crash: nothing on disk tells it from dispatching record by record."""
+"""Dispatching a log in bulk after a crash: the files are the same as after dispatching record by record."""
 
 import shutil
 import tempfile
@@ -34,7 +34,7 @@ losses = st.lists(st.sampled_from(["index", "consumequeue", "consumequeue/orders
 
 
 class OneByOne(LogDispatch):
-    """What LogDispatch does, record by record."""
+    """The work of LogDispatch, done record by record."""
 
     def add(self, record, position) -> None:
         self._dispatcher.dispatch_record(record, position)
@@ -85,7 +85,9 @@ def recovered(original: Path, directory: Path, *, machine_down: bool) -> tuple[d
 @given(
     st.lists(messages, max_size=40), losses, st.booleans(), st.integers(1, 9), st.integers(0, 40) | st.none()
 )
-def test_files_are_those_of_one_by_one(sent, lost, machine_down, most_gathered, deleted_before) -> None:
+def test_bulk_dispatch_writes_the_files_of_one_by_one_dispatch(
+    sent, lost, machine_down, most_gathered, deleted_before
+) -> None:
     folder = Path(tempfile.mkdtemp(prefix="pocketmq-bulk-"))
     try:
         clock = VirtualClock()
@@ -94,7 +96,7 @@ def test_files_are_those_of_one_by_one(sent, lost, machine_down, most_gathered, 
             if number == deleted_before:
                 store.delete_topic_queues(
                     "orders"
-                )  # its queues begin again at 0, behind records of the old ones
+                )  # its queues begin again at 0, after records of the old ones
             message = NewMessage(topic, queue_id, body, encode_properties(properties), properties)
             message.sys_flag = sys_flag
             message.born_host = bytes(host_bytes)
@@ -133,7 +135,7 @@ records = st.builds(
     st.integers(0, 120),
     st.booleans(),
 )
-def test_scan_finds_what_measuring_finds(written, damage, cut, check_crc) -> None:
+def test_scan_finds_the_records_that_measuring_finds(written, damage, cut, check_crc) -> None:
     data = bytearray(b"".join(map(encode_record, written)) + bytes(100))
     for at, value in damage:
         data[at % len(data)] = value
@@ -157,8 +159,8 @@ def test_scan_finds_what_measuring_finds(written, damage, cut, check_crc) -> Non
     assert found == expected
 
 
-def test_a_length_that_reaches_behind_the_record_is_no_record() -> None:
-    # The byte behind the topic, alone and 0xFF, reads as the -1 that is missing.
+def test_a_length_beyond_the_record_makes_it_invalid() -> None:
+    # The byte after the topic, alone and 0xFF, reads as the missing -1.
     record = bytearray(encode_record(Record("orders", 0, 0, 0, b"", b"")))
     record[88] = len(record) - 89 - 1
     record[-1] = 0xFF
@@ -168,7 +170,7 @@ def test_a_length_that_reaches_behind_the_record_is_no_record() -> None:
 
 
 @pytest.mark.parametrize("machine_down", [False, True])
-def test_a_start_writes_index_headers_by_the_batch(open_store, put, crash, tmp_path, machine_down) -> None:
+def test_a_start_writes_index_headers_once_per_batch(open_store, put, crash, tmp_path, machine_down) -> None:
     store = open_store(max_index_num=1000)
     for number in range(50):
         put(store, KEYS=f"key{number}")

@@ -1,4 +1,4 @@
-"""Many queues, few maps; positions and numbers beyond 32 bits; messages of 4 MiB."""
+"""Many queues with few maps; positions and queue offsets beyond 32 bits; messages of 4 MiB."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def few_maps(monkeypatch: pytest.MonkeyPatch) -> int:
     return 8
 
 
-def test_queues_beyond_the_bound_are_written_and_read_all_the_same(open_store, put, bodies, crash, few_maps):
+def test_queues_beyond_the_limit_of_maps_are_still_written_and_read(open_store, put, bodies, crash, few_maps):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for turn in range(4):
         for number in range(50):
@@ -30,7 +30,7 @@ def test_queues_beyond_the_bound_are_written_and_read_all_the_same(open_store, p
         assert len(store._queues._maps) <= few_maps
 
 
-def test_opening_after_a_stop_in_order_maps_no_queue(open_store, put):
+def test_opening_after_a_clean_stop_maps_no_queue(open_store, put):
     store = open_store(mapped_file_size_commit_log=1 << 20)
     for number in range(30):
         put(store, f"t{number}")
@@ -51,7 +51,7 @@ def test_views_of_an_unmapped_file_stay_readable(open_store, put, few_maps):
     assert store.queue_unit("t0", 0, 0) == UNIT.unpack(units)
 
 
-def test_bound_follows_the_descriptors_a_process_may_have(monkeypatch):
+def test_limit_of_maps_depends_on_the_descriptors_a_process_may_have(monkeypatch):
     resource = pytest.importorskip("resource")
     for soft, most in ((1024, 256), (100, 64), (1 << 20, 8192), (resource.RLIM_INFINITY, 8192)):
         monkeypatch.setattr(open_maps.resource, "getrlimit", lambda _, soft=soft: (soft, soft))
@@ -61,7 +61,7 @@ def test_bound_follows_the_descriptors_a_process_may_have(monkeypatch):
 def test_log_beyond_four_gigabytes_and_queue_beyond_two_thousand_million(
     open_store, put, bodies, crash, tmp_path: Path
 ):
-    """A store that has deleted all but its newest files: sparse ones stand for what was there."""
+    """A store that has deleted all but its newest files: sparse files replace the older ones."""
     base, number = 5 << 30, (1 << 31) + 7
     root = tmp_path / "store"
     (root / "commitlog").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Pulling from a queue: statuses, next offsets, limits, filters, deleted records. Views share memory with the log."""
+"""Reading a queue: statuses, next offsets, limits, filters, deleted records. Views share memory with the log."""
 
 import pytest
 from pocketmq.protocol.message.properties import tags_code
@@ -35,7 +35,7 @@ def test_statuses_and_next_offsets_outside_the_messages(open_store, put):
     assert summary(store.get_message("orders", 1, 3, 32)) == ("NO_MESSAGE_IN_QUEUE", 0, 0, 0)
 
 
-def test_slave_does_not_correct_offsets_unless_told_to(open_store, put):
+def test_slave_corrects_offsets_only_if_it_is_configured_to(open_store, put):
     store = open_store()
     fill(store, put, 2)
     for settings, expected in (({}, 99), ({"offset_check_in_slave": True}, 2)):
@@ -44,7 +44,7 @@ def test_slave_does_not_correct_offsets_unless_told_to(open_store, put):
         assert store.get_message("orders", 0, 99, 32).next_offset == expected
 
 
-def test_reading_does_not_make_queues(open_store, tmp_path):
+def test_reading_creates_no_queue(open_store, tmp_path):
     store = open_store()
     store.get_message("nobody", 3, 0, 32)
     assert store.consume_queue("nobody", 3) is None
@@ -84,7 +84,7 @@ def test_views_are_the_log_itself(open_store, put):
     ],
 )
 def test_a_batch_ends_at_the_first_limit(open_store, put, asked, limits, count):
-    """Records are 104 bytes; the disk limits count for what lies further back than the memory budget."""
+    """Records are 104 bytes; the disk limits apply to records further back than the memory budget."""
     store = open_store(mapped_file_size_commit_log=65536, mapped_file_size_consume_queue=20_000, **limits)
     for _ in range(60):
         assert put(store, body=b"1234567").size == 104
@@ -92,7 +92,7 @@ def test_a_batch_ends_at_the_first_limit(open_store, put, asked, limits, count):
     assert (result.count, result.next_offset, numbers(result)) == (count, count, list(range(count)))
 
 
-def test_byte_limit_of_the_caller_is_at_least_100_and_the_first_message_always_comes(open_store, put):
+def test_byte_limit_of_the_caller_is_at_least_100_and_the_first_message_always_fits(open_store, put):
     store = open_store()
     put(store, body=bytes(500))
     for _ in range(5):
@@ -134,7 +134,7 @@ def test_one_call_reads_from_one_queue_file(open_store, put):
     assert store.get_message("orders", 0, 0, 32).next_offset == 10
 
 
-def test_filter_by_code_passes_over_and_moves_on(open_store, put):
+def test_filter_by_code_skips_messages_and_moves_the_next_offset(open_store, put):
     store = open_store()
     for number in range(9):
         put(store, TAGS="even" if number % 2 == 0 else "odd")
@@ -162,14 +162,14 @@ def test_filter_by_record_sees_whole_records_and_gets_one_view_each(open_store, 
     assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 6)
 
 
-def test_units_looked_at_are_limited_by_max_filter_message_size(open_store, put):
+def test_examined_units_are_limited_by_max_filter_message_size(open_store, put):
     store = open_store(mapped_file_size_consume_queue=20_000, max_filter_message_size=60)
     fill(store, put, 30)
     assert store.get_message("orders", 0, 0, 1, matches=lambda code: False).next_offset == 3
     assert store.get_message("orders", 0, 0, 5, matches=lambda code: False).next_offset == 5
 
 
-def test_records_whose_file_is_gone_are_passed_over_up_to_the_next_file(open_store, put):
+def test_records_of_a_deleted_log_file_are_skipped_up_to_the_next_file(open_store, put):
     """The queue does not know yet: only the log file was deleted."""
     store = open_store(mapped_file_size_consume_queue=20_000)
     fill(store, put, 60)
@@ -184,7 +184,7 @@ def test_records_whose_file_is_gone_are_passed_over_up_to_the_next_file(open_sto
     assert only_gone.next_offset >= first_kept
 
 
-def test_missing_queue_file_leads_to_the_next_one(open_store, put):
+def test_reading_a_missing_queue_file_continues_in_the_next_one(open_store, put):
     store = open_store()
     fill(store, put, 25)
     store.consume_queue("orders", 0).files.delete(1, 2)
@@ -192,7 +192,7 @@ def test_missing_queue_file_leads_to_the_next_one(open_store, put):
     assert (result.status, result.next_offset) == (GetStatus.OFFSET_FOUND_NULL, 20)
 
 
-def test_reply_in_hand_stays_readable_after_its_file_was_deleted(open_store, put, tmp_path):
+def test_views_stay_readable_after_their_file_was_deleted(open_store, put, tmp_path):
     store = open_store()
     fill(store, put, 60)
     result = store.get_message("orders", 0, 0, 5)
@@ -209,7 +209,7 @@ def test_reply_in_hand_stays_readable_after_its_file_was_deleted(open_store, put
     assert store.read_record(0) is None
 
 
-def test_record_is_read_by_position_only_where_one_stands(open_store, put):
+def test_record_is_read_only_at_its_exact_position(open_store, put):
     store = open_store()
     first = put(store)
     assert decode_record(store.read_record(0)).body == b"body"

@@ -1,4 +1,4 @@
-"""Hot or cold by each policy, and the numbers behind the answer."""
+"""Hot or cold by each policy, and the numbers that decide it."""
 
 import mmap
 import os
@@ -8,7 +8,7 @@ from pocketmq.store.reading import residency
 from pocketmq.store.reading.residency import total_memory_bytes
 
 
-def test_distance_is_hot_up_to_and_with_the_budget(open_store, put):
+def test_a_distance_up_to_and_including_the_budget_is_hot(open_store, put):
     store = open_store(mapped_file_size_commit_log=65536)
     for _ in range(10):
         put(store)
@@ -26,7 +26,7 @@ def test_distance_is_hot_up_to_and_with_the_budget(open_store, put):
     assert hotness.log_end_offset - hotness.position == distance
 
 
-def test_ratio_of_zero_makes_every_message_cold_and_only_there(open_store, put):
+def test_ratio_of_zero_makes_every_message_cold_by_distance_only(open_store, put):
     for policy, hot in (("distance", False), ("always-hot", True)):
         store = open_store(residency=policy, access_message_in_memory_max_ratio=0)
         if not store.max_offset("orders", 0):
@@ -36,7 +36,7 @@ def test_ratio_of_zero_makes_every_message_cold_and_only_there(open_store, put):
         store.close()
 
 
-def test_no_entry_is_neither_hot_nor_cold(open_store, put):
+def test_a_missing_entry_is_neither_hot_nor_cold(open_store, put):
     store = open_store()
     put(store)
     for topic, queue_id, offset in (("orders", 0, 1), ("orders", 0, -1), ("orders", 1, 0), ("nobody", 0, 0)):

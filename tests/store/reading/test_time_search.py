@@ -1,4 +1,4 @@
-"""Search by time: the tables of both official lines, over one and several queue files."""
+"""Search by time: the tables of both official lines, with one and with several queue files."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_answers_stay_within_the_messages_kept(make):
     assert store.search_offset("orders", 0, START_MS) == minimum
 
 
-def test_time_in_the_future_after_all_messages_are_gone(make, put, clock):
+def test_time_in_the_future_after_all_messages_are_deleted(make, put, clock):
     """5.x answers the max offset, so nothing old is read; 4.x finds no time at all and answers 0."""
     store = make([1000 * n for n in range(5)])
     while len(store.log.files) < 3:

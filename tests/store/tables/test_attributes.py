@@ -28,7 +28,7 @@ def test_changes_end_as_in_the_official_broker(case: str, result: str):
         return
     remark = result.split(": ", 1)[1]
     if "not in set" in remark:
-        remark = "value is not in set: ["  # Java names the members in no order
+        remark = "value is not in set: ["  # Java prints the members in any order
     with pytest.raises(AttributeRefusedError, match=re.escape(remark)):
         alter_attributes(known, current, parse_attributes(text))
 

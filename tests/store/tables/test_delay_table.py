@@ -1,4 +1,4 @@
-"""Delay levels and how far they are delivered."""
+"""Delay levels and their delivery offsets."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_deliver_time(delays: DelayTable):
     assert delays.deliver_timestamp(99, 1000) == 2000
 
 
-def test_offsets_start_at_zero_and_come_back_from_the_file(delays: DelayTable):
+def test_offsets_start_at_zero_and_are_loaded_from_the_file(delays: DelayTable):
     assert delays.offset(3) == 0
     assert delays.persist() is False
     delays.update(3, 7)
@@ -57,7 +57,7 @@ def test_every_200_updates_make_a_data_version(delays: DelayTable):
 
 
 @pytest.mark.parametrize(("stored", "corrected"), [(1, 5), (7, 7), (20, 9)])
-def test_an_offset_outside_its_queue_is_brought_back(delays: DelayTable, stored: int, corrected: int):
+def test_an_offset_outside_its_queue_is_corrected(delays: DelayTable, stored: int, corrected: int):
     delays.update(1, stored)
     delays.correct(1, 5, 9)
     delays.correct(2, 5, 9)
@@ -68,7 +68,7 @@ def test_an_offset_outside_its_queue_is_brought_back(delays: DelayTable, stored:
 @pytest.mark.parametrize(
     "text", [b'{"offsetTable":{1:40,3:7}}', b'{"dataVersion":{"counter":5},"offsetTable":{"1":40,"3":7}}']
 )
-def test_a_slave_takes_its_masters_answer_of_either_line(delays: DelayTable, text: bytes):
+def test_a_slave_reads_its_masters_answer_of_either_line(delays: DelayTable, text: bytes):
     delays.replace_all(text)
     assert (delays.offset(1), delays.offset(3)) == (40, 7)
     assert delays.persist() is True

@@ -60,7 +60,7 @@ def test_5_x_creates_no_group_with_an_illegal_name(tmp_path: Path, name: str):
     assert table(tmp_path, emulate=4).find_or_create(name) is not None
 
 
-def test_groups_of_light_queues_stand_in_no_table(tmp_path: Path):
+def test_groups_of_light_queues_are_in_no_table(tmp_path: Path):
     groups = table(tmp_path, enable_lmq=True, auto_create_subscription_group=False)
     assert groups.find_or_create("%LMQ%g") == SubscriptionGroupConfig(group_name="%LMQ%g")
     assert groups.update(SubscriptionGroupConfig(group_name="%LMQ%g")) is None
@@ -106,7 +106,7 @@ def test_pages_carry_the_forbidden_topics_of_their_groups(tmp_path: Path):
     assert groups.page(seen, 3, 3).forbidden_table == {}
 
 
-def test_the_table_comes_back_from_its_file_with_retry_policy_and_subscriptions(tmp_path: Path):
+def test_the_table_is_loaded_from_its_file_with_retry_policy_and_subscriptions(tmp_path: Path):
     groups = table(tmp_path)
     policy = GroupRetryPolicy(type="EXPONENTIAL", exponential_retry_policy=ExponentialRetryPolicy(initial=7))
     subscriptions = [SimpleSubscriptionData(topic="t", expression_type="TAG", expression="*", version=3)]
@@ -136,7 +136,7 @@ def test_a_file_of_the_official_4_9_broker_is_read(tmp_path: Path):
     assert groups.groups["billing"] == SubscriptionGroupConfig(group_name="billing", retry_max_times=3)
 
 
-def test_a_slave_takes_its_masters_groups(tmp_path: Path):
+def test_a_slave_copies_its_masters_groups(tmp_path: Path):
     groups = table(tmp_path)
     config = SubscriptionGroupConfig(group_name="g")
     groups.replace_all({"g": config}, DataVersion(counter=9))

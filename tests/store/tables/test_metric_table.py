@@ -1,4 +1,4 @@
-"""MetricTable: counts by topic, and a data version that only changes move."""
+"""MetricTable: counts by topic, and a data version that only changes increase."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Consumer offsets: taken as they come, resets, pull offsets, the file."""
+"""Consumer offsets: commits, resets, pull offsets, the file."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def test_every_500_commits_make_a_data_version(offsets: OffsetTable):
     assert offsets.data_version.counter == 2
 
 
-def test_a_reset_wins_until_it_is_taken(offsets: OffsetTable):
+def test_a_reset_wins_until_it_is_used(offsets: OffsetTable):
     offsets.commit("t", "g", 0, 100)
     offsets.assign_reset("t", "g", 0, 5)
     assert offsets.has_reset("t", "g", 0)
@@ -81,7 +81,7 @@ def test_topics_of_groups_and_groups_of_topics(offsets: OffsetTable):
     assert offsets.group_topic_map() == {"g": ["a", "b"], "h": ["a"]}
 
 
-def test_removing_a_group_or_topic_takes_resets_and_pull_offsets_along(offsets: OffsetTable):
+def test_removing_a_group_or_topic_removes_resets_and_pull_offsets(offsets: OffsetTable):
     for topic, group in (("a", "g"), ("b", "g"), ("a", "h")):
         offsets.assign_reset(topic, group, 0, 5)
         offsets.commit_pull(topic, group, 0, 6)
@@ -95,7 +95,7 @@ def test_removing_a_group_or_topic_takes_resets_and_pull_offsets_along(offsets: 
     assert offsets.offsets("a", "h") is None
 
 
-def test_a_clone_goes_its_own_way(offsets: OffsetTable):
+def test_a_cloned_group_is_independent(offsets: OffsetTable):
     offsets.commit("t", "g", 0, 5)
     offsets.clone("g", "h", "t")
     offsets.clone("nobody", "g", "t")
@@ -174,7 +174,7 @@ def test_official_files_are_read_with_and_without_quotes(offsets: OffsetTable, q
         st.dictionaries(st.integers(0, 9), st.integers(-1, 2**62)),
     )
 )
-def test_offsets_come_back_from_the_file(tmp_path_factory: pytest.TempPathFactory, table: dict):
+def test_offsets_are_loaded_from_the_file(tmp_path_factory: pytest.TempPathFactory, table: dict):
     offsets = OffsetTable(tmp_path_factory.mktemp("offsets"), VirtualClock().now_ms)
     for (topic, group), queues in table.items():
         for queue_id, offset in queues.items():

@@ -1,8 +1,7 @@
-"""Random lives of a table of `config/`, compared with a model: changes, saves, kills, files lost and torn while it is
-down.
+"""Random histories of a table of `config/`, compared with a model: changes, saves, kills, lost and torn files.
 
-What was saved last is there after a kill; what was saved before that, where the file is lost or torn; and where that
-is no more, either, the table is empty or refuses to open in one line, and then has changed nothing.
+After a kill the table has the last save; if the file is lost or torn, the save before it. If the backup is unusable,
+the table is empty, or opening fails with one line and changes nothing.
 """
 
 import shutil
@@ -81,13 +80,13 @@ class Model:
         self.kill()
 
     def kill(self) -> None:
-        """The process is gone, and the next one starts; where it must refuse, its owner moves the torn file away."""
+        """Kill the process and start the next one; if it must refuse to start, move the torn file away."""
         file, backup = self.files[""], self.files[".bak"]
         if isinstance(file, dict):
             self.offsets = dict(file)
         elif isinstance(backup, dict):
             self.offsets = dict(backup)
-            self.files[""] = None  # a torn one is moved away
+            self.files[""] = None  # a torn file is moved away
         elif TORN in (file, backup):
             self.refused()
             return
@@ -126,7 +125,7 @@ class Model:
 )
 @example([("commit", 0, 5), ("persist",), ("tear", ""), ("kill",)])
 @given(steps)
-def test_table_holds_what_was_saved_through_any_loss(life: list[tuple]) -> None:
+def test_table_has_the_saved_content_after_any_loss(life: list[tuple]) -> None:
     root = Path(tempfile.mkdtemp(prefix="pocketmq-tables-"))
     try:
         model = Model(root / "config")

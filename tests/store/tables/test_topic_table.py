@@ -1,4 +1,4 @@
-"""The topic table: what a broker is born with, what a send creates, what an administrator may change."""
+"""The topic table: the built-in topics, what a send creates, what an administrator may change."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def test_built_in_topics_of_both_lines(tmp_path: Path, clock: VirtualClock):
     assert queues_and_perm(table(tmp_path, clock)) == BOTH_LINES | ONLY_5
 
 
-def test_settings_decide_about_built_in_topics(tmp_path: Path, clock: VirtualClock):
+def test_settings_control_the_built_in_topics(tmp_path: Path, clock: VirtualClock):
     topics = queues_and_perm(
         table(
             tmp_path,
@@ -165,7 +165,7 @@ def test_update_applies_attribute_changes_to_the_stored_ones(tmp_path: Path, clo
     assert topics.topics["orders"].perm == 4
 
 
-def test_4_x_knows_no_attributes(tmp_path: Path, clock: VirtualClock):
+def test_4_x_ignores_attributes(tmp_path: Path, clock: VirtualClock):
     topics = table(tmp_path, clock, emulate=4)
     topics.update(TopicConfig(topic_name="orders", attributes={"+no.such": "1"}))
     assert topics.topics["orders"].attributes == {}
@@ -182,7 +182,7 @@ def test_the_name_servers_ordered_topics_are_marked(tmp_path: Path, clock: Virtu
     assert topics.data_version.counter == counter + 1
 
 
-def test_light_queues_stand_in_no_table(tmp_path: Path, clock: VirtualClock):
+def test_light_queues_are_in_no_table(tmp_path: Path, clock: VirtualClock):
     topics = table(tmp_path, clock, enable_lmq=True)
     config = topics.find("%LMQ%x")
     assert config is not None
@@ -208,7 +208,7 @@ def test_pages_are_sorted_and_start_again_when_the_table_changed(tmp_path: Path,
 # --- the file
 
 
-def test_the_table_comes_back_from_its_file(tmp_path: Path, clock: VirtualClock):
+def test_the_table_is_loaded_from_its_file(tmp_path: Path, clock: VirtualClock):
     topics = table(tmp_path, clock)
     topics.update(
         TopicConfig(topic_name="orders", read_queue_nums=3, order=True, attributes={"+message.type": "FIFO"})
@@ -223,7 +223,7 @@ def test_the_table_comes_back_from_its_file(tmp_path: Path, clock: VirtualClock)
 
 
 def test_a_file_of_the_official_4_9_broker_is_read(tmp_path: Path, clock: VirtualClock):
-    # As 4.9.7 writes it: no attributes, no stateVersion; the member at the end is made up.
+    # As 4.9.7 writes it: no attributes, no stateVersion; the last member is invented.
     text = """{
 	"dataVersion":{
 		"counter":1,
@@ -268,7 +268,7 @@ def test_the_file_has_the_official_form(tmp_path: Path, clock: VirtualClock):
 
 
 @pytest.mark.parametrize("content", ['{"topicConfigTable":[]}', "{"])
-def test_a_damaged_file_is_refused_and_not_taken_in_part(tmp_path: Path, clock: VirtualClock, content: str):
+def test_a_damaged_file_is_refused_and_not_loaded_in_part(tmp_path: Path, clock: VirtualClock, content: str):
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "topics.json").write_text(content)
     with pytest.raises(StoreDamagedError, match=r"topics\.json"):

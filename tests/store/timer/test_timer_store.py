@@ -1,4 +1,4 @@
-"""Wheel, timer log and checkpoint: the official layout, and what opening finds after any stop."""
+"""Wheel, timer log and checkpoint: the official layout, and their content after any stop."""
 
 import random
 import struct
@@ -30,7 +30,7 @@ OFFICIAL_SLOT = (200219, (1795246619, 0, 260, 4, 0))
 
 
 class Timers:
-    """A store with one timed message for each note, and its timer."""
+    """A store with one timed message for each timer unit, and its timer."""
 
     def __init__(self, folder: Path, file_bytes: int = 52 * 20 + 16) -> None:
         self.folder = folder
@@ -69,7 +69,7 @@ class Timers:
         self.store.close()
 
     def pending(self, until_ms: int) -> dict[int, list[int]]:
-        """What each moment from `read_ms` on holds: queue offsets in the order they were noted. Moves on to there."""
+        """The queue offsets of each moment from `read_ms` to `until_ms`, in insertion order; advances the timer."""
         found = {}
         while self.timers.read_ms <= until_ms:
             position = self.timers.chain_end()
@@ -149,7 +149,7 @@ def test_torn_unit_at_the_end_is_cut(timers: Timers) -> None:
     timers.close()
 
 
-def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_slot_is_read_once(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pocketmq.store.timer.timer_store.SLOTS_AT_HAND", 3)
     read, asked = TimerWheel.slot, []
 
@@ -162,7 +162,7 @@ def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.M
     for due_ms in (*moments, *moments):
         timers.note(due_ms)
     assert asked == moments
-    timers.note(NOW_MS + 4000)  # more than are kept at hand: all are read again
+    timers.note(NOW_MS + 4000)  # more than are cached: all are read again
     timers.note(moments[0])
     assert asked == [*moments, NOW_MS + 4000, moments[0]]
     assert timers.pending(moments[-1]) == {
@@ -173,7 +173,7 @@ def test_the_slot_of_a_moment_is_read_once(timers: Timers, monkeypatch: pytest.M
     timers.close()
 
 
-def test_chain_that_leads_forward_ends(timers: Timers) -> None:
+def test_chain_with_a_forward_pointer_ends_there(timers: Timers) -> None:
     for _ in range(3):
         timers.note(NOW_MS + 1000)
     file = timers.timers.log.files[0]
@@ -182,7 +182,7 @@ def test_chain_that_leads_forward_ends(timers: Timers) -> None:
     timers.close()
 
 
-def test_files_go_when_their_messages_are_gone(timers: Timers) -> None:
+def test_timer_files_are_deleted_once_their_messages_are(timers: Timers) -> None:
     for number in range(50):
         timers.note(NOW_MS + 1000 * number)
     files = timers.timers.log.files
@@ -195,7 +195,7 @@ def test_files_go_when_their_messages_are_gone(timers: Timers) -> None:
     timers.close()
 
 
-def test_snapshots_of_an_official_wheel_make_ours_begin_anew(timers: Timers) -> None:
+def test_with_snapshots_of_an_official_wheel_ours_is_rebuilt(timers: Timers) -> None:
     timers.note(NOW_MS + 1000)
     timers.save()
     timers.close()
@@ -211,7 +211,7 @@ def test_snapshots_of_an_official_wheel_make_ours_begin_anew(timers: Timers) -> 
 def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    """Whatever was saved last, and whether the wheel, the checkpoint or both were lost."""
+    """For any last save, and also if the wheel, the checkpoint or both were lost."""
     chance = random.Random(seed)
     timers = Timers(tmp_path_factory.mktemp("timers"))
     noted: dict[int, list[int]] = {}
@@ -237,7 +237,7 @@ def test_every_message_is_in_the_chain_of_its_moment_after_any_stop(
 
 
 def test_counts_by_topic_are_one_line_of_json(tmp_path: Path) -> None:
-    """As 5.5.0 writes it; both makes read it back."""
+    """As 5.5.0 writes it; both brokers can read it."""
     clock = VirtualClock()
     table = MetricTable(tmp_path, clock.now_ms, "timingCount")
     table.add("orders", 2)

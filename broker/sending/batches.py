@@ -1,0 +1,83 @@
+"""Batches: several messages in one request (320, or 310 with its batch flag), stored all or none.
+
+Mirrors `SendMessageProcessor.sendBatchMessage`. A single message: `send_handlers.py`.
+"""
+
+from pocketmq.protocol.message import flags
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import decode_batch
+from pocketmq.protocol.message.offset_id import encode_message_ids
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
+from pocketmq.protocol.requests.send import AnySend
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.store import NewMessage, PutStatus
+
+from ..errors import Refusal
+from ..network.dispatch import Answer, Call, Held
+from ..state.refusals import refusal_of
+from ..storing.stored_properties import stored_properties
+from .durable_answers import STORED, answer_when_durable, send_answer
+from .send_checks import asks_for_delay, check_send, queue_of
+from .sending import Sending
+
+
+def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held:
+    """Store the messages of a batch under consecutive offsets; the reply names the first offset and every id."""
+    topic_config = check_send(sending, request, call)
+    topic = request.topic
+    if len(topic) > MAX_TOPIC_LENGTH:
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
+    if sending.is_5 and is_retry_topic(topic):
+        raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
+    queue_id = queue_of(request, topic_config)
+    shared = decode_properties(request.properties or "")
+    if len(call.body) > sending.config.store.max_message_size or _cannot_be_batched(request, shared):
+        raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
+    messages = _elements(sending, request, call, queue_id, shared)
+    results = sending.store.append_batch(messages)
+    if not results or results[0].status not in STORED:
+        raise refusal_of(sending.config, results[0].status if results else PutStatus.MESSAGE_ILLEGAL)
+    sending.statistics.message_put(topic, len(results), sum([result.size for result in results]))
+    message_ids = encode_message_ids(sending.store_host, [result.position for result in results])
+    answer = send_answer(sending, results[0], message_ids, queue_id, shared.get(names.UNIQ_KEY))
+    return answer_when_durable(sending, call, answer, results[-1], shared)
+
+
+def _elements(
+    sending: Sending, request: AnySend, call: Call, queue_id: int, shared: dict[str, str]
+) -> list[NewMessage]:
+    # The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent.
+    added = b""
+    if not sending.is_5:
+        shared[names.CLUSTER] = sending.config.broker_cluster_name
+        added = stored_properties(shared, is_5=sending.is_5)
+    topic, sys_flag, born_timestamp = request.topic, request.sys_flag, request.born_timestamp
+    born_host, store_host = call.connection.packed_host, sending.store_host
+    reconsume_times = request.reconsume_times or 0
+    messages = []
+    for element in decode_batch(call.body):
+        properties = bytes(element.properties)
+        if added:
+            separator = b"" if not properties or properties.endswith(b"\x02") else b"\x02"
+            properties = properties + separator + added
+        messages.append(
+            NewMessage(
+                topic,
+                queue_id,
+                element.body,
+                properties,
+                decode_properties(properties),
+                element.flag,
+                sys_flag,
+                born_timestamp,
+                born_host,
+                store_host,
+                reconsume_times,
+            )
+        )
+    return messages
+
+
+def _cannot_be_batched(request: AnySend, shared: dict[str, str]) -> bool:
+    return flags.transaction_type(request.sys_flag) != flags.TRANSACTION_NONE or asks_for_delay(shared)
