@@ -4,12 +4,18 @@ The headers of ordinary messages to one queue differ in three fields only: one i
 Mirrors the header part of `DefaultMQProducerImpl.sendKernelImpl`, and `MessageUtil.createReplyMessage`.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.compression import compress
+from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.topics import reply_topic
+from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
+from pocketmq.protocol.message.topics import is_retry_topic, reply_topic
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2
 from pocketmq.protocol.wire.schema import to_fields
 
@@ -17,6 +23,7 @@ from ..clock import wall_ms
 from ..errors import InvalidArgument
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
+from ..values.namespaces import Namespace
 
 MAX_HEADERS: Final = 4096
 """Queues whose header fields are kept ready."""
@@ -36,15 +43,86 @@ class Outgoing(msgspec.Struct):
     properties_text: str
     message_id: str
     message: Message
-    """As the user gave it."""
+    """The user's message."""
     properties: dict[str, str]
-    """For hooks: what `properties_text` holds."""
+    """The same as `properties_text`, for hooks."""
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
     is_reply: bool = False
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
+
+
+class OutgoingMaker:
+    """Makes messages ready to leave, for one producer group: unique id, namespace, compression, properties as text."""
+
+    def __init__(self, settings: ProducerSettings, namespace: Namespace, ids: UniqueIdMaker) -> None:
+        self._settings = settings
+        self._namespace = namespace
+        self._ids = ids
+
+    def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
+        """A message with all its properties, ready to leave. Adds the unique id if it has none."""
+        message_id = properties.get(names.UNIQ_KEY)
+        if message_id is None:
+            message_id = properties[names.UNIQ_KEY] = self._ids.next()
+        settings, topic = self._settings, self._namespace.wrap(message.topic)
+        if settings.namespace:
+            properties[names.INSTANCE_ID] = settings.namespace
+        body, sys_flag = message.body, 0
+        if may_compress and len(body) >= settings.compress_msg_body_over_howmuch:
+            body, sys_flag = compress(body, settings.compress_type, settings.compress_level)
+        if properties.get(names.TRAN_MSG) == "true":
+            sys_flag |= TRANSACTION_PREPARED
+        reconsume_times, max_times = 0, None
+        if is_retry_topic(topic):
+            reconsume_times = int(properties.pop(names.RECONSUME_TIME, "0"))
+            limit = properties.pop(names.MAX_RECONSUME_TIMES, None)
+            max_times = None if limit is None else int(limit)
+        return Outgoing(
+            topic=topic,
+            body=body,
+            properties_text=encode_properties_text(properties),
+            message_id=message_id,
+            message=message,
+            properties=properties,
+            flag=message.flag,
+            sys_flag=sys_flag,
+            is_reply=properties.get(names.MSG_TYPE) == "reply",
+            reconsume_times=reconsume_times,
+            max_reconsume_times=max_times,
+        )
+
+    def prepare_batch(self, messages: Sequence[Message], *, tags: str = "", keys: str = "") -> Outgoing:
+        """Many messages of one topic as one body; each has its own unique id, and so has the batch. `tags` and `keys`
+        are the batch's own."""
+        elements, ids = [], []
+        for message in messages:
+            properties = message.wire_properties()
+            message_id = properties[names.UNIQ_KEY] = self._ids.next()
+            ids.append(message_id)
+            elements.append(BatchElement(message.flag, message.body, encode_properties(properties)))
+        batch = Message(
+            messages[0].topic,
+            encode_batch(elements),
+            tags,
+            keys,
+            wait_store_ok=messages[0].wait_store_ok,
+        )
+        properties = batch.wire_properties()
+        properties[names.UNIQ_KEY] = self._ids.next()
+        if self._settings.namespace:
+            properties[names.INSTANCE_ID] = self._settings.namespace
+        return Outgoing(
+            topic=self._namespace.wrap(batch.topic),
+            body=batch.body,
+            properties_text=encode_properties_text(properties),
+            message_id=",".join(ids),
+            message=batch,
+            properties=properties,
+            is_batch=True,
+        )
 
 
 class SendHeaders:

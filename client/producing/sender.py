@@ -7,15 +7,8 @@ A producer sends with a `Sender`, and so does a consumer that sends a failed mes
 
 import itertools
 import random
-from collections.abc import Sequence
 
-from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import BatchElement, encode_batch
-from pocketmq.protocol.message.compression import compress
-from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
-from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import (
     SendMessageReply,
     SendMessageV2,
@@ -42,7 +35,7 @@ from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import DEFAULT_REGION, SendResult, send_status
 from .fault_tolerance import LatencyFaultTolerance
-from .outgoing import Outgoing, SendHeaders
+from .outgoing import Outgoing, OutgoingMaker, SendHeaders
 from .queue_choice import QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
@@ -103,71 +96,9 @@ class Sender:
         self._broker_turn = itertools.count(random.randrange(1 << 16))
         self.published: dict[str, None] = {}
         """Topics this group has sent to."""
+        making = OutgoingMaker(settings, self.namespace, instance.ids)
+        self.prepare, self.prepare_batch = making.prepare, making.prepare_batch
         self.headers = SendHeaders(group, settings, has_hooks=bool(instance.config.hooks))
-
-    # -- what leaves
-
-    def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
-        """A message with all its properties, ready to leave. Adds the unique id if it has none."""
-        message_id = properties.get(names.UNIQ_KEY)
-        if message_id is None:
-            message_id = properties[names.UNIQ_KEY] = self._instance.ids.next()
-        settings, topic = self.settings, self.namespace.wrap(message.topic)
-        if settings.namespace:
-            properties[names.INSTANCE_ID] = settings.namespace
-        body, sys_flag = message.body, 0
-        if may_compress and len(body) >= settings.compress_msg_body_over_howmuch:
-            body, sys_flag = compress(body, settings.compress_type, settings.compress_level)
-        if properties.get(names.TRAN_MSG) == "true":
-            sys_flag |= TRANSACTION_PREPARED
-        reconsume_times, max_times = 0, None
-        if is_retry_topic(topic):
-            reconsume_times = int(properties.pop(names.RECONSUME_TIME, "0"))
-            limit = properties.pop(names.MAX_RECONSUME_TIMES, None)
-            max_times = None if limit is None else int(limit)
-        return Outgoing(
-            topic=topic,
-            body=body,
-            properties_text=encode_properties_text(properties),
-            message_id=message_id,
-            message=message,
-            properties=properties,
-            flag=message.flag,
-            sys_flag=sys_flag,
-            is_reply=properties.get(names.MSG_TYPE) == "reply",
-            reconsume_times=reconsume_times,
-            max_reconsume_times=max_times,
-        )
-
-    def prepare_batch(self, messages: Sequence[Message], *, tags: str = "", keys: str = "") -> Outgoing:
-        """Many messages of one topic as one body; each has its own unique id, and so has the batch. `tags` and `keys`
-        are the batch's own."""
-        elements, ids = [], []
-        for message in messages:
-            properties = message.wire_properties()
-            message_id = properties[names.UNIQ_KEY] = self._instance.ids.next()
-            ids.append(message_id)
-            elements.append(BatchElement(message.flag, message.body, encode_properties(properties)))
-        batch = Message(
-            messages[0].topic,
-            encode_batch(elements),
-            tags,
-            keys,
-            wait_store_ok=messages[0].wait_store_ok,
-        )
-        properties = batch.wire_properties()
-        properties[names.UNIQ_KEY] = self._instance.ids.next()
-        if self.settings.namespace:
-            properties[names.INSTANCE_ID] = self.settings.namespace
-        return Outgoing(
-            topic=self.namespace.wrap(batch.topic),
-            body=batch.body,
-            properties_text=encode_properties_text(properties),
-            message_id=",".join(ids),
-            message=batch,
-            properties=properties,
-            is_batch=True,
-        )
 
     # -- the whole call
 

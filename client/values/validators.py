@@ -15,7 +15,6 @@ from pocketmq.protocol.message.recall_handle import decode_recall_handle
 from pocketmq.protocol.message.topics import (
     MAX_GROUP_LENGTH,
     MAX_TOPIC_LENGTH,
-    is_system_topic,
     is_unsendable_topic,
 )
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -67,12 +66,6 @@ def check_topic(topic: str) -> None:
         raise ValidationFailed(f"The specified topic is longer than topic max length {MAX_TOPIC_LENGTH}.")
     if _LEGAL.fullmatch(topic) is None:
         raise ValidationFailed(f"The specified topic[{topic}] {_LEGAL_TEXT}")
-
-
-def check_not_system_topic(topic: str) -> None:
-    """Raises ValidationFailed for names only brokers may create (official isSystemTopic)."""
-    if is_system_topic(topic):
-        raise ValidationFailed(f"The topic[{topic}] is conflict with system topic.")
 
 
 def check_send_topic(topic: str) -> None:

