@@ -172,11 +172,12 @@ class RocketMQ:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self.server.run(_nothing_missing(missing, timeout_seconds))
-            return
-        raise WouldBlockError(
-            f"{name} would block the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
-        )
+            pass
+        else:
+            raise WouldBlockError(
+                f"{name} would block the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
+            )
+        self.server.run(_nothing_missing(missing, timeout_seconds))
 
 
 # -- in the server's thread

@@ -151,8 +151,8 @@ class ClientInstance:
             return
         self.is_running = False
         instances = self.by_loop.get(self.loop)
-        if instances is not None:
-            instances.pop(self.client_id, None)
+        if instances is not None and instances.get(self.client_id) is self:
+            del instances[self.client_id]
         tasks = self._tasks.cancel()
         try:
             await until_ended(tasks)

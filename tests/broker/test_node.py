@@ -107,7 +107,7 @@ async def test_a_second_node_cannot_open_the_store(tmp_path: Path) -> None:
         await node.stop()
 
 
-async def test_a_taken_port_is_a_start_error_and_frees_the_store(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_a_start_error_and_frees_the_store(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

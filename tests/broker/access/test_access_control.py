@@ -187,7 +187,9 @@ def test_an_unreadable_heartbeat_is_refused(tables: tuple[UserTable, AclTable]) 
         guard_of(tables)(signed(34, "u", "password", b"{nonsense", x="y"), PEER)
 
 
-def test_users_and_rights_are_kept_and_nobody_else_reads_them(tables: tuple[UserTable, AclTable]) -> None:
+def test_users_and_rights_are_kept_and_only_their_owner_reads_them(
+    tables: tuple[UserTable, AclTable],
+) -> None:
     users, acls = tables
     users.create(UserInfo(username="u", password="password"))
     acls.put(acl(("Topic:Orders", "Pub", "Allow")))

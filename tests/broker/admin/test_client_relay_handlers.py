@@ -37,13 +37,13 @@ async def test_a_refusal_of_the_client_is_passed_on_too(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(("group", "client_id"), [("g", "other"), ("nope", "c")])
-async def test_a_client_that_is_not_there(broker: Broker, group: str, client_id: str) -> None:
+async def test_a_client_that_is_not_online(broker: Broker, group: str, client_id: str) -> None:
     online(broker)
     answer = await ask(broker, GetConsumerRunningInfo(consumer_group=group, client_id=client_id))
     assert (answer.code, answer.remark) == (1, f"The Consumer <{group}> <{client_id}> not online")
 
 
-async def test_a_client_too_old_to_be_asked(broker: Broker) -> None:
+async def test_a_client_that_is_too_old(broker: Broker) -> None:
     one = online(broker, version=20)
     answer = await ask(broker, GetConsumerRunningInfo(consumer_group="g", client_id="c"))
     assert answer.code == 1
@@ -111,7 +111,7 @@ async def test_4_9_adds_only_its_name(broker4: Broker) -> None:
     )
 
 
-async def test_a_message_that_is_not_there_is_an_error_and_asks_nobody(broker: Broker) -> None:
+async def test_a_missing_message_is_an_error_and_no_client_is_called(broker: Broker) -> None:
     message_id = store_message(broker, "t")
     one = online(broker)
     for bad in (message_id[:-6] + "FFFFFF", "zz", None):
@@ -130,7 +130,7 @@ def standing(*offsets: int) -> Command:
     return Command(0, body=fastjson.dumps({"messageQueueTable": table, "consumerTable": {}}))
 
 
-async def test_every_member_is_asked_where_it_stands(broker: Broker) -> None:
+async def test_every_member_answers_its_offsets(broker: Broker) -> None:
     one, two, three = online(broker, "c1", 1), online(broker, "c2", 2), online(broker, "c3", 3)
     one.answers_by_code[221] = standing(5, 6)
     two.answers_by_code[221] = Command(1, remark="not exist in this consumer")
@@ -140,7 +140,7 @@ async def test_every_member_is_asked_where_it_stands(broker: Broker) -> None:
     assert three.questions == [(GetConsumerStatusFromClient(topic="t", group="g"), b"")]
 
 
-async def test_one_member_can_be_asked_alone(broker: Broker) -> None:
+async def test_one_member_can_be_chosen(broker: Broker) -> None:
     one, two = online(broker, "c1", 1), online(broker, "c2", 2)
     two.answers_by_code[221] = standing(7)
     request = InvokeBrokerToGetConsumerStatus(topic="t", group="g", client_addr="c2")

@@ -75,7 +75,7 @@ async def test_empty_body_changes_nothing(broker: Broker) -> None:
 @pytest.mark.parametrize(
     "text", ["nosuchkey=1", "maxMessageSize=abc", "traceOn=maybe", "flushDiskType=foo", "x"]
 )
-async def test_what_cannot_be_taken_is_passed_over_and_answered_success(broker: Broker, text: str) -> None:
+async def test_bad_keys_and_values_are_skipped_and_answered_success(broker: Broker, text: str) -> None:
     before = await settings(broker)
     answer = await update(broker, text)
     assert (answer.code, answer.remark) == (0, None)
@@ -100,7 +100,7 @@ async def test_black_list_can_be_longer(broker_maker: MakeBroker) -> None:
     assert (await update(broker, "brokerPermission=2")).code == 16
 
 
-async def test_the_4_9_line_has_no_black_list_but_nothing_comes_of_it(broker4: Broker) -> None:
+async def test_the_4_9_line_has_no_black_list_but_skips_these_keys(broker4: Broker) -> None:
     assert (await update(broker4, "rocketmqHome=/tmp/x")).code == 0
     assert (await settings(broker4))["rocketmqHome"] == ""
 
@@ -112,7 +112,7 @@ async def test_permission_is_a_new_edition_of_all_topics(broker: Broker) -> None
     assert broker.topics.data_version.counter == before + 1
 
 
-async def test_what_waits_for_a_restart_is_told_and_shown_but_not_in_force(broker: Broker) -> None:
+async def test_a_key_that_waits_for_a_restart_is_answered_but_not_in_force(broker: Broker) -> None:
     answer = await update(broker, "listenPort=12345\nflushDiskType=SYNC_FLUSH\ntraceOn=false\n")
     assert (answer.code, answer.remark) == (0, "after a restart: flushDiskType, listenPort")
     shown = await settings(broker)
@@ -144,7 +144,7 @@ async def test_changes_are_written_into_broker_conf(broker_maker: MakeBroker, tm
     assert path.with_name("broker.conf.bak").read_text(encoding="utf-8").startswith("# mine\nlistenPort=1\n")
 
 
-async def test_unwritable_file_is_logged_and_the_change_stands(
+async def test_unwritable_file_is_logged_and_the_change_applies(
     broker_maker: MakeBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -126,7 +126,7 @@ async def test_asking_for_a_group_makes_it_where_groups_make_themselves(broker_m
     assert (answer.code, answer.remark) == (26, "No group in this broker")
 
 
-async def test_a_deleted_group_keeps_its_offsets_unless_asked(broker: Broker, broker4: Broker) -> None:
+async def test_a_deleted_group_keeps_its_offsets_without_the_flag(broker: Broker, broker4: Broker) -> None:
     for one, flag in ((broker, "clean_offset"), (broker4, "remove_offset")):
         other = "remove_offset" if flag == "clean_offset" else "clean_offset"
         one.groups.update(SubscriptionGroupConfig(group_name="g"))
@@ -303,7 +303,7 @@ async def test_an_online_group_reports_only_topics_it_subscribes_to_unless_they_
     assert await topics(topic_list="u", topic="t") == {"u"}
 
 
-async def test_a_group_nobody_knows_has_no_rows(broker: Broker) -> None:
+async def test_an_unknown_group_has_no_rows(broker: Broker) -> None:
     answer = await ask(broker, GetConsumeStats(consumer_group="nope"))
     assert answer.body == b'{"consumeTps":0.0,"offsetTable":{}}'
 

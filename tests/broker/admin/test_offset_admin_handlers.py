@@ -28,7 +28,7 @@ def bring_online(broker: Broker, group: str, topic: str) -> None:
 
 
 class TestClone:
-    async def test_the_target_stands_where_the_source_stands(self, broker: Broker) -> None:
+    async def test_the_target_gets_the_offsets_of_the_source(self, broker: Broker) -> None:
         commit(broker, "GA", 5, 6)
         commit(broker, "GB", 1, 1, 1)
         request = CloneGroupOffset(src_group="GA", dest_group="GB", topic="T2", offline=True)
@@ -41,7 +41,7 @@ class TestClone:
         await ask(broker, CloneGroupOffset(src_group="GA", dest_group="GC"))
         assert broker.offsets.topics_of("GC") == {"T2", "T3"}
 
-    async def test_unknown_topics_are_passed_over(self, broker: Broker) -> None:
+    async def test_unknown_topics_are_skipped(self, broker: Broker) -> None:
         broker.offsets.commit("Zilch", "GA", 0, 5)
         request = CloneGroupOffset(src_group="GA", dest_group="GC", topic="Zilch")
         assert (await ask(broker, request)).code == 0
@@ -82,7 +82,7 @@ class TestCorrection:
         answer = await ask(broker, QueryCorrectionOffset(compare_group="GX", topic="Zilch"))
         assert answer.body == b'{"correctionOffsets":{}}'
 
-    async def test_a_group_behind_all_others_is_told_the_largest_number(self, broker: Broker) -> None:
+    async def test_a_group_behind_all_others_gets_the_largest_number(self, broker: Broker) -> None:
         commit(broker, "GA", 5, 6)
         commit(broker, "GX", 2, 8)
         request = QueryCorrectionOffset(compare_group="GX", topic="T2", filter_groups="GX")

@@ -1,4 +1,4 @@
-"""303, 317, 345 and 353: how far groups are behind, what they read, what they may not; 306 and 316: what nobody reads.
+"""303, 317, 345 and 353: progress, subscriptions and forbidden topics of groups; 306 and 316: queues without use.
 
 What mqadmin makes of the answers is compared with official brokers in `conformance/admin/admin_scenario_online.py`.
 """

@@ -146,7 +146,7 @@ async def test_pushed_resets_that_are_refused(broker4: Broker, clock: VirtualClo
     assert answer.remark == "the client does not support this feature. version=V3_0_3_SNAPSHOT"
 
 
-async def test_5_x_pushes_too_where_it_is_told_not_to_keep_resets(
+async def test_5_x_also_pushes_if_it_must_not_keep_resets(
     broker_maker: MakeBroker, clock: VirtualClock
 ) -> None:
     broker = broker_maker(use_server_side_reset_offset=False)

@@ -64,7 +64,7 @@ async def test_success_carries_the_remark_the_official_handler_forgot_to_clear(
         assert (answer.code, answer.remark) == (0, UNSET)
 
 
-async def test_a_topic_is_made_as_asked_and_read_back(broker: Broker) -> None:
+async def test_a_topic_is_created_as_requested_and_read_back(broker: Broker) -> None:
     await ask(broker, change("t", order=True, topic_sys_flag=1))
     assert (await ask(broker, GetTopicConfig(topic="t"))).body == (
         b'{"attributes":{},"order":true,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'
@@ -141,7 +141,7 @@ async def test_bad_attributes_are_refused_and_make_no_topic(
     assert "t" not in broker.topics
 
 
-async def test_attributes_are_added_and_taken_away(broker: Broker) -> None:
+async def test_attributes_are_added_and_removed(broker: Broker) -> None:
     await ask(broker, change("t", attributes="+message.type=FIFO"))
     topic = broker.topics.find("t")
     assert topic is not None
@@ -209,7 +209,7 @@ async def test_several_topics_are_made_at_once(broker: Broker) -> None:
     assert "one" in broker.topics
 
 
-async def test_one_topic_that_is_there_already_ends_the_list_without_a_change(broker: Broker) -> None:
+async def test_one_topic_that_already_exists_ends_the_list_without_a_change(broker: Broker) -> None:
     await change_all(broker, "one")
     assert (await change_all(broker, "one", "two")).code == 0
     assert (await change_all(broker, "two", "one")).code == 0

@@ -127,7 +127,7 @@ async def test_slave_follows_log_topics_groups_and_offsets(tmp_path: Path, emula
                 assert reply.code == 3
 
 
-async def test_tables_of_several_pages_are_taken_over_whole(
+async def test_tables_of_several_pages_are_copied_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metadata_sync, "PAGE_SIZE", 3)
@@ -176,7 +176,7 @@ async def test_sends_to_a_slave_are_refused(tmp_path: Path, emulate: int, code: 
             assert reply.code == code
 
 
-async def test_slave_goes_on_where_it_stopped_and_keeps_its_messages(tmp_path: Path) -> None:
+async def test_slave_continues_where_it_stopped_and_keeps_its_messages(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "m")) as master:
         await send_some(master, "orders", 10)
         async with running(slave_of(master, tmp_path / "s")) as slave:
@@ -253,7 +253,7 @@ async def test_slave_ahead_of_its_master_copies_nothing(tmp_path: Path) -> None:
             assert slave.broker.store.log_end == end
 
 
-async def test_a_master_without_slaves_is_not_told_of_appends(tmp_path: Path) -> None:
+async def test_a_master_without_slaves_is_not_notified_of_appends(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "m")) as master:
         assert master.broker.store.on_append is None
         async with running(slave_of(master, tmp_path / "s")):
@@ -277,7 +277,7 @@ async def test_silent_slaves_are_closed_and_quiet_ones_hear_a_sign_of_life(tmp_p
         await until(lambda: not master.broker.cluster.replication.slaves)
 
 
-async def test_garbage_on_the_ha_port_disturbs_nobody(tmp_path: Path) -> None:
+async def test_garbage_on_the_ha_port_disturbs_no_slave(tmp_path: Path) -> None:
     async with running(make_node(tmp_path / "m")) as master:
         port = int(master.broker.identity.ha_address.rpartition(":")[2])
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, struct.pack(">q", 1 << 62)):

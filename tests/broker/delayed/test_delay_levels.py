@@ -114,7 +114,7 @@ class TestDetour:
 
 
 class TestDelivery:
-    async def test_a_message_comes_when_its_time_has_come_and_not_before(
+    async def test_a_message_is_delivered_when_it_is_due_and_not_before(
         self, broker: Broker, delayed: DelayLevels, loop: FakeLoop
     ) -> None:
         send(broker, {"DELAY": "2"})
@@ -292,7 +292,7 @@ class TestDelivery:
 
 
 class TestRestart:
-    async def test_what_is_late_comes_at_once_after_a_restart_and_only_once(
+    async def test_late_messages_are_delivered_at_once_after_a_restart_and_only_once(
         self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
     ) -> None:
         broker = started(tmp_path, clock, loop)
@@ -311,7 +311,7 @@ class TestRestart:
         assert bytes(record_at(broker, "T1", 3, 1).body) == b"during"
         stopped(broker)
 
-    async def test_a_message_that_is_not_due_is_noted_in_the_offset_file(
+    async def test_the_offset_of_a_message_that_is_not_due_is_in_the_offset_file(
         self, tmp_path: Path, clock: VirtualClock, loop: FakeLoop
     ) -> None:
         broker = started(tmp_path, clock, loop)

@@ -144,7 +144,7 @@ async def test_delivered_message_says_how_it_waited(
     assert (message.flag, message.born_timestamp) == (3, NOW_MS + 123)
 
 
-async def test_recalled_message_never_comes(timed: Broker, loop: FakeLoop) -> None:
+async def test_recalled_message_is_never_delivered(timed: Broker, loop: FakeLoop) -> None:
     timed.config.recall_message_enable = True
     kept, recalled = [
         await send(timed, body, TIMER_DELAY_SEC="4", UNIQ_KEY=body.decode())
@@ -284,7 +284,7 @@ async def test_committed_message_may_wait_for_its_time(timed: Broker, loop: Fake
     assert timed.store.queues_of("T") == []
 
 
-async def test_slave_and_tools_are_told_how_the_timer_stands(timed: Broker) -> None:
+async def test_slave_and_tools_get_the_state_of_the_timer(timed: Broker) -> None:
     await send(timed, TIMER_DELAY_SEC="100")
     body = (await ask(timed, GetTimerCheckPoint())).body
     assert len(body) == 56

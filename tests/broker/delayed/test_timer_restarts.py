@@ -13,7 +13,7 @@ from broker_fakes import FakeLoop, ask, make_broker
 from timer_sends import bodies, send, stop, with_timer
 
 
-async def test_what_waited_comes_after_a_restart_and_late_ones_at_once(
+async def test_waiting_messages_are_delivered_after_a_restart_and_late_ones_at_once(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
     broker = with_timer(make_broker(tmp_path, clock, loop=loop))
@@ -30,7 +30,7 @@ async def test_what_waited_comes_after_a_restart_and_late_ones_at_once(
     stop(again)
 
 
-async def test_nothing_comes_twice_when_the_process_is_killed(
+async def test_no_message_is_delivered_twice_when_the_process_is_killed(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
     """The checkpoint is then older than the log and the wheel."""
@@ -69,7 +69,7 @@ async def test_lost_files_are_made_anew(
 async def test_slave_that_becomes_a_master_delivers_what_is_left(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop
 ) -> None:
-    """It has the log of its master, and of the timer only what 60 told."""
+    """It has the log of its master, and of the timer only the answer to 60."""
     broker = with_timer(make_broker(tmp_path, clock, loop=loop))
     for seconds in (2, 30, 60):
         await send(broker, str(seconds).encode(), TIMER_DELAY_SEC=str(seconds))
@@ -108,7 +108,7 @@ async def test_stop_finishes_the_moment_that_is_being_delivered(
     stop(again)
 
 
-async def test_message_that_the_full_disk_could_not_note_comes_once(
+async def test_message_that_the_full_disk_could_not_enqueue_is_delivered_once(
     tmp_path: Path, clock: VirtualClock, loop: FakeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = with_timer(make_broker(tmp_path, clock, loop=loop))

@@ -1,4 +1,4 @@
-"""Where broadcasting consumers stand: who is one, where it goes on, when it is forgotten.
+"""Offsets of broadcasting consumers: which clients are kept, the offset of the next pull, when a client expires.
 
 The answers to pulls are compared with 5.5.0 in `conformance/requests/test_group_rules.py`.
 """
@@ -54,7 +54,7 @@ async def test_a_new_one_begins_as_any_consumer_would_and_then_where_it_was(fill
     assert goes_on_at(await pull(filled, -1, "two")) == (MOVED, 0)
 
 
-async def test_who_leaves_the_proxy_is_told_where_it_was(filled: Broker) -> None:
+async def test_a_client_that_leaves_the_proxy_gets_its_last_offset(filled: Broker) -> None:
     connection = connect(filled)
     filled.membership.consumers.register(
         "G",

@@ -96,7 +96,7 @@ class TestQuery:
 
 
 class TestCommit:
-    async def test_line_4_takes_whatever_it_is_told(self, broker4: Broker) -> None:
+    async def test_line_4_accepts_any_offset(self, broker4: Broker) -> None:
         assert (await commit(broker4, 5, "Unknown", "Nobody", 77)).code == 0
         assert broker4.offsets.query("Unknown", "Nobody", 77) == 5
 
@@ -130,7 +130,7 @@ class TestQueueLimits:
         answer = await ask(either, GetEarliestMsgStoreTime(topic="T", queue_id=1))
         assert answer.fields == {"timestamp": str(first_ms)}
 
-    async def test_a_queue_nobody_knows_is_empty(self, either: Broker) -> None:
+    async def test_an_unknown_queue_is_empty(self, either: Broker) -> None:
         assert (await ask(either, GetMaxOffset(topic="T", queue_id=9))).fields == {"offset": "0"}
         assert (await ask(either, GetMinOffset(topic="T", queue_id=9))).fields == {"offset": "0"}
         answer = await ask(either, GetEarliestMsgStoreTime(topic="T", queue_id=9))

@@ -134,9 +134,7 @@ async def test_the_switch_of_the_group_silences_its_notices(broker: Broker) -> N
         b'{"consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{}]}]}',
     ],
 )
-async def test_a_heartbeat_nobody_can_read_is_an_error_and_registers_nothing(
-    broker: Broker, body: bytes
-) -> None:
+async def test_an_unreadable_heartbeat_is_an_error_and_registers_nothing(broker: Broker, body: bytes) -> None:
     answer = await ask(broker, HeartBeat(), body)
     assert answer.code == 1
     assert broker.membership.consumers.get("g") is None
@@ -165,7 +163,7 @@ async def test_another_fingerprint_than_the_remembered_one_asks_for_the_subscrip
     assert back.fields["IS_SUB_CHANGE"] == "true"
 
 
-async def test_subscriptions_that_nobody_ever_sent_here_are_asked_for(broker: Broker) -> None:
+async def test_missing_subscriptions_are_asked_for(broker: Broker) -> None:
     answer = await beat(broker, connect(broker), consumer("g"), heartbeatFingerprint=7, withoutSub=True)
     assert answer.fields["IS_SUB_CHANGE"] == "true"
 

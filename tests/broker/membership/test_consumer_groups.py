@@ -1,4 +1,4 @@
-"""Membership rules of ConsumerManager: who is in, what the group subscribes to, who is told."""
+"""Membership rules of ConsumerManager: the members and subscriptions of a group, and which members are notified."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from broker_fakes import FakeConnection
 
 
 class Told:
-    """Receives the notices: group and peers, in order."""
+    """Records the notices: group and peers, oldest first."""
 
     def __init__(self) -> None:
         self.notices: list[tuple[str, list[str]]] = []
@@ -66,7 +66,7 @@ async def test_first_heartbeat_makes_the_group_and_tells_its_sender() -> None:
     assert told.take() == [("g", ["1"])]
 
 
-async def test_a_repeated_heartbeat_tells_nobody() -> None:
+async def test_a_repeated_heartbeat_notifies_no_member() -> None:
     told = Told()
     groups = ConsumerGroups(told)
     one = FakeConnection(1)
@@ -76,7 +76,7 @@ async def test_a_repeated_heartbeat_tells_nobody() -> None:
     assert told.take() == []
 
 
-async def test_a_second_member_is_told_to_both() -> None:
+async def test_both_members_are_notified_of_the_second() -> None:
     told = Told()
     groups = ConsumerGroups(told)
     join(groups, FakeConnection(1), "t")
@@ -159,7 +159,7 @@ async def test_the_switch_of_the_group_keeps_joins_and_leaves_quiet_but_not_lost
     assert told.take() == [("g", ["3"])]
 
 
-async def test_unregistering_tells_those_who_stay() -> None:
+async def test_unregistering_notifies_the_remaining_members() -> None:
     told = Told()
     groups = ConsumerGroups(told)
     one = FakeConnection(1)
@@ -170,7 +170,7 @@ async def test_unregistering_tells_those_who_stay() -> None:
     assert told.take() == [("g", ["2"])]
 
 
-async def test_the_group_is_gone_with_its_last_member() -> None:
+async def test_the_group_is_removed_with_its_last_member() -> None:
     told = Told()
     groups = ConsumerGroups(told)
     one = FakeConnection(1)
@@ -182,7 +182,7 @@ async def test_the_group_is_gone_with_its_last_member() -> None:
     assert told.take() == []
 
 
-async def test_broadcasting_members_are_not_told() -> None:
+async def test_broadcasting_members_are_not_notified() -> None:
     told = Told()
     groups = ConsumerGroups(told)
     one, two = FakeConnection(1), FakeConnection(2)

@@ -8,7 +8,7 @@ from broker_fakes import FakeConnection
 NOTICE = NotifyConsumerIdsChanged(consumer_group="g")
 
 
-async def test_a_change_is_told_at_once_to_every_member(broker: Broker) -> None:
+async def test_every_member_is_notified_of_a_change_at_once(broker: Broker) -> None:
     one, two = FakeConnection(1), FakeConnection(2)
     broker.membership.notices.changed("g", [one, two])
     assert one.take_notices() == two.take_notices() == [NOTICE]

@@ -20,7 +20,7 @@ async def test_a_client_is_found_by_its_id_and_in_its_groups() -> None:
     assert producers.find_connection("other") is None
 
 
-async def test_connections_of_a_group_take_turns_and_closed_ones_are_passed_over() -> None:
+async def test_connections_of_a_group_take_turns_and_closed_ones_are_skipped() -> None:
     producers = ProducerGroups()
     one, two, three = (FakeConnection(port) for port in (1, 2, 3))
     for number, connection in enumerate((one, two, three)):
@@ -35,7 +35,7 @@ async def test_connections_of_a_group_take_turns_and_closed_ones_are_passed_over
     assert producers.available_connection("nobody") is None
 
 
-async def test_a_group_is_gone_with_its_last_producer() -> None:
+async def test_a_group_is_removed_with_its_last_producer() -> None:
     producers = ProducerGroups()
     one = FakeConnection(1)
     producers.register("g", client(one))

@@ -10,7 +10,7 @@ def queues(*ids: int) -> list[MessageQueue]:
     return [MessageQueue("t", "broker-a", queue_id) for queue_id in ids]
 
 
-def test_a_free_queue_goes_to_the_first_who_asks() -> None:
+def test_the_first_client_locks_a_free_queue() -> None:
     locks = QueueLocks()
     assert locks.lock("g", queues(0), "a", 0) == queues(0)
     assert locks.lock("g", queues(0, 1), "b", 0) == queues(1)

@@ -154,7 +154,7 @@ def test_all_brokers_of_one_connection_go_with_it(line: int) -> None:
 
 
 @both_lines
-def test_slave_stays_in_the_route_when_its_master_is_gone(line: int) -> None:
+def test_slave_stays_in_the_route_without_its_master(line: int) -> None:
     table = Table(line)
     master = a_connection()
     table.register(connection=master)

@@ -168,7 +168,7 @@ async def test_a_peer_that_sends_on_while_it_waits_is_answered_in_order_and_read
     assert transport.answered == handled == list(range(1000)) * (1 + held // len(chunk))
 
 
-async def test_one_way_requests_count_though_the_peer_is_gone_behind_them() -> None:
+async def test_one_way_requests_are_handled_though_the_peer_closed_after_them() -> None:
     handled = Opaques()
     connection, transport = connect(handled)
     fields = {"topic": "t", "queueId": "0"}

@@ -1,4 +1,4 @@
-"""POP at the broker, on a virtual clock: what comes again and when, waiting, order, limits, damaged records.
+"""Pops on a virtual clock: which messages are redelivered and when, waiting, order, limits, damaged records.
 
 What official brokers answer is tested in conformance/waiting/test_pop.py; here time is ours.
 """
@@ -75,7 +75,7 @@ def pass_time(broker: Broker, loop: FakeLoop, seconds: int) -> None:
             pass
 
 
-async def test_what_is_not_acknowledged_comes_again_once(filled: Broker, loop: FakeLoop) -> None:
+async def test_a_message_without_ack_is_redelivered_once(filled: Broker, loop: FakeLoop) -> None:
     answer, found = await popped(filled)
     assert found == ["m0", "m1", "m2", "m3"]
     assert (await ask(filled, an_ack(answer, 0))).code == 0
@@ -175,7 +175,7 @@ async def test_a_full_disk_puts_the_checkpoint_back(
         ("ck", b'{"t":"nowhere","c":"g","so":0,"n":1,"pt":1,"it":1}'),
     ],
 )
-async def test_nonsense_in_a_revive_queue_is_passed_over(
+async def test_nonsense_in_a_revive_queue_is_skipped(
     filled: Broker, loop: FakeLoop, tag: str, body: bytes
 ) -> None:
     store_message(filled, REVIVE_TOPIC, 0, body, {"TAGS": tag})
@@ -227,7 +227,7 @@ async def test_a_message_wakes_one_waiter_of_each_group(filled: Broker) -> None:
     assert (await ask(filled, info)).fields["pollingNum"] == "1"
 
 
-async def test_a_message_that_is_not_wanted_wakes_nobody(filled: Broker) -> None:
+async def test_a_message_that_the_filter_refuses_wakes_no_request(filled: Broker) -> None:
     await popped(filled)
     connection = await wait_for(filled, exp="A")
     store_message(filled, "orders", 0, b"b", {"TAGS": "B"})
@@ -264,7 +264,7 @@ async def test_waiting_has_limits(filled: Broker) -> None:
     assert (await ask(filled, msgspec.structs.replace(request, queue_id=0))).code == 209
 
 
-async def test_nobody_waits_at_a_broker_that_stops(filled: Broker) -> None:
+async def test_no_request_waits_at_a_broker_that_stops(filled: Broker) -> None:
     await popped(filled)
     connection = await wait_for(filled)
     filled.popping.waiters.stop()
@@ -367,7 +367,7 @@ async def test_pops_and_acks_are_counted(filled: Broker) -> None:
     assert filled.statistics.find("GROUP_ACK_NUMS", "orders@a_group_nobody_made") is None
 
 
-async def test_the_highest_queue_comes_first_where_messages_have_priorities(broker: Broker) -> None:
+async def test_the_highest_queue_is_read_first_if_messages_have_priorities(broker: Broker) -> None:
     config = TopicConfig(topic_name="orders", read_queue_nums=3, write_queue_nums=3)
     broker.topics.update(msgspec.structs.replace(config, attributes={"+message.type": "PRIORITY"}))
     for queue_id in range(3):
@@ -377,7 +377,7 @@ async def test_the_highest_queue_comes_first_where_messages_have_priorities(brok
 
 
 @pytest.mark.parametrize("separate", [False, True])
-async def test_what_comes_again_stays_in_its_queue_where_retry_queues_are_separate(
+async def test_a_redelivered_message_keeps_its_queue_if_retry_queues_are_separate(
     broker: Broker, loop: FakeLoop, separate: bool
 ) -> None:
     broker.delayed.timer.start()

@@ -54,7 +54,7 @@ async def test_line_4_writes_down_a_corrected_pull(broker4: Broker) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 3])
-async def test_a_pull_that_stands_leaves_no_trace(broker4: Broker, offset: int) -> None:
+async def test_a_pull_with_a_valid_offset_leaves_no_event(broker4: Broker, offset: int) -> None:
     await pull(broker4, offset)
     assert broker4.store.max_offset(OFFSET_MOVED_TOPIC, 0) == 0
 

@@ -72,7 +72,7 @@ async def test_messages_come_with_the_limits_of_the_queue(filled: Broker) -> Non
         (1, 5, 21, 0, "NO_MESSAGE_IN_QUEUE"),
     ],
 )
-async def test_an_offset_without_message_is_answered_as_officially(
+async def test_an_offset_without_message_is_answered_as_in_the_official_broker(
     filled: Broker, queue_id: int, offset: int, code: int, next_offset: int, remark: str
 ) -> None:
     answer = await ask(filled, a_pull(offset, queue_id=queue_id))
@@ -120,7 +120,7 @@ async def test_an_unknown_group_is_refused_where_groups_are_not_made(broker_make
     assert (await ask(broker, a_pull())).code == 26
 
 
-async def test_who_forbade_it_is_told(broker: Broker) -> None:
+async def test_the_answer_says_which_rule_forbids_the_pull(broker: Broker) -> None:
     broker.topics.update(TopicConfig(topic_name="orders", perm=2))
     assert (await ask(broker, a_pull())).fields == {"forbiddenType": "3"}
     broker.groups.update(SubscriptionGroupConfig(group_name="g", consume_enable=False))
@@ -221,7 +221,7 @@ class TestWaiting:
         assert bodies(as_asked(cast(Any, answer)).body) == [b"new"]
         assert len(filled.pulling.waiters) == 0
 
-    async def test_another_tag_and_another_queue_wake_nobody(
+    async def test_another_tag_and_another_queue_wake_no_pull(
         self, filled: Broker, waiting: FakeConnection
     ) -> None:
         store_message(filled, "orders", 0, b"new", {"TAGS": "A"})

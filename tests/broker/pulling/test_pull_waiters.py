@@ -51,7 +51,7 @@ async def test_wake_all_says_how_many_turns_it_takes() -> None:
     assert len(answered) == MAX_ANSWERS + 1
 
 
-async def test_one_that_fails_when_woken_is_told_so_and_the_others_are_answered() -> None:
+async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_answered() -> None:
     waiters = PullWaiters(10)
     connection, answered = FakeConnection(), list[PullWaiter]()
 

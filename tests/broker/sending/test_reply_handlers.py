@@ -90,23 +90,21 @@ async def test_4_9_stores_the_properties_as_they_came(broker4: Broker) -> None:
 
 
 @pytest.mark.parametrize("answer", [Command(1), PeerError("silent")])
-async def test_asker_who_does_not_take_it_makes_the_reply_fail(
-    broker: Broker, answer: Command | PeerError
-) -> None:
+async def test_the_reply_fails_if_the_asker_refuses_it(broker: Broker, answer: Command | PeerError) -> None:
     asker(broker, answer)
     got = await reply(broker, PROPERTIES)
     assert (got.code, got.remark) == (1, f"push reply message to {ASKER}fail.")
     assert got.fields["queueOffset"] == "0", "it is stored all the same"
 
 
-async def test_asker_who_is_gone_is_named(broker: Broker) -> None:
+async def test_a_disconnected_asker_is_named(broker: Broker) -> None:
     connection = asker(broker)
     connection.close()
     got = await reply(broker, PROPERTIES)
     assert (got.code, got.remark) == (1, f"push reply message fail, channel of <{ASKER}> not found.")
 
 
-async def test_reply_to_nobody_is_refused(broker: Broker) -> None:
+async def test_a_reply_without_asker_is_refused(broker: Broker) -> None:
     got = await reply(broker, {"MSG_TYPE": "reply"})
     assert (got.code, got.remark) == (1, "reply message properties[REPLY_TO_CLIENT] is null")
 

@@ -256,7 +256,7 @@ class TestRefusals:
         answer = await send_back(broker, offset)
         assert (answer.code, answer.remark) == (16, "the topic[%RETRY%GG] sending message is forbidden")
 
-    async def test_a_store_that_takes_nothing_is_told_by_its_status(
+    async def test_the_remark_names_the_status_of_a_store_that_refuses(
         self, broker: Broker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         offset, _ = put(broker)
@@ -308,7 +308,7 @@ class TestDirectSend:
         await send_direct(broker, reconsume_times=1, max_reconsume_times=16)
         assert (count(broker, "%RETRY%GG"), count(broker, "%DLQ%GG")) == (1, 1)
 
-    async def test_the_group_of_a_pop_retry_topic_stands_before_the_plus(self, broker: Broker) -> None:
+    async def test_the_group_of_a_pop_retry_topic_is_the_part_before_the_plus(self, broker: Broker) -> None:
         request = SendMessage(
             producer_group="p",
             topic="%RETRY%GG+T2",

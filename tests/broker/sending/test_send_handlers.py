@@ -238,7 +238,7 @@ class TestBatch:
 
 
 class TestSyncFlush:
-    """SYNC_FLUSH: the answer comes when the disk has the message."""
+    """SYNC_FLUSH: the answer is sent once the message is on disk."""
 
     @pytest.fixture
     async def syncing(self, broker_maker: MakeBroker) -> Broker:
@@ -252,7 +252,7 @@ class TestSyncFlush:
         await _turns()
         assert [answer.code for answer in connection.late_answers] == [0]  # type: ignore[union-attr]
 
-    async def test_a_slow_disk_is_told_once(self, syncing: Broker) -> None:
+    async def test_a_slow_disk_is_answered_once(self, syncing: Broker) -> None:
         connection = FakeConnection()
         await send(syncing, a_send(), b"x", connection=connection)
         await asyncio.sleep(0.05)  # syncFlushTimeout is 30 ms of the event loop's own time

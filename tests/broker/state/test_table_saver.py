@@ -21,7 +21,7 @@ async def tables() -> AsyncIterator[TableSaver]:
 
 @pytest.fixture
 async def groups(tables: TableSaver, tmp_path: Path) -> GroupTable:
-    """Announces each change, as in a broker; GroupTable(...) itself comes with the built-in groups."""
+    """Announces each change, as in a broker; GroupTable(...) itself contains the built-in groups."""
     table = GroupTable(tmp_path / "config", lambda: 1, GroupSettings(), lambda: tables.save_soon(table))
     return table
 
@@ -41,7 +41,7 @@ async def test_change_is_on_disk_when_the_wait_ends(tables: TableSaver, groups: 
     assert groups not in tables.unsaved
 
 
-async def test_nobody_waits_where_nothing_changed(tables: TableSaver, groups: GroupTable) -> None:
+async def test_without_a_change_there_is_no_wait(tables: TableSaver, groups: GroupTable) -> None:
     heard: list[str] = []
     tables.when_saved(groups, lambda: heard.append("at once"))
     assert heard == ["at once"]
@@ -80,7 +80,7 @@ async def test_change_made_during_a_write_waits_for_the_next(tables: TableSaver,
     assert last in saved_groups(groups)
 
 
-async def test_disk_that_refuses_keeps_nobody_waiting(
+async def test_failing_disk_ends_the_wait(
     tables: TableSaver, groups: GroupTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     groups.file.path.parent.write_bytes(b"a file where the folder should be")
@@ -91,7 +91,7 @@ async def test_disk_that_refuses_keeps_nobody_waiting(
     assert groups.dirty
 
 
-async def test_stop_keeps_nobody_waiting(groups: GroupTable) -> None:
+async def test_stop_ends_the_wait(groups: GroupTable) -> None:
     tables = TableSaver()
     tables.save_soon(groups)
     heard: list[str] = []

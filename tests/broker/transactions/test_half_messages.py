@@ -32,7 +32,7 @@ def stored_text(words: str, emulate: int) -> bytes:
 
 
 @pytest.mark.parametrize(("emulate", "text"), [(5, HALF_TEXT_5), (4, HALF_TEXT_4)])
-async def test_half_message_waits_where_nobody_consumes(
+async def test_half_message_waits_in_a_topic_without_consumers(
     broker_maker: MakeBroker, emulate: int, text: str
 ) -> None:
     broker = broker_maker(emulate=emulate)
@@ -78,7 +78,7 @@ async def test_unknown_state_is_not_answered_and_changes_nothing(broker: Broker)
     assert broker.store.log_end == end
 
 
-async def test_who_does_not_name_his_own_half_message_is_refused(broker: Broker) -> None:
+async def test_an_end_that_does_not_match_its_half_message_is_refused(broker: Broker) -> None:
     first, second = await send_half(broker), await send_half(broker)
     end = broker.store.log_end
     position = int(first.fields["msgId"][16:], 16)
@@ -117,7 +117,7 @@ async def test_with_an_immunity_time_the_end_must_come_within_it(broker: Broker,
     assert (await ask(broker, ending(half, COMMIT, from_transaction_check=True))).code == 0
 
 
-async def test_ended_transactions_are_noted_together_after_an_interval(
+async def test_ended_transactions_are_written_together_after_an_interval(
     broker: Broker, loop: FakeLoop
 ) -> None:
     halves = [await send_half(broker) for _ in range(3)]
@@ -148,7 +148,7 @@ async def test_4_9_notes_each_end_at_once(broker4: Broker) -> None:
 
 
 async def test_commit_with_a_delay_level_waits_first(broker: Broker) -> None:
-    """No official client sends one: the half message itself takes the detour and is given up there, as officially."""
+    """No official client sends one: the half message itself is delayed and given up, as in the official broker."""
     await send_half(broker, DELAY="1")
     (waiting,) = records(broker, SCHEDULE_TOPIC)
     assert b"REAL_TOPIC\x01RMQ_SYS_TRANS_HALF_TOPIC" in bytes(waiting.properties)
@@ -184,7 +184,7 @@ async def test_slave_ends_no_transactions(broker: Broker) -> None:
     assert (await ask(broker, ending(half, COMMIT))).code == 11
 
 
-async def test_ends_that_were_collected_are_noted_at_the_stop(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_collected_ends_are_written_at_the_stop(tmp_path: Path, clock: VirtualClock) -> None:
     broker = make_broker(tmp_path, clock)
     await ask(broker, ending(await send_half(broker), COMMIT))
     broker.transactions.half_messages.stop()

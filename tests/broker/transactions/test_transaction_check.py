@@ -41,7 +41,7 @@ def texts(broker: Broker, topic: str) -> list[dict[str, str]]:
     return [decode_properties(record.properties) for record in records(broker, topic)]
 
 
-async def test_producer_is_asked_once_its_message_is_older_than_the_timeout(
+async def test_producer_is_asked_when_its_message_is_older_than_the_timeout(
     broker: Broker, clock: VirtualClock
 ) -> None:
     producer = join(broker)
@@ -144,7 +144,7 @@ async def test_message_is_given_up_after_so_many_checks(broker: Broker, clock: V
     assert broker.transactions.open_count.count("T") == 0
 
 
-async def test_message_older_than_the_log_is_kept_is_given_up_unasked(
+async def test_message_older_than_the_log_is_given_up_without_a_check(
     broker: Broker, clock: VirtualClock
 ) -> None:
     producer = join(broker)
@@ -185,7 +185,7 @@ async def test_copy_of_an_immune_message_goes_when_the_original_ends(
     assert broker.store.max_offset("T", 2) == 1
 
 
-async def test_check_goes_on_after_a_restart_where_it_stood(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_check_continues_at_its_offset_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:
     broker = make_broker(tmp_path, clock)
     await ask(broker, ending(await send_half(broker), COMMIT))
     await send_half(broker)
@@ -203,7 +203,7 @@ async def test_check_goes_on_after_a_restart_where_it_stood(tmp_path: Path, cloc
     close_broker(again)
 
 
-async def test_nobody_is_asked_while_the_store_takes_nothing(
+async def test_no_producer_is_asked_while_the_store_refuses(
     broker: Broker, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = join(broker)
