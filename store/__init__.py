@@ -1,11 +1,11 @@
 """The durable store: what is on disk, byte-compatible with the official broker. Synchronous, no sockets.
 
-The map, bottom up. log/ is the truth, lookup/ is what can be built again from it, durability/ is what a stop may cost.
+The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, durability/ covers what a stop may cost.
 
     errors.py           what the owner of a store can do about each refusal
     clock.py            wall clock and virtual clock
     layout.py           the name of every file and folder
-    put_values.py       what goes into the store, and what an append returns
+    put_values.py       a message to append, and what an append returns
     put_statistics.py   counters of appends
     delay_levels.py     messageDelayLevel, parsed
     config.py           the settings

@@ -1,13 +1,13 @@
-"""Whether the store takes messages at this moment, and why not.
+"""Whether the store accepts messages now, and why not.
 
-    closed, or a slave        nothing but the master's bytes
-    no room on disk           a queue, the index or the log could not grow: looked at again once a second
-    disk used up              fuller than the warning level of `retention.py`, which also says when that is over
-    the disk failed           it refused to force what was written: final, only opening the store again shows
+    closed, or a slave        no messages; a slave accepts its master's bytes only
+    no room on disk           a queue, the index or the log could not grow: tried again once a second
+    disk used up              fuller than the warning level of `retention.py`, which also ends this state
+    the disk failed           it refused to force written bytes: final, only opening the store again shows
                               what is left
 
-What is in the log stays and stays readable in every case. Not here: what a full disk means for dispatch
-(`message_store.py`). Owner: the event-loop thread, except `disk_failed`, which the flusher calls.
+In every case the messages in the log stay readable. Not here: what a full disk means for dispatch
+(`appending.py`). Owner: the event-loop thread, except `disk_failed`, which the flusher calls.
 """
 
 import logging
@@ -23,7 +23,7 @@ RETRY_MS = 1000
 
 
 class Admission:
-    """`accepting` is the answer, kept ready because every message asks."""
+    """`accepting` is the answer, kept as a field because it is read for every message."""
 
     __slots__ = (
         "_clock",
@@ -45,7 +45,7 @@ class Admission:
         self.disk_failure: str | None = None
 
     def open(self) -> None:
-        """The store is open; whatever kept it from taking messages before is forgotten."""
+        """The store is open; reasons from before are cleared."""
         self._is_open, self._retry_at_ms, self.is_disk_used_up, self.disk_failure = True, None, False, None
         self._decide()
 
@@ -60,17 +60,17 @@ class Admission:
             and self._retry_at_ms is None
             and not self.is_disk_used_up
         )
-        if self.disk_failure is not None:  # asked last: the flusher may set it at any moment
+        if self.disk_failure is not None:  # checked last: the flusher may set it at any moment
             self.accepting = False
 
     @property
     def is_paused(self) -> bool:
-        """Whether only room on disk is missing."""
+        """Whether the store has run out of room on disk."""
         return self._retry_at_ms is not None
 
     @property
     def may_look_again(self) -> bool:
-        """Whether it is time to try again."""
+        """Whether the store is paused and a second has passed since the last try."""
         return self._retry_at_ms is not None and self._clock.monotonic_ms() >= self._retry_at_ms
 
     def pause(self, error: Exception) -> None:
@@ -88,12 +88,12 @@ class Admission:
         return self.accepting
 
     def refuse_while(self, *, disk_is_used_up: bool) -> None:
-        """Take no messages while the disk is fuller than its owner wants it."""
+        """Set or clear the state "disk used up"."""
         self.is_disk_used_up = disk_is_used_up
         self._decide()
 
     def disk_failed(self, error: DiskFailedError) -> None:
-        """In the flusher's thread: what is in memory may not be on disk, however often that is tried again."""
+        """In the flusher's thread: written bytes may not be on disk, and a second try would not show it."""
         self.disk_failure = str(error)
         self.accepting = False
         logger.critical("store %s takes no messages until it is opened again: %s", self._config.root, error)

@@ -1,8 +1,9 @@
 """Appending: messages become records in the log and are dispatched, or are refused with the official status.
 
 One message is a batch of one. Under ASYNC_FLUSH dispatch follows at once; under SYNC_FLUSH, as in 5.3 and later, once
-the disk has the records (`catch_up`). When the disk is full, what is in the log stays; it is dispatched, and more is
-taken, once there is room. Official class: the put side of DefaultMessageStore. Owner: the event-loop thread.
+the disk has the records (`catch_up`). When the disk is full, the records in the log stay; they are dispatched, and more
+messages are accepted, once there is room. Official class: the put side of DefaultMessageStore. Owner: the event-loop
+thread.
 """
 
 import logging
@@ -31,7 +32,7 @@ _SLOW_NS = 1_000_000
 
 
 class Appending:
-    """The write half of the store. Counts what it does, for runtime information."""
+    """The write half of the store. Counts appends, for runtime information."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Appending:
         self._dispatcher = dispatcher
         self._log_dispatch = log_dispatch
         self._admission = admission
-        self._has_light_queues = config.enable_lmq and config.enable_multi_dispatch
+        self._has_light_queues = config.has_light_queues
         self._waits_for_disk = (
             config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
         )
@@ -110,8 +111,10 @@ class Appending:
         return AppendResult(PutStatus.PUT_OK, position, size, queue_offset, store_timestamp)
 
     def append_batch(self, messages: Sequence[NewMessage]) -> list[AppendResult]:
-        """Store a batch back to back, or none of it. Its messages may differ in body, properties and flag only; half
-        messages are not allowed."""
+        """Store a batch back to back, or none of it; one result for each message.
+
+        Its messages may differ in body, properties and flag only; half messages are not allowed.
+        """
         if not messages:
             return []
         if not self._admission.accepting and not self._has_room_again(messages):
@@ -163,7 +166,7 @@ class Appending:
         return [self._refused(error.status) for _ in messages]
 
     def catch_up(self) -> bool:
-        """Dispatch what the disk has, or under ASYNC_FLUSH everything; False where the disk refuses it."""
+        """Dispatch the records that are on disk, or under ASYNC_FLUSH all; False if the disk refuses a write."""
         files = self._log.files
         try:
             self._log_dispatch.run(files.flushed if self._waits_for_disk else self._log.end)
@@ -177,7 +180,7 @@ class Appending:
         self.dispatches_at_once = False
 
     def _has_room_again(self, messages: Sequence[NewMessage]) -> bool:
-        """For a store that does not accept: is it only the disk, and is there room for these messages by now?"""
+        """For a store that refuses messages: True if only room on disk was missing and these messages fit now."""
         if not self._admission.may_look_again or not self.catch_up():
             return False
         try:

@@ -50,7 +50,7 @@ class StoreConfig(msgspec.Struct, kw_only=True):
     ha_listen_port: int = DEFAULT_HA_PORT
     """As long as it is the default: the port behind the listening one, as official start-ups make it."""
     ha_master_address: str | None = None
-    """`host:port` of the master's HA port; None: what the name servers say."""
+    """`host:port` of the master's HA port; None: the address that the name servers have."""
     ha_transfer_batch_size: int = 32_768
     ha_send_heartbeat_interval: int = 5000
     ha_housekeeping_interval: int = 20_000
@@ -112,7 +112,7 @@ class StoreConfig(msgspec.Struct, kw_only=True):
     residency: Literal["distance", "resident", "always-hot"] = "distance"
     """What answers "is this message in memory"; see residency.py."""
     memory_size_bytes: int | None = None
-    """Total memory to reckon with; None asks the machine."""
+    """Total memory to assume; None asks the machine."""
 
     @property
     def root(self) -> Path:
@@ -129,6 +129,11 @@ class StoreConfig(msgspec.Struct, kw_only=True):
         """Size of a queue file: the setting rounded up to whole units, as in the official broker."""
         return -(-self.mapped_file_size_consume_queue // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES
 
+    @property
+    def has_light_queues(self) -> bool:
+        """Whether records are dispatched to light queues: that needs both settings."""
+        return self.enable_lmq and self.enable_multi_dispatch
+
     def check(self) -> None:
         """Raises StoreError for values no store can be opened with; names the official key."""
         for key, value, least in (
@@ -140,6 +145,6 @@ class StoreConfig(msgspec.Struct, kw_only=True):
             ("timerPrecisionMs", self.timer_precision_ms, 1),
         ):
             if not least <= value <= 0x7FFFFFFF:
-                raise StoreError(f"{key}={value} is not between {least} and 2147483647")
+                raise StoreError(f"{key} must be between {least} and 2147483647, got {value}")
         if self.store_path_commit_log and "," in self.store_path_commit_log:
             raise StoreError("storePathCommitLog with several paths is not supported: give one path")

@@ -9,7 +9,7 @@ _UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_delay_levels(text: str) -> dict[int, int]:
-    """`1s 5s 1m` to `{1: 1000, 2: 5000, 3: 60000}` (level to ms). Units s, m, h, d. Raises StoreError."""
+    """`1s 5s 1m` to `{1: 1000, 2: 5000, 3: 60000}` (level to ms). Units: s, m, h, d. Raises StoreError."""
     levels: dict[int, int] = {}
     for level, word in enumerate(text.split(), start=1):
         unit_ms = _UNITS_MS.get(word[-1])

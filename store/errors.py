@@ -1,4 +1,4 @@
-"""Errors of the store: what the person or program that opened it can do about each.
+"""Errors of the store: the class says what to do about it.
 
 Every message is one line that names the path, because it is shown to the user unchanged.
 """
@@ -11,7 +11,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class StoreError(Exception):
-    """Root of everything this package raises about the directory it was given."""
+    """Root of the errors that this package raises about a store directory."""
 
 
 class StoreLockedError(StoreError):
@@ -43,6 +43,6 @@ class StoreClosedError(StoreError):
 
 
 def refused_by_system(what: str, path: Path, error: OSError) -> StoreError:
-    """What the system said when something was to be done with a file: "cannot open PATH: Permission denied"."""
+    """The StoreError for a refused system call, as in "cannot open PATH: Permission denied"."""
     kind = DiskFullError if error.errno in NO_ROOM else StoreError
     return kind(f"cannot {what} {path}: {error.strerror or error}")

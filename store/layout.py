@@ -7,7 +7,7 @@ same name and `.bak` behind it.
 from typing import Final
 
 COMMIT_LOG: Final = "commitlog"
-"""The default place; storePathCommitLog may name another."""
+"""The default folder; storePathCommitLog may name another."""
 CONSUME_QUEUE: Final = "consumequeue"
 INDEX: Final = "index"
 CHECKPOINT: Final = "checkpoint"

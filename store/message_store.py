@@ -1,9 +1,9 @@
 """The store as the broker sees it: append, read, query, and the files behind them kept in one state.
 
-One thread owns it, that of the event loop: every method here is called there. The flusher is the only other thread
-and touches the disk alone. Under ASYNC_FLUSH a message is in its queue when `append` returns. Under SYNC_FLUSH, as
-in 5.3 and later, it gets there once it is on disk, so no consumer sees what a power loss could take back.
-Not here: topics, groups and consumer offsets (the tables of this package), response codes, waiting.
+The event-loop thread owns it: every method is called there. The flusher is the only other thread and only works on the
+disk. Under ASYNC_FLUSH a message is in its queue when `append` returns. Under SYNC_FLUSH, as in 5.3 and later, it is
+added to its queue once it is on disk, so no consumer sees a message that a power loss could take back.
+Not here: topics, groups and consumer offsets (`tables/`), response codes, waiting for messages.
 Official class: DefaultMessageStore.
 """
 
@@ -21,7 +21,7 @@ from .durability.flusher import Flusher, OnFlushed
 from .durability.foreign_parts import refuse_foreign_parts
 from .durability.recovery import Recovery, RecoveryReport
 from .durability.store_lock import StoreLock
-from .errors import DiskFailedError, StoreClosedError, StoreError
+from .errors import DiskFailedError, StoreClosedError, StoreError, refused_by_system
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 CallSoon = Callable[[Callable[[], None]], object]
 
 DISPATCH_AT_ONCE = 256
-"""Records of a slave made visible before the loop gets its turn again: some milliseconds."""
+"""Records that a slave makes visible in one turn of the event loop: some milliseconds."""
 
 
 class MessageStore:
@@ -111,7 +111,7 @@ class MessageStore:
         try:
             self.config.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot make {self.config.root}: {error.strerror or error}") from error
+            raise refused_by_system("make", self.config.root, error) from error
         self._lock.acquire()
         try:
             clean = not self._abort.exists()
@@ -174,7 +174,7 @@ class MessageStore:
             self._lock.release()
 
     def _after_log_flush(self) -> None:
-        """In the flusher's thread: let the owner's thread dispatch what is on disk now, or could not be before."""
+        """In the flusher's thread: let the event loop dispatch records that are on disk now, or had no room before."""
         if not self._appending.dispatches_at_once and self._call_soon is not None:
             self._call_soon(self.dispatch_flushed)
 
@@ -184,27 +184,30 @@ class MessageStore:
         self._abort.distrust()
 
     def dispatch_flushed(self) -> None:
-        """Make visible what has been forced to disk; under ASYNC_FLUSH only what found no room in a queue before."""
+        """Make records visible that are on disk; under ASYNC_FLUSH only those that found no room in a queue before."""
         if self._flusher is not None:
             self._appending.catch_up()
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
-        """Call back, from the flusher's thread, once the log is on disk up to `position`: True, or False when
-        the disk refused. All that wait share one pass. Called at once, from here, if the disk has it."""
+        """Call back once the log is on disk up to `position`: True, or False if the disk refused.
+
+        The call comes from the flusher's thread, one pass for all that wait; or at once, from here, if the disk has
+        the bytes. Raises StoreClosedError.
+        """
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
         self._flusher.when_flushed(position, callback)
 
     def flush_pass(self) -> None:
-        """What the flusher's thread does in a loop, once, in this thread; for owners that run without it."""
+        """Run one pass of the flusher in this thread, for an owner without `flush_in_background`."""
         if self._flusher is None:
             raise StoreClosedError(f"store {self.config.root} is not open")
         self._flusher.run_pass()
 
-    # Reading: by queue and by key in `get_message` and `query`, which are the reader's own
+    # Reading: `get_message` and `query` are methods of the reader
 
     def read_record(self, position: int, size: int | None = None) -> memoryview | None:
-        """The whole record at a log position; None without one. `size` saves reading it from the head."""
+        """The whole record at a log position; None without one. With a known `size` the head is not read."""
         if size is None:
             return self.log.read_record(position)
         return self.log.read(position, size)
@@ -223,8 +226,8 @@ class MessageStore:
     # Copying, at a slave
 
     def append_copied(self, position: int, data: memoryview) -> None:
-        """Take a part of the master's log; see `ReplicatedLog.append`. Raises DiskFailedError once the disk has
-        refused to keep what it was given before."""
+        """Append a part of the master's log; see `ReplicatedLog.append`. Raises DiskFailedError once the disk has
+        refused to force earlier bytes."""
         if self.admission.disk_failure is not None:
             raise DiskFailedError(self.admission.disk_failure)
         was_empty = not self.log.files
@@ -233,9 +236,9 @@ class MessageStore:
             self._dispatcher.position = position
 
     def dispatch_copied(self) -> bool:
-        """Make the next complete records visible; True if it has to be called again for more.
+        """Make the next complete records visible; True if more are left for another call.
 
-        Raises StoreError where a queue or the index cannot be written; the next call continues there.
+        Raises StoreError if a queue or the index cannot be written; the next call continues there.
         """
         more = self._log_dispatch.run(self.log.end, DISPATCH_AT_ONCE)
         if self._dispatcher.newest_timestamp:
@@ -253,7 +256,7 @@ class MessageStore:
         self._decide_after_append()
 
     def _decide_after_append(self) -> None:
-        """SYNC_FLUSH wakes the flusher, slaves get the bytes: one callable, because every append makes the call."""
+        """SYNC_FLUSH wakes the flusher, `on_append` the slaves: one callable, because every append calls it."""
         is_sync = self.config.flush_disk_type == "SYNC_FLUSH"
         wake, copy = self._flusher.wake if self._flusher is not None and is_sync else None, self._on_append
         if wake is None or copy is None:
@@ -273,7 +276,7 @@ class MessageStore:
         return self._queues.delete_topic(topic)
 
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:
-        """Delete queues all of whose messages have left the log, unless their topic is kept; how many went."""
+        """Delete queues all of whose messages have left the log, unless `is_kept(topic)`; returns how many."""
         return self._queues.delete_expired(self.log.start, is_kept)
 
     def oldest_log_file_written_ms(self) -> int | None:
@@ -282,14 +285,14 @@ class MessageStore:
         return files[0].path.stat().st_mtime_ns // 1_000_000 if len(files) > 1 else None
 
     def delete_oldest_log_file(self) -> bool:
-        """Delete the oldest log file, and what only it gave a meaning: queue files, index files, min offsets.
+        """Delete the oldest log file, and queue files and index files that only it needed; moves the min offsets.
 
         False if only the file being written to is left, which is never deleted. Views of the deleted file that are
         still held stay readable.
         """
         files = self.log.files
         if len(files) <= 1 or self._dispatcher.position < files[1].base:
-            return False  # what no queue knows yet must not go
+            return False  # records that are not dispatched yet must stay
         memory = self.log.files.delete_first_keeping_map()
         if memory is not None and self._flusher is not None:
             self._flusher.release_later(memory)

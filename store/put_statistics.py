@@ -1,6 +1,6 @@
-"""Counters of the store, for runtime information and metrics: how many messages went in, and how long it took.
+"""Counters of appends, for runtime information and metrics: how many messages, how many bytes, how long.
 
-Kept as plain numbers on the append path; rates are the reader's business. Official class: StoreStatsService.
+Plain numbers on the append path; rates are computed by their reader. Official class: StoreStatsService.
 """
 
 PUT_TIME_LIMITS_MS = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)

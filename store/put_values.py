@@ -1,7 +1,7 @@
-"""What goes into the store, and what an append returns.
+"""A message to append, and what an append returns.
 
-Names and numbers follow PutMessageStatus and MessageExtBrokerInner. Not here: which response code a status becomes,
-which is the broker's work.
+Names and numbers follow PutMessageStatus and MessageExtBrokerInner. Not here: the response code of a status, which the
+broker chooses.
 """
 
 from enum import Enum, auto
@@ -56,7 +56,7 @@ class NewMessage(msgspec.Struct, gc=False):
 
 
 class AppendResult(msgspec.Struct, gc=False):
-    """Where a message was stored; offsets are -1 when it was not."""
+    """Where a message was stored: `position` and `size` in bytes of the log, time in ms. Offsets are -1 if refused."""
 
     status: PutStatus
     position: int = -1
@@ -66,7 +66,7 @@ class AppendResult(msgspec.Struct, gc=False):
 
 
 class RefusedError(StoreError):
-    """The store does not take this message; `status` says why in the official words."""
+    """The store refuses this message; `status` is the official reason."""
 
     def __init__(self, status: PutStatus, reason: str) -> None:
         super().__init__(reason)

@@ -1,17 +1,17 @@
-"""Old data leaves the log: whole files, oldest first, never the newest.
+"""Deletes old log files: whole files, oldest first, never the newest.
 
 A file is expired when it was last written more than `fileReservedTime` hours ago. Rounds are due during the hours of
 `deleteWhen` (local time), when an administrator asks (329), and by how full the disk of the log, or else that of the
 queues, is:
 
     above                          by default   effect
-    diskMaxUsedSpaceRatio          75 %         expired files go at any hour
-    diskSpaceCleanForciblyRatio    85 %         files go that are not expired (if cleanFileForciblyEnable)
-    diskSpaceWarningLevelRatio     90 %         the same, and the store takes no messages
+    diskMaxUsedSpaceRatio          75 %         expired files are deleted at any hour
+    diskSpaceCleanForciblyRatio    85 %         files are deleted before they expire (if cleanFileForciblyEnable)
+    diskSpaceWarningLevelRatio     90 %         the same, and the store refuses messages
 
-The store takes messages again at or below 90 % on the 4.9 line, where the two upper levels are fixed, and at or below
+The store accepts messages again at or below 90 % on the 4.9 line, where the two upper levels are fixed, and at or below
 85 % on 5.x. One round deletes at most `deleteFileBatchMax` files and stops at the first that is not expired. Deleting
-moves the min offsets of queues, after which CONSUME_FROM_LAST_OFFSET means what it says. Mirrors
+moves the min offsets of queues, after which CONSUME_FROM_LAST_OFFSET starts at the end. Mirrors
 `CleanCommitLogService`.
 """
 
@@ -28,7 +28,7 @@ from .message_store import MessageStore
 _log = logging.getLogger("pocketmq.retention")
 
 MANUAL_ROUNDS: Final = 20
-"""Rounds one request of an administrator is good for."""
+"""Rounds that one request of an administrator causes."""
 HOUR_MS: Final = 3_600_000
 
 
@@ -45,20 +45,20 @@ class Retention:
         self._manual_rounds = 0
 
     def request_manual(self) -> None:
-        """Delete what is expired now and in the next rounds, whatever the hour."""
+        """Delete expired files now and in the next rounds, at any hour."""
         self._manual_rounds = MANUAL_ROUNDS
 
     def run(self) -> int:
-        """One round where one is due; how many files went."""
-        wants_space, at_any_age = self._look_at_disks()
+        """One round, if one is due; returns how many files were deleted."""
+        wants_space, at_any_age = self._check_disks()
         if self._manual_rounds > 0:
             self._manual_rounds -= 1
         elif not (wants_space or self._is_the_hour()):
             return 0
         return self._delete(at_any_age=at_any_age)
 
-    def _look_at_disks(self) -> tuple[bool, bool]:
-        """(delete now, also what is not expired), by the fuller levels; tells the store whether to take messages."""
+    def _check_disks(self) -> tuple[bool, bool]:
+        """(delete now, also files that are not expired), by the fuller disk. Lets the store refuse or accept."""
         config = self._config
         warning, forcibly, normal = self._levels()
         is_used_up = self._store.admission.is_disk_used_up

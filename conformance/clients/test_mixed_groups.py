@@ -176,6 +176,6 @@ def test_local_offsets_of_one_kind_are_read_by_the_other(
         assert len(places) == len(set(places))
         assert sent <= set(places)
         # `send` creates a missing topic with a message of its own.
-        assert len(new) <= 1, f"{kind} began anew"
+        assert len(new) <= 1, f"{kind} started from the beginning"
     (file,) = tmp_path.glob(f"*/{group}/offsets.json")
     assert f'"topic":"{topic}"' in file.read_text().replace(" ", "")

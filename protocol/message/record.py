@@ -31,7 +31,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..errors import BodyError
-from .flags import BORN_HOST_IPV6, STORE_HOST_IPV6
+from .flags import BORN_HOST_IPV6, HOSTS_IPV6, STORE_HOST_IPV6
 
 MAGIC_V1 = -626843481
 MAGIC_V2 = -626843477
@@ -50,6 +50,11 @@ HEADS = (
 )
 """The head, which is everything up to and with bodyLength: `head_for` picks the one for the hosts of a record."""
 assert [head.size for head in HEADS] == [88, 100, 100, 112]
+
+DISPATCH_HEAD = struct.Struct(">iiii4xq8xi16xq20xi")
+"""HEADS[0] without the fields that dispatch does not need: size, magic, bodyCRC, queueId, queueOffset, sysFlag,
+storeTimestamp, bodyLength."""
+assert DISPATCH_HEAD.size == HEADS[0].size
 
 # Where the fields of a head begin. Behind bornHost the positions depend on its width.
 SIZE_AT = 0
@@ -265,7 +270,7 @@ def sys_flag_for_hosts(sys_flag: int, born_host: bytes, store_host: bytes) -> in
     widths = (IPV4_HOST_BYTES, IPV6_HOST_BYTES)
     if len(born_host) not in widths or len(store_host) not in widths:
         raise RecordError(f"a packed host is 8 or 20 bytes, not {len(born_host)} and {len(store_host)}")
-    flag = sys_flag & ~(BORN_HOST_IPV6 | STORE_HOST_IPV6)
+    flag = sys_flag & ~HOSTS_IPV6
     if len(born_host) == IPV6_HOST_BYTES:
         flag |= BORN_HOST_IPV6
     if len(store_host) == IPV6_HOST_BYTES:

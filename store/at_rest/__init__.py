@@ -1,8 +1,8 @@
-"""A store that no process has open: checked, or shown. Nothing is changed on disk.
+"""Checks or shows a store that no process has open. Changes nothing on disk.
 
 segments.py      the files of a log or queue, read only
 contents.py      which queues a store has, and their newest messages
-findings.py      what the checker found: findings and the report
+findings.py      the checker's findings, and the report that holds them
 check.py         `check_store`: the whole check in its order
 check_log.py     every record
 check_queues.py  every unit against its record, every record against its unit

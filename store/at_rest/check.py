@@ -27,9 +27,9 @@ from .segments import Segments, refuse_open_store
 def check_store(
     root: Path, progress: Callable[[int], None] | None = None, *, commit_log: Path | None = None
 ) -> Report:
-    """Read the store; `progress` is called with the log position reached, now and then.
+    """Read the store; `progress` is called with the log position reached, every 65,536 records.
 
-    `commit_log` is the place of the log if storePathCommitLog names another than the default. Raises StoreError if
+    `commit_log` is the folder of the log if storePathCommitLog names another than the default. Raises StoreError if
     there is no store, or if another process has it open.
     """
     refuse_open_store(root)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from .. import layout
 from ..durability.checkpoint import FIELDS
-from ..files.fields_file import FIELDS_FILE_BYTES
+from ..files.fields_file import FIELDS_FILE_BYTES, decode_fields
 from ..lookup.index_file import HEADER, INDEX_UNIT
 from .findings import Findings
 from .segments import map_file
@@ -64,7 +64,7 @@ class IndexCheck:
                 f"is {len(data)} bytes long, not {FIELDS_FILE_BYTES}",
                 "it would take zeros for the rest",
             )
-        *times, _, confirm, logics = FIELDS.unpack(data[: FIELDS.size].ljust(FIELDS.size, b"\0"))
+        *times, _, confirm, logics = decode_fields(data, FIELDS)
         for name, position in (("confirmPhyOffset", confirm), ("logicsPhysicalOffset", logics)):
             if position > self._report.log_end:
                 self._findings.damage(

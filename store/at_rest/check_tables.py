@@ -22,7 +22,7 @@ _TABLES: Final[dict[str, type[Any]]] = {
     layout.DELAY_OFFSETS: DelayOffsets,
     layout.CONSUMER_FILTERS: dict,
 }
-"""Of each file of `config/` what a start reads it as."""
+"""The class that a start reads each file of `config/` into."""
 _Table = TypeVar("_Table")
 
 
@@ -53,7 +53,7 @@ class TableCheck:
             self._offsets(offsets)
 
     def _table(self, path: Path, form: type[_Table]) -> _Table | None:
-        """What the file or its backup says; None where neither says anything."""
+        """The table of the file, or of its backup; None if neither holds one."""
         faults = []
         for candidate, start in (
             (path, "it would use the backup"),

@@ -43,7 +43,7 @@ class StoreContents:
     """Raises StoreError if there is no store, or another process has it open."""
 
     def __init__(self, root: Path, *, commit_log: Path | None = None) -> None:
-        """`commit_log` is the place of the log if storePathCommitLog names another than the default."""
+        """`commit_log` is the folder of the log if storePathCommitLog names another than the default."""
         refuse_open_store(root)
         self._root = root
         self._log = Segments(commit_log or root / layout.COMMIT_LOG)
@@ -80,7 +80,7 @@ class StoreContents:
         return msgspec.structs.replace(queue, newest_store_time_ms=newest.store_time_ms)
 
     def _first_readable(self, segments: Segments, maximum: int) -> int:
-        """The first unit that is no pre-blank one and whose record is not before the log's start."""
+        """Number of the first unit that is not pre-blank and whose record is not before the log's start."""
         low, high = segments.start // QUEUE_UNIT_BYTES, maximum
         while low < high:
             middle = (low + high) // 2

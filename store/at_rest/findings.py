@@ -15,7 +15,7 @@ MOST_OF_A_KIND: Final = 20
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing to know. `start` is what a start would do about it."""
+    """One finding: the file, what is wrong, and in `start` what a start would do about it."""
 
     severity: Literal["damage", "remark"]
     place: str
@@ -24,7 +24,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """Figures and findings of one store, as `--json` shows them."""
+    """Figures and findings of one store, as `pocketmq store check --json` prints them. Positions are bytes."""
 
     store: str
     clean: bool
@@ -47,7 +47,7 @@ class Report(msgspec.Struct):
 
 
 class Findings:
-    """Collects for one report."""
+    """Adds findings to one report, at most MOST_OF_A_KIND of each kind."""
 
     def __init__(self, report: Report) -> None:
         self.report = report

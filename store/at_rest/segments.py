@@ -1,7 +1,7 @@
 """A store that no process has open, read without changing a byte: no lock file, no new file, nothing cut.
 
 `Segments` is a directory of files named after their first position, as the log and every queue are; the file size is
-that of the first file, so no setting is needed. For programs that look (`check.py`); the server's own reading is in
+that of the first file, so no setting is needed. For programs that only read (`check.py`); the broker reads through
 `files/mapped_files.py`.
 """
 
@@ -24,7 +24,7 @@ except ImportError:  # Windows
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """One file: where it lies in the space of positions, and its bytes."""
+    """One file: the position of its first byte, and its bytes."""
 
     path: Path
     base: int
@@ -97,7 +97,7 @@ def count_units(segment: Segment) -> int:
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, read when they are looked at; empty for an empty file. Raises StoreError."""
+    """The bytes of a file, read from disk on access; empty for an empty file. Raises StoreError."""
     try:
         with path.open("rb") as file:
             if not os.fstat(file.fileno()).st_size:

@@ -30,14 +30,14 @@ class AbortMarker:
         return self._path.exists()
 
     def is_ours(self) -> bool:
-        """Whether this program made it, and no disk failed afterwards."""
+        """Whether this program wrote the marker, and no disk failed afterwards."""
         try:
             return len(self._path.read_bytes().split()) == _WORDS
         except OSError:
             return False
 
     def only_process_died(self) -> bool:
-        """True when `abort` was left by this program, in this directory, since the machine came up."""
+        """True if this program left `abort` in this directory since the machine was started."""
         try:
             words = self._path.read_text().split()
             inode = str(self._path.stat().st_ino)
@@ -46,7 +46,10 @@ class AbortMarker:
         return bool(_boot_id()) and words[1:] == [_boot_id(), inode]
 
     def create(self) -> None:
-        """On disk when this returns: after a power loss without it, the next start would trust the queues."""
+        """Write the marker and force it to disk: without it, a start after a power loss would trust the queues.
+
+        Raises OSError and DiskFailedError.
+        """
         with self._path.open("w") as file:
             file.write(f"{os.getpid()} {_boot_id()} {os.fstat(file.fileno()).st_ino}")
             file.flush()
@@ -54,7 +57,7 @@ class AbortMarker:
         disk.force_directory(self._path.parent)
 
     def distrust(self) -> None:
-        """Keep the marker but not what makes `only_process_died` true: memory and disk differ. Never raises."""
+        """Memory and disk differ: keep the marker, but make `only_process_died` false. Never raises."""
         try:
             with self._path.open("w") as file:
                 file.write(str(os.getpid()))
@@ -66,7 +69,7 @@ class AbortMarker:
 
 
 def _boot_id() -> str:
-    """What Linux calls this run of the machine; empty elsewhere."""
+    """Linux's id of this run of the machine; empty elsewhere."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

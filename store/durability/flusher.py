@@ -1,13 +1,13 @@
-"""The one thread of the store: forces files to disk, and calls back those who wait for it.
+"""The one thread of the store: forces files to disk, then calls the callbacks that wait for it.
 
-The log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (all of them,
-and the index, every minute), the checkpoint every second; under SYNC_FLUSH the log at once, one pass for all that
-wait. Nothing is written here but the checkpoint: the event-loop thread writes through the maps, this thread calls
-fdatasync, which gives up the interpreter lock while it waits for the disk. The next log file is made here too, when
-the last is half full. Callbacks run in this thread.
+It forces the log every 500 ms when 4 pages wait (all of it every 10 s), the queues every second when 2 pages wait (all
+of them, and the index, every minute), the checkpoint every second; under SYNC_FLUSH the log at once, one pass for all
+waiting callbacks. Nothing is written here but the checkpoint: the event-loop thread writes through the maps, this
+thread calls fdatasync, which releases the interpreter lock while it waits for the disk. The next log file is made here
+too, when the last is half full. Callbacks run in this thread.
 
 A failed fsync is never repeated: the system has marked the pages as clean, so a second call would succeed and the data
-be lost. Those who wait get False, and the store takes no more messages (`on_disk_failure`).
+be lost. Waiting callbacks get False, and the store accepts no more messages (`on_disk_failure`).
 Official classes: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService.
 """
 
@@ -35,8 +35,8 @@ _CHECKPOINT_INTERVAL_MS = 1000
 _LONGEST_SLEEP_SECONDS = 0.5
 _QUEUES_IN_A_TURN = 512
 _TURN_SECONDS = 0.0001
-"""The interpreter gives the lock to who waits for it only after 5 ms, and 10,000 topics of queues take longer to look
-through than messages should wait: a short sleep every so many queues lets the event loop have it."""
+"""A thread that waits for the interpreter lock gets it only after 5 ms, and walking the queues of 10,000 topics takes
+longer than messages should wait: a short sleep after every _QUEUES_IN_A_TURN queues lets the event loop run."""
 
 
 class Flusher:
@@ -64,7 +64,7 @@ class Flusher:
         self._on_progress = on_progress
         self._on_disk_failure = on_disk_failure
         self.disk_failure: DiskFailedError | None = None
-        """Set once the disk has refused to force something: nothing is forced or vouched for after that."""
+        """Set once the disk has refused to force something: after that nothing is forced and no mark moves."""
         self._sync = config.flush_disk_type == "SYNC_FLUSH"
         self._condition = threading.Condition()
         self._wanted = False
@@ -86,8 +86,10 @@ class Flusher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, force the log and answer all that wait. Raises OSError or DiskFailedError when the disk
-        refuses, or has refused before."""
+        """End the thread, force the log and call all waiting callbacks.
+
+        Raises OSError or DiskFailedError if the disk refuses, or has refused before.
+        """
         with self._condition:
             self._stopping = True
             self._condition.notify()
@@ -107,14 +109,14 @@ class Flusher:
             self._flush_queues(everything=True)
 
     def wake(self) -> None:
-        """Flush the log soon, without anyone waiting for it."""
+        """Flush the log soon; no callback waits for it."""
         if not self._wanted:
             with self._condition:
                 self._wanted = True
                 self._condition.notify()
 
     def release_later(self, memory: mmap.mmap) -> None:
-        """Drop the map of a large deleted file, which takes long, together with its blocks; one in a pass."""
+        """Drop the map of a deleted file in a later pass, one a pass: freeing a large file takes long."""
         self._to_release.append(memory)
 
     def when_flushed(self, position: int, callback: OnFlushed) -> None:
@@ -159,8 +161,8 @@ class Flusher:
         return min(max((due_ms - self._clock.monotonic_ms()) / 1000, 0.001), _LONGEST_SLEEP_SECONDS)
 
     def run_pass(self) -> None:
-        """Do what is due at this moment. Raises OSError, which the next pass may mend, and DiskFailedError, after
-        which every pass raises it again. All that waited have been answered then."""
+        """Force what is due now. Raises OSError, after which the next pass may succeed, and DiskFailedError, which
+        every later pass raises again. In both cases all waiting callbacks have been called."""
         try:
             with self._noting_failure():
                 self._do_what_is_due()
@@ -237,8 +239,8 @@ class Flusher:
                 logger.exception("a callback waiting for log position %d failed", position)
 
     def _flush_queues(self, *, everything: bool) -> None:
-        """The marks are read before the files are forced: records of the time between are not vouched for. The log goes
-        first, because recovery believes it, too, before the place that the marks name."""
+        """The marks are read before the files are forced, so they do not cover records of the time between. The log is
+        forced first, because recovery also trusts the log before the position that the marks name."""
         timestamp, position = (
             self._dispatcher.newest_timestamp,
             self._dispatcher.newest_position,

@@ -1,8 +1,8 @@
-"""Parts of a store that cannot be read, made by newer official brokers or by accident: refused before anything is
-changed.
+"""Refuses a store with parts that cannot be read here, made by newer official brokers or by accident, before anything
+is changed.
 
-Opening such a store all the same would show topics without their messages, or messages without their topics.
-Directories that merely exist (5.5.0 makes `rocksdbstore` and `compaction` at every start) are no reason to refuse.
+Opening such a store would show topics without their messages, or messages without their topics. Directories that are
+empty (5.5.0 makes `rocksdbstore` and `compaction` at every start) are no reason to refuse.
 """
 
 import os

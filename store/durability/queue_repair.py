@@ -41,10 +41,10 @@ def find_ends(queues: QueueTable, log_start: int) -> int | None:
 
 
 def find_end(queue: ConsumeQueue, log_start: int) -> bool:
-    """Find the end of the loaded files: the first unit that is none, looked for in the newest files.
+    """Find the end of the loaded files: the first impossible unit, searched for in the newest files.
 
-    False if units were lost with it, because a file is missing or because bytes follow the end: reading the log again
-    from the end of the last record puts them back.
+    False if units were lost, because a file is missing or because bytes follow the end: reading the log again from the
+    end of the last record puts them back.
     """
     queue.log_start = log_start
     files = queue.files

@@ -42,7 +42,7 @@ from .queue_repair import drop_unforced, find_ends
 logger = logging.getLogger(__name__)
 
 _CLEAN_SCAN_BYTES = 64 << 20
-"""How much of the log's end is looked at after a clean stop, when all of it had been forced."""
+"""How much of the log's end is scanned after a clean stop, when all of it had been forced."""
 _RECORDS_BETWEEN_LOOKS = 0x1FFF
 _SECONDS_BETWEEN_LINES = 1.0
 
@@ -81,7 +81,7 @@ class Recovery:
         self._log_dispatch = log_dispatch
         self._check_crc = config.check_crc_on_recover
         self._verify_prop_crc = config.check_crc_on_recover and config.force_verify_prop_crc
-        self._light_queues = config.enable_lmq and config.enable_multi_dispatch
+        self._has_light_queues = config.has_light_queues
         self._indexed_to = -1
         self._queues_by_topic: dict[bytes, dict[int, ConsumeQueue]] = {}
         self._scanned = 0
@@ -89,10 +89,11 @@ class Recovery:
         self._dispatched = 0
 
     def run(self, *, clean: bool, intact: bool, marks_are_ours: bool) -> RecoveryReport:
-        """Files are loaded, nothing else has happened. Raises StoreError when a queue file cannot be made.
+        """Call it right after the files were loaded. Raises StoreError if a queue file cannot be made.
 
-        `intact` says that every page written was kept, though the stop may have been unclean; `marks_are_ours` that
-        the checkpoint was written by this program, which moves byte 40 only once log and queues are forced up to it.
+        `clean` says that the last stop was clean; `intact` that every written page was kept, even if it was not;
+        `marks_are_ours` that this program wrote the checkpoint: it moves byte 40 only once log and queues are forced
+        up to it.
         """
         rebuild_index_from = self._index.load(
             intact=intact, flushed_timestamp=self._checkpoint.index_msg_timestamp
@@ -135,7 +136,7 @@ class Recovery:
         self._checkpoint.confirm_physical_offset = last_valid
         self._queues.settle_counters(self._log.start)
         if not clean:
-            # Queues the same, but by the flusher: before the checkpoint vouches for anything new.
+            # The queues are forced too, but by the flusher, before it moves a mark of the checkpoint.
             for queue in self._queues:
                 queue.files.flushed = max(queue.files.start, 0)
         self._dispatcher.position = end
@@ -175,7 +176,7 @@ class Recovery:
         return store_timestamp <= checkpoint.min_timestamp
 
     def _lower_marks(self, rebuild_index_from: int | None, rebuild_queues_from: int | None) -> None:
-        """What is filled again is not on disk until the flusher forces it: nothing may vouch for it meanwhile."""
+        """Files that are filled again are not on disk until the flusher forces them: until then no mark covers them."""
         checkpoint = self._checkpoint
         if rebuild_index_from is not None:
             checkpoint.index_msg_timestamp = min(checkpoint.index_msg_timestamp, self._index.last_update()[0])
@@ -221,7 +222,7 @@ class Recovery:
         return file.base + file.size, last_valid
 
     def _log_progress(self, start: int, position: int) -> None:
-        """One line now and then: a store after a crash may take longer than its owner's patience."""
+        """At most one line a second: after a crash, reading the log may take minutes."""
         now = time.monotonic()
         if now < self._next_line_at:
             return
@@ -234,11 +235,11 @@ class Recovery:
         self._next_line_at = now + _SECONDS_BETWEEN_LINES
 
     def _is_dispatched(self, record: LoggedRecord, position: int) -> bool:
-        """Whether a record that the index has, if it is indexed at all, is in its queue already.
+        """Whether a record is already in its queue; the caller knows that the index has it.
 
-        After a crash most records are where they belong; dispatching them all again would take twice as long.
+        After a crash most records are; dispatching them all again would take twice as long.
         """
-        if self._light_queues:
+        if self._has_light_queues:
             return False
         _, _, queue_id, queue_offset, sys_flag, _, topic, _ = record
         if not is_in_queue(sys_flag):
@@ -269,8 +270,8 @@ class Recovery:
         return lost
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
-    """The lower of two positions, either of which may be missing."""
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
+def _lower(first: int | None, second: int | None) -> int | None:
+    """The lower of two positions; None counts as missing."""
+    if first is None or second is None:
+        return first if second is None else second
+    return min(first, second)

@@ -27,7 +27,7 @@ class StoreLock:
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Raises StoreLockedError when someone else holds it."""
+        """Raises StoreLockedError if another store holds it, StoreError if the file cannot be opened or written."""
         if self._key in _locked_here:
             raise StoreLockedError(f"store {self._path.parent} is already open in this process")
         try:

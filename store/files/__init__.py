@@ -1,7 +1,7 @@
-"""Files on disk and in memory, below every format.
+"""Files on disk and mapped into memory, whatever their format.
 
-disk.py          what is asked of the system: force to disk, reserve room, give advice
-open_maps.py     at most so many files are mapped at once
+disk.py          system calls beyond read and write: force to disk, reserve room, give advice
+open_maps.py     a bound on the number of files mapped at once
 mapped_file.py   one file of fixed size, mapped into memory
 mapped_files.py  files of one size that form one space of positions
 fields_file.py   4096 bytes that begin with int64 fields: checkpoint, timercheck

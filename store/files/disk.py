@@ -1,4 +1,4 @@
-"""What the store asks of the system beyond reading and writing: force to disk, reserve room, give advice.
+"""The system calls of the store beyond read and write: force to disk, reserve room, give advice.
 
 *Force* means that a power loss cannot take it back: fsync, or fdatasync where the system has it. All forcing in this
 package runs through `force_file` and `force_directory`, so a test replaces the disk in this module alone.
@@ -16,7 +16,7 @@ sync_descriptor = getattr(os, "fdatasync", os.fsync)
 """fdatasync where the system has it; on Linux it also writes what was changed through a map."""
 
 reserve_blocks = getattr(os, "posix_fallocate", None)
-"""Takes a descriptor, a start and a length. Some microseconds for a step of any size: the blocks are only noted."""
+"""Reserves blocks (descriptor, start, length). Takes some microseconds for any length: blocks are not written."""
 CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
 """The file system knows no reservation. Not an error: a full disk then shows at the write."""
 _CANNOT_FORCE_DIRECTORIES: Final = (errno.EINVAL, errno.ENOTSUP)
@@ -25,7 +25,7 @@ _CANNOT_FORCE_DIRECTORIES: Final = (errno.EINVAL, errno.ENOTSUP)
 def force_file(descriptor: int, path: Path) -> None:
     """Force the bytes of an open file to disk.
 
-    Raises DiskFailedError. A second try would succeed and mean nothing: the system has marked the pages as written.
+    Raises DiskFailedError. Do not try again: it would succeed without writing, as the pages are marked as written.
     """
     try:
         sync_descriptor(descriptor)
@@ -53,10 +53,10 @@ def force_directory(path: Path) -> None:
 
 
 def advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = None) -> None:
-    """madvise where the system has it.
+    """Call madvise if the system has it.
 
-    A map that is read at random must not fetch megabytes at each access: that costs the reader milliseconds, also
-    where a file grows into the room reserved for it.
+    A map that is read at random must not fetch megabytes at each access: that costs the reader milliseconds, even
+    if the bytes are only reserved room.
     """
     option = getattr(mmap, advice, None)
     if option is None:
@@ -64,7 +64,7 @@ def advise(memory: mmap.mmap, advice: str, start: int = 0, length: int | None = 
     try:
         memory.madvise(option, start, len(memory) - start if length is None else length)
     except OSError:
-        pass  # it was only advice
+        pass  # advice may be ignored
 
 
 def written_ranges(descriptor: int, start: int, end: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""How full the disks below a store are: one object, so that a test can fill them.
+"""How full the disks of a store are: one object, which a test can replace.
 
 Mirrors `UtilAll.getDiskPartitionSpaceUsedPercent`.
 """
@@ -10,14 +10,14 @@ from typing import Protocol
 
 
 class DiskUsage(Protocol):
-    """What retention asks."""
+    """What retention needs to know about a disk."""
 
     def used_ratio(self, path: Path) -> float:
         """Share of the disk below a folder that is used, in whole per cent rounded up (0.13); -1.0 if unknown."""
 
 
 class SystemDisk:
-    """Asks the system. Space that only root may use counts as not there, as for the JVM."""
+    """Asks the system. Space that only root may use does not count, as for the JVM."""
 
     def used_ratio(self, path: Path) -> float:
         try:

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from ..errors import StoreError, refused_by_system
+from ..errors import refused_by_system
 from . import disk
 
 FIELDS_FILE_BYTES: Final = 4096
@@ -21,13 +21,13 @@ def decode_fields(data: bytes, fields: struct.Struct) -> tuple[int, ...]:
 
 
 def read_fields(path: Path, fields: struct.Struct) -> tuple[int, ...] | None:
-    """What the file says; None without a file. Raises StoreError."""
+    """The fields of the file; None without a file. Raises StoreError."""
     try:
         return decode_fields(path.read_bytes(), fields)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise refused_by_system("read", path, error) from error
 
 
 def make_fields_file(path: Path) -> None:

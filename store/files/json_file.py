@@ -1,9 +1,9 @@
 """JsonFile: one configuration file with its `.bak`, safe against a kill at any moment.
 
-Saving X: write X.tmp and force it to disk, give the former X the second name X.bak, rename X.tmp to X, force
-the folder. So X exists and is whole at every moment once the first save is done, for readers beside us too
-(where a file cannot have two names, X is absent for the moment between two renames). The official 5.5.0 renames
-first and then writes X in place; its half-written files are read here as well.
+Saving X: write X.tmp and force it to disk, link the former X to X.bak, rename X.tmp to X, force the folder. So X
+exists and is whole at every moment after the first save, for other processes too (on a file system without links, X
+is absent between two renames). The official 5.5.0 renames first and then writes X in place; its half-written files
+are read here as well.
 
     X                       X.bak            loaded
     good                    any              X
@@ -12,7 +12,7 @@ first and then writes X in place; its half-written files are read here as well.
     torn                    absent or empty  refused
     absent, empty or torn   torn             refused
 
-What is in the file is decided by the tables.
+The tables decide what is in the file.
 """
 
 import logging
@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 from pocketmq.protocol.errors import BodyError
 
 from .. import layout
-from ..errors import StoreDamagedError, StoreError
+from ..errors import StoreDamagedError, refused_by_system
 from . import disk
 
 MAX_FILE_BYTES: Final = 1 << 30
@@ -34,17 +34,18 @@ _log = logging.getLogger(__name__)
 
 
 class JsonFile:
-    """Path X and what is done with it. Mirrors the file side of the official ConfigManager. Owner: one thread at a
-    time."""
+    """Loads and saves the file X. Mirrors the file side of the official ConfigManager. Owner: one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.backup_path = path.with_name(path.name + layout.BACKUP_ENDING)
 
     def load(self, decode: Callable[[bytes], _Content]) -> _Content | None:
-        """Content of X, or of X.bak if X cannot be used; None if neither exists. `decode` raises
-        BodyError on text it cannot read. Raises StoreDamagedError when what is needed makes no sense, StoreError when
-        the system does not let us read it."""
+        """Content of X, or of X.bak if X cannot be used; None if neither exists.
+
+        `decode` raises BodyError on text it cannot read. Raises StoreDamagedError if the text of the table above that
+        should be loaded is damaged, StoreError if the system refuses to read a file.
+        """
         fault: BodyError | None = None
         try:
             content = _read(self.path)
@@ -69,8 +70,10 @@ class JsonFile:
         return result
 
     def save(self, content: bytes) -> None:
-        """Replaces X; returns when it is on disk. May run in any thread, one call at a time. Raises OSError
-        or DiskFailedError, and X or X.bak then still holds the former content."""
+        """Replace X; returns when it is on disk. May run in any thread, one call at a time.
+
+        Raises OSError or DiskFailedError; X or X.bak then still holds the former content.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self.path.with_name(self.path.name + ".tmp")
         with open(temporary, "wb") as file:
@@ -103,4 +106,4 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+        raise refused_by_system("read", path, error) from error

@@ -2,11 +2,11 @@
 
 A file is created at its full size, filled with zeros. It takes room on disk in steps, a little ahead of what is
 written: a writer reserves room before it writes, so that its bytes lie below `reserved`. A write through a map into a
-hole of the file would end the process (SIGBUS) once the disk is full; `reserve` says so as an error instead. Where
-the system cannot reserve (macOS, some network disks) the file counts as reserved, and a full disk is what it is.
+hole of the file would end the process (SIGBUS) once the disk is full; `reserve` raises an error instead. If the system
+cannot reserve (macOS, some network disks) the file counts as reserved, and a full disk still ends the process.
 
-A file is mapped when `map` or `view` is first asked for, and may be unmapped again (`open_maps.py`). Reads hand out
-memoryviews of the map. Nothing here closes a map: a view keeps its map alive, and the last view to go releases it,
+A file is mapped when `map` or `view` is first used, and may be unmapped again (`open_maps.py`). Reads return
+memoryviews of the map. Nothing here closes a map: a view keeps its map alive, and dropping the last view releases it,
 so a file can be unmapped or deleted while a reply still holds bytes of it.
 
 Owner: the event-loop thread, except `sync`, which the flusher calls. Official class: DefaultMappedFile.
@@ -46,7 +46,7 @@ class MappedFile:
     )
 
     memory: mmap.mmap
-    """The map, for writers below `reserved`: there it is always made. Others ask for `map`."""
+    """The map, for writers below `reserved`, where it always exists. Others use `map`."""
     _view: memoryview
 
     def __init__(
@@ -62,7 +62,7 @@ class MappedFile:
     ) -> None:
         """Open the file, or create it. Raises FileSizeError for an existing file of another length.
 
-        With `exists` the caller has looked: nothing is opened before the first byte is wanted.
+        With `exists` the caller has checked name and length: the file is opened when its first byte is needed.
         """
         self._directory = directory
         self._name = name
@@ -120,7 +120,7 @@ class MappedFile:
         return hasattr(self, "memory")
 
     def unmap(self) -> None:
-        """Drop the map. It is made again when bytes are read, and room on disk is reserved again."""
+        """Drop the map. The next read makes it again, the next write reserves room again."""
         self.reserved = 0
         if self._maps is not None:
             self._maps.closed(self)
@@ -128,7 +128,7 @@ class MappedFile:
             del self._view, self.memory
 
     def read_in_order(self, *, begins: bool) -> None:
-        """The file is about to be read from one end to the other, or that is over."""
+        """Advise the system that the file is about to be read from one end to the other, or that this is over."""
         disk.advise(self.map, "MADV_SEQUENTIAL" if begins else "MADV_RANDOM")
 
     def read_ahead(self, start: int) -> None:
@@ -142,7 +142,7 @@ class MappedFile:
         self._ahead_from, self._ahead_to = start, first + _READ_AHEAD_BYTES
 
     def read(self, start: int, end: int) -> bytes:
-        """A copy of some bytes, without mapping the file for them. Raises StoreError where it cannot be read."""
+        """A copy of some bytes, without mapping the file for them. Raises StoreError if it cannot be read."""
         if self.is_mapped:
             return bytes(self.view[start:end])
         try:
@@ -156,7 +156,7 @@ class MappedFile:
 
     @property
     def path(self) -> Path:
-        """Put together when asked for: there may be many thousand files."""
+        """Made on each call, to save memory: there may be many thousand files."""
         return self._directory / self._name
 
     @property
@@ -165,10 +165,9 @@ class MappedFile:
         return self.base + self.written
 
     def reserve(self, end: int) -> None:
-        """Take place on disk for all bytes before `end` (counted in the file) and some more, so that this is rare.
+        """Reserve room on disk for all bytes before `end` (counted in the file), rounded up to a step; maps the file.
 
-        The file is mapped then. Raises DiskFullError, and StoreError for other refusals of the system; nothing has
-        changed then.
+        Raises DiskFullError, and StoreError for other refusals of the system; then nothing has changed.
         """
         if end <= self.reserved:
             return
@@ -192,10 +191,10 @@ class MappedFile:
         self.reserved = stop
 
     def sync(self) -> None:
-        """Force written bytes to disk, and once the file's directory entry; a deleted file is fine.
+        """Force written bytes to disk, and once the file's directory entry. Does nothing for a deleted file.
 
-        Raises DiskFailedError when the disk did not take them: the system then counts them as written, so a second
-        try would succeed and mean nothing. Other OSErrors (no descriptor left) may be tried again.
+        Raises DiskFailedError if the disk refuses them (see `disk.force_file`). Other OSErrors (no descriptor left)
+        may be tried again.
         """
         try:
             descriptor = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
@@ -245,8 +244,8 @@ class MappedFile:
     def delete_keeping_map(self) -> mmap.mmap | None:
         """As `delete`, but map and blocks stay until the map returned is dropped; None if the file was missing.
 
-        Unmapping a GiB takes the processor tens of milliseconds, giving up its blocks the disk half a second and
-        more: neither is for the owner's thread.
+        Unmapping a GiB takes tens of milliseconds of processor time, freeing its blocks half a second and more of the
+        disk's: the flusher does both.
         """
         try:
             memory = self.map

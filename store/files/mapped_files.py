@@ -30,7 +30,7 @@ from .open_maps import OpenMaps
 logger = logging.getLogger(__name__)
 
 _making = threading.Lock()
-"""Held while a file is made: the owner must not use one that the flusher is about to take back, or the reverse."""
+"""Held while a file is made: owner and flusher must not both use or delete the file made ahead of time."""
 
 
 class MappedFiles(Sequence[MappedFile]):
@@ -41,7 +41,7 @@ class MappedFiles(Sequence[MappedFile]):
     def __init__(
         self, directory: Path, file_bytes: int, step_bytes: int, maps: OpenMaps | None = None
     ) -> None:
-        """Files of `file_bytes` each, which take place on disk in steps of `step_bytes`."""
+        """Files of `file_bytes` each, which reserve room on disk in steps of `step_bytes`."""
         self.directory = directory
         self.file_bytes = file_bytes
         self._step_bytes = step_bytes
@@ -53,10 +53,10 @@ class MappedFiles(Sequence[MappedFile]):
         """The file that will follow the last one, made ahead of time."""
 
     def load(self, *, may_lack_files: bool = True) -> None:
-        """Learn what the directory holds. Each file counts as full; recovery then sets the end.
+        """List the directory. Each file counts as full; recovery then sets the end.
 
-        Raises FileSizeError or StoreDamagedError where an official broker refuses to start, and for a file missing
-        between two others unless that may be.
+        Raises FileSizeError or StoreDamagedError where an official broker refuses to start, and, unless
+        `may_lack_files`, for a file missing between two others.
         """
         try:
             with os.scandir(self.directory) as entries:
@@ -189,8 +189,7 @@ class MappedFiles(Sequence[MappedFile]):
     def prepare_next(self) -> None:
         """Make the next file once the last one is half full, so that no append waits for the disk.
 
-        Called by the flusher. Raises StoreError when the system refuses; the append that needs the file then tries
-        itself.
+        Called by the flusher. Raises StoreError if the system refuses; the append that needs the file then makes it.
         """
         with _making:
             last = self._files[-1] if self._files else None
@@ -217,7 +216,7 @@ class MappedFiles(Sequence[MappedFile]):
         self._prepared = file
 
     def drop_prepared(self) -> None:
-        """Delete the file made ahead of time, if it was not needed. Once the flusher has stopped."""
+        """Delete the file made ahead of time, if it was not used. Call it after the flusher has stopped."""
         file, self._prepared = self._prepared, None
         if file is not None:
             file.delete()

@@ -1,10 +1,10 @@
 """A bound on how many files are mapped at once: 10,000 topics of 8 queues would need more maps and descriptors than
 a process may have.
 
-A file is mapped when its bytes are first wanted. Beyond the bound the file that was mapped longest ago is unmapped;
-it is mapped again when its bytes are read, which costs some microseconds. Nothing is lost by unmapping: what was
-written stays in the system's page cache, and views that are still held keep their map alive. Not here: which files
-there are (`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead.
+A file is mapped when its bytes are first used. Beyond the bound the file that was mapped longest ago is unmapped;
+it is mapped again when its bytes are read, which costs some microseconds. Nothing is lost by unmapping: written bytes
+stay in the system's page cache, and views that are still held keep their map alive. Not here: the list of files
+(`mapped_files.py`). Owner: the event-loop thread; the flusher adds the log file it makes ahead.
 """
 
 import threading
@@ -41,7 +41,7 @@ class OpenMaps:
         return len(self._open)
 
     def opened(self, file: Mapped) -> None:
-        """A file was mapped: another one may have to go."""
+        """A file was mapped: beyond the bound, unmap the oldest."""
         with self._lock:
             self._open[file] = None
             if len(self._open) > self.most:

@@ -1,12 +1,12 @@
 """The commit log: every message of every topic, in the order of arrival.
 
-A record never crosses a file: when it does not fit with 8 bytes to spare, the rest of the file is given up to the
-filler (int32 bytes left, int32 BLANK magic) and the record opens the next file.
+A record never crosses a file: if it does not fit with 8 bytes to spare, the rest of the file becomes the filler
+(int32 bytes left, int32 BLANK magic) and the record opens the next file.
 
     | record | record | record | filler: n, 0xCBD43194 | n - 8 bytes as they are |   next file: | record | ...
 
 Appending packs straight into the mapped file, the head last: a process that dies half-way leaves a zero where the
-length should be, which recovery takes for the end. Reading returns views of the map. The layout of a record is drawn
+length should be, which recovery reads as the end. Reading returns views of the map. The layout of a record is drawn
 in `protocol/message/record.py`. Official class: CommitLog. Owner: the event-loop thread.
 """
 
@@ -69,7 +69,7 @@ class CommitLog:
         self._file = self.files[-1] if self.files else None
 
     def prepare_first(self) -> None:
-        """Make the first file of an empty log before anybody waits for it; a slave's begins where its master says."""
+        """Make the first file of an empty log ahead of time; not at a slave, whose log begins where its master says."""
         if self._config.broker_role == "SLAVE":
             return
         try:

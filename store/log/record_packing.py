@@ -9,6 +9,7 @@ MessageExtEncoder.
 import zlib
 from collections.abc import Callable, Sequence
 
+from pocketmq.protocol.message.flags import HOSTS_IPV6
 from pocketmq.protocol.message.record import (
     CRC_PROPERTY_BYTES,
     HEADS,
@@ -28,17 +29,17 @@ from ..put_values import NewMessage, PutStatus, RefusedError
 
 _HEAD_V4 = HEADS[0].pack_into
 _HEAD_V4_BYTES = HEADS[0].size
-_HOSTS_ARE_IPV6 = 0x30
+
 _MAX_CACHED_TOPICS = 100_000
 _MAX_TOPIC_BYTES = 255
 
 Plan = tuple[list[int], int, int, bytes, int, int, Callable[..., None]]
-"""(size of each record, their sum, magic, topic with its length, sysFlag, bytes of a head, what packs one); a plain
-tuple, because every message makes one."""
+"""(size of each record, their sum, magic, topic with its length, sysFlag, bytes of a head, the function that packs a
+head); a plain tuple, because every message makes one."""
 
 
 class RecordPacking:
-    """The two halves of packing. Remembers the topics it has packed. Owner: the event-loop thread."""
+    """Plans and packs records. Caches the bytes of topics. Owner: the event-loop thread."""
 
     __slots__ = ("_may_write_v2", "_topic_heads", "has_crc")
 
@@ -57,7 +58,7 @@ class RecordPacking:
         topic, sys_flag = first.topic, first.sys_flag
         magic, topic_head = self._topic_heads.get(topic) or self._topic_head(topic)
         head_bytes, pack_head = _HEAD_V4_BYTES, _HEAD_V4
-        if len(first.born_host) != 8 or len(first.store_host) != 8 or sys_flag & _HOSTS_ARE_IPV6:
+        if len(first.born_host) != 8 or len(first.store_host) != 8 or sys_flag & HOSTS_IPV6:
             try:
                 sys_flag = sys_flag_for_hosts(sys_flag, first.born_host, first.store_host)
             except RecordError as error:
@@ -148,7 +149,7 @@ class RecordPacking:
         file.written = end
 
     def _topic_head(self, topic: str) -> tuple[int, bytes]:
-        """Magic, and length plus bytes of a topic; remembered, because every message needs them."""
+        """Magic, and length plus bytes of a topic; cached, because every message needs them."""
         data = topic.encode()
         if not data or len(data) > (
             _MAX_TOPIC_BYTES if topic.startswith(RETRY_PREFIX) else MAX_TOPIC_BYTES_V1

@@ -1,25 +1,20 @@
 """Walks the records of a log file: checks each, CRC included, and returns the fields that dispatch needs.
 
-What is a record is decided as `measure_record` decides it, CRC included; here its common form (version 1, IPv4 hosts)
-is unpacked at once instead of field by field, because a crash may leave millions of records to read. Everything else
-is decoded field by field.
+`measure_record` decides what a record is. The common form (version 1, IPv4 hosts) is checked here by the same rule and
+unpacked at once instead of field by field, because a crash may leave millions of records to read. All other forms are
+decoded field by field.
 """
 
-import struct
 import zlib
 from collections.abc import Iterator
 
-from pocketmq.protocol.message.flags import BORN_HOST_IPV6, STORE_HOST_IPV6
-from pocketmq.protocol.message.record import MAGIC_V1, decode_record, measure_record
+from pocketmq.protocol.message.flags import HOSTS_IPV6
+from pocketmq.protocol.message.record import DISPATCH_HEAD, MAGIC_V1, decode_record, measure_record
 
 LoggedRecord = tuple[int, int, int, int, int, int, bytes, bytes]
 """(byte in the file, size, queue id, queue offset, sys flag, store timestamp ms, topic, properties); a plain tuple,
 because making anything else takes longer than all the checks."""
 
-_HEAD = struct.Struct(">iiii4xq8xi16xq20xi")
-"""Of a record with IPv4 hosts: size, magic, bodyCRC, queueId, queueOffset, sysFlag, storeTimestamp, bodyLength."""
-assert _HEAD.size == 88
-_IPV6 = BORN_HOST_IPV6 | STORE_HOST_IPV6
 _SHORTEST_TAIL = 3
 """Behind the body: the length of the topic in one byte, that of the properties in two."""
 
@@ -27,9 +22,9 @@ _SHORTEST_TAIL = 3
 def scan_records(view: memoryview, at: int, end: int, *, check_crc: bool) -> Iterator[LoggedRecord]:
     """The records that lie back to back from byte `at` on, none reaching beyond `end`; never raises for any bytes.
 
-    Ends in front of what is no record: filler, zeros, damage. `measure_record` says which.
+    Ends before the first bytes that are not a record: filler, zeros, damage. `measure_record` says which.
     """
-    unpack, crc32, head_bytes = _HEAD.unpack_from, zlib.crc32, _HEAD.size
+    unpack, crc32, head_bytes = DISPATCH_HEAD.unpack_from, zlib.crc32, DISPATCH_HEAD.size
     while at + head_bytes <= end:
         size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, body_bytes = unpack(view, at)
         body_at, record_end = at + head_bytes, at + size
@@ -37,7 +32,7 @@ def scan_records(view: memoryview, at: int, end: int, *, check_crc: bool) -> Ite
         topic: bytes | None = None
         if (
             magic == MAGIC_V1
-            and not sys_flag & _IPV6
+            and not sys_flag & HOSTS_IPV6
             and body_bytes >= 0
             and tail_at + _SHORTEST_TAIL <= record_end <= end
         ):

@@ -1,8 +1,8 @@
 """The log as it is copied from one broker to another: parts of it read at the master, appended at the slave.
 
 A part is bytes, not records: it begins and ends anywhere within one log file, fillers included, so that both logs
-are the same byte for byte. The slave makes its queues and index itself, record by record, as far as records are
-complete. Official methods: getCommitLogData, appendToCommitLog. Not here: the bytes on the wire
+are the same byte for byte. The slave builds its own queues and index from the records that are complete. Official
+methods: getCommitLogData, appendToCommitLog. Not here: the bytes on the wire
 (`protocol/wire/ha_stream.py`), connections and waiting (`broker/replication_*.py`).
 Owner: the event-loop thread.
 """
@@ -12,7 +12,7 @@ from .commit_log import CommitLog
 
 
 class DivergedError(StoreError):
-    """Master and slave do not hold the same log; only an operator can say whose is right."""
+    """Master and slave do not hold the same log; an operator must decide which one is right."""
 
 
 class ReplicatedLog:
@@ -32,8 +32,8 @@ class ReplicatedLog:
         return self._log.start
 
     def first_position(self, reported: int) -> int:
-        """Where copying to a slave begins that says its log ends at `reported`: there, or for an empty slave at the
-        start of the newest file."""
+        """Where copying begins to a slave whose log ends at `reported`: there, or for an empty slave (0) at the start
+        of the newest file."""
         if reported > 0:
             return reported
         end = self._log.end
@@ -51,9 +51,9 @@ class ReplicatedLog:
     # The slave's side
 
     def append(self, position: int, data: memoryview) -> None:
-        """Take a part that begins at `position`; a part without bytes opens the first file of an empty log.
+        """Append a part that begins at `position`; an empty part makes the first file of an empty log.
 
-        Raises DivergedError for a part that does not go on where this log ends, StoreError where the disk refuses.
+        Raises DivergedError if this log does not end at `position`, StoreError if the disk refuses the bytes.
         """
         log = self._log
         files = log.files

@@ -1,12 +1,12 @@
-"""What finds a message: queues by offset, the index by key. All of it can be built again from the log.
+"""Finds messages: by offset in queues, by key in the index. All of it can be rebuilt from the log.
 
-queue_unit.py     the 20 bytes of a queue for one message; the rule where a queue ends
+queue_unit.py     the 20 bytes of a queue for one message; the rule that decides where a queue ends
 consume_queue.py  the units of one queue, its min and max offset
 queue_table.py    all queues, by topic and queue id
 light_queues.py   one record in several queues (%LMQ%)
 key_hash.py       hashes of index keys, fast
 index_file.py     one file of the index
-key_index.py      the index: what a message is indexed by, which file it goes to, queries
-dispatch.py       records in hand go into queue and index, and are announced
-log_dispatch.py   records that are in the log only are read back and dispatched, many at a time
+key_index.py      the index: the keys of a message, the file they are added to, queries
+dispatch.py       adds just appended records to queue and index, and announces them
+log_dispatch.py   reads records back from the log and dispatches them, many at a time
 """

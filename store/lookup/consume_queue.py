@@ -49,9 +49,9 @@ class ConsumeQueue:
     # Writing
 
     def append(self, position: int, size: int, tags_code: int, queue_offset: int) -> bool:
-        """Add the unit of a record; False if the queue had it already, which makes dispatching twice harmless.
+        """Add the unit of a record; False if the queue already had it, so dispatching twice is harmless.
 
-        Raises StoreError when there is no room for it, and then nothing has changed.
+        `position` and `size` are bytes of the log. Raises StoreError if there is no room, and then nothing has changed.
         """
         end = position + size
         if end <= self.records_end:
@@ -71,8 +71,8 @@ class ConsumeQueue:
     def extend(self, units: bytes, records_end: int) -> None:
         """Add packed units, the first being number `max_offset`, of records behind `records_end`; as `append` of each.
 
-        `records_end` becomes the log position behind the last of them. Raises StoreError when there is no room; the
-        units that had room are added.
+        `records_end` becomes the log position behind the last of them. Raises StoreError if there is no room; the
+        units that had room have been added.
         """
         file, size = self._file, len(units)
         if file is not None and file.written + size <= file.reserved:
@@ -87,7 +87,7 @@ class ConsumeQueue:
             file = self._file
             if file is None or file.written >= file.reserved:
                 file = self._file_for(self.max_offset)
-                assert file is not None, "the unit behind the last is not there"
+                assert file is not None, "the queue has no file for its next unit"
             at = file.written
             part = units[done : done + (file.reserved - at) // QUEUE_UNIT_BYTES * QUEUE_UNIT_BYTES]
             file.memory[at : at + len(part)] = part
@@ -98,18 +98,18 @@ class ConsumeQueue:
             self.records_end = position + record_bytes
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
-        """The file to write to when it is not simply the current one; None for a unit that the queue has."""
+        """The file to write to if it is not just the current one; None for a unit that the queue already has."""
         if self._file is None:
             return self._first_file(queue_offset)
         if queue_offset < self.max_offset:
             if queue_offset:
                 return None
-            # Number 0 behind others: the topic was deleted and made again, and the crash that we recover from
-            # brought the old units back. The new queue is the one that counts.
+            # Offset 0 after others: the topic was deleted and created again, and the crash that we recover from
+            # brought the old units back. The new queue replaces them.
             self.destroy()
             return self._first_file(0)
         if queue_offset > self.max_offset and self.records_end <= self.log_start:
-            # A power loss took the units in between, and the log has none of their records any more.
+            # A power loss took the units in between, and their records have left the log.
             self.destroy()
             return self._first_file(queue_offset)
         if queue_offset > self.max_offset:
@@ -193,7 +193,7 @@ class ConsumeQueue:
         self.end_with(newest.read(max(newest.written - QUEUE_UNIT_BYTES, 0), newest.written))
 
     def end_with(self, newest_unit: bytes) -> None:
-        """Go on where the files end; `newest_unit` is empty if they hold none."""
+        """Set the counters to the end of the files; `newest_unit` is empty if they hold none."""
         self.max_offset = self.next_offset = self.files.end // QUEUE_UNIT_BYTES
         self._file = self.files[-1]
         self.records_end = -1

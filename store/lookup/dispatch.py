@@ -1,8 +1,9 @@
-"""From the log to the queues and the index: what happens to a record after it was appended.
+"""Dispatch: what happens to a record after it was appended to the log. It is added to its queue and the index.
 
-Ordinarily at once, from the fields still in hand. Records that are in the log only (after a crash, or behind the disk
-under SYNC_FLUSH) are read back by `log_dispatch.py`. Twice is harmless: queues and index skip what they have. Official
-classes: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex. Owner: the event-loop thread.
+Usually this happens at once, from the message that was appended. Records that are in the log only (after a crash, or
+not yet on disk under SYNC_FLUSH) are read back by `log_dispatch.py`. Dispatching twice is harmless: queues and index
+skip what they have. Official classes: CommitLogDispatcherBuildConsumeQueue, CommitLogDispatcherBuildIndex. Owner: the
+event-loop thread.
 """
 
 import logging
@@ -37,7 +38,7 @@ _PACK_UNIT = UNIT.pack
 
 
 class Dispatcher:
-    """Knows how far dispatch has come, and the marks that the checkpoint takes over after a queue flush."""
+    """Knows how far dispatch has come, and the marks that the flusher copies into the checkpoint."""
 
     def __init__(
         self,
@@ -50,9 +51,9 @@ class Dispatcher:
         self._queues = queues
         self._index = index
         self.on_arrival: OnArrival | None = None
-        """Set once recovery is over: what was stored before is not announced."""
+        """Set once recovery is over: messages stored before are not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
-        self._multi_dispatch = config.enable_lmq and config.enable_multi_dispatch
+        self._has_light_queues = config.has_light_queues
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self._tag_codes: dict[str, int] = {}
         self._topics: dict[bytes, str] = {}
@@ -71,11 +72,11 @@ class Dispatcher:
         queue_offset: int,
         store_timestamp: int,
     ) -> None:
-        """Give records of one queue that lie back to back in the log to the queue, the index and who waits for them.
+        """Add records of one queue, which lie back to back in the log, to the queue and the index, and announce them.
 
         `position` and `queue_offset` are those of the first. `queue` is None for prepared and rollback records, which
-        are in no queue. Raises StoreError when a file cannot be made; `self.position` then stays in front of the first
-        record, and dispatching them again completes it.
+        are in no queue. Raises StoreError if a file cannot be made; `self.position` then stays before the first record,
+        and dispatching them again completes it.
         """
         first = messages[0]
         topic, sys_flag = first.topic, first.sys_flag
@@ -101,7 +102,7 @@ class Dispatcher:
         if queue is not None:
             if is_next:
                 queue.extend(units, at)
-            if not is_next or self._multi_dispatch:
+            if not is_next or self._has_light_queues:
                 self._dispatch_one_by_one(queue, messages, sizes, position, queue_offset, store_timestamp)
         if indexed:
             self._index.put(indexed)
@@ -128,7 +129,7 @@ class Dispatcher:
             code = (self._tag_codes.get(tags) or self._tag_code(tags)) if tags else 0
         if queue is not None:
             queue.append(position, size, code, queue_offset)
-            if self._multi_dispatch:
+            if self._has_light_queues:
                 self._dispatch_to_light_queues(topic, properties, position, size, code)
         index = self._index
         if index.enabled:
@@ -150,12 +151,12 @@ class Dispatcher:
         queue_offset: int,
         store_timestamp: int,
     ) -> None:
-        """For records of which an earlier one is missing or some are there already, and for light queues."""
+        """For records that do not follow the queue's last unit, or that the queue has in part, and for light queues."""
         for message, size in zip(messages, sizes, strict=True):
             properties = message.property_map
             code = self.tags_code_of(queue.topic, properties, store_timestamp)
             queue.append(position, size, code, queue_offset)
-            if self._multi_dispatch:
+            if self._has_light_queues:
                 self._dispatch_to_light_queues(queue.topic, properties, position, size, code)
             position += size
             queue_offset += 1
@@ -189,14 +190,14 @@ class Dispatcher:
     def dispatch_record(self, record: LoggedRecord, position: int) -> None:
         """Dispatch a record read back from a log position.
 
-        A record that damage gave an impossible place is in no queue; the records behind it are dispatched all the same.
+        A damaged record with an impossible place gets into no queue; the records behind it are dispatched all the same.
         """
         _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties = record
-        topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+        topic = self.topic_of(topic_bytes)
         in_queue = is_in_queue(sys_flag)
         if in_queue and not is_possible_place(topic, queue_id, queue_offset):
             logger.error(
-                "the record at log position %d is damaged: no queue takes number %d of %r, queue %d; it is in none",
+                "the record at log position %d is damaged: it names offset %d of %r, queue %d; it is in no queue",
                 position,
                 queue_offset,
                 topic,
@@ -209,10 +210,13 @@ class Dispatcher:
         queue = self._queues.get_or_create(topic, queue_id) if in_queue else None
         self.dispatch_one(queue, message, size, position, queue_offset, store_timestamp)
 
-    def _topic(self, topic_bytes: bytes) -> str:
-        if len(self._topics) >= _MAX_CACHED_TOPICS:
-            self._topics.clear()
-        topic = self._topics[topic_bytes] = topic_bytes.decode("utf-8", "replace")
+    def topic_of(self, topic_bytes: bytes) -> str:
+        """The topic of a record, decoded once; never raises."""
+        topic = self._topics.get(topic_bytes)
+        if topic is None:
+            if len(self._topics) >= _MAX_CACHED_TOPICS:
+                self._topics.clear()
+            topic = self._topics[topic_bytes] = topic_bytes.decode("utf-8", "replace")
         return topic
 
     def _tag_code(self, tags: str) -> int:

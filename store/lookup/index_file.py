@@ -27,11 +27,11 @@ SLOTS_AT = HEADER.size
 assert (SLOTS_AT, INDEX_UNIT.size) == (40, 20)
 
 IndexEntry = tuple[list[int], int, int]
-"""What one message brings: (key hashes, position, store timestamp ms)."""
+"""What the index stores of one message: (key hashes, position, store timestamp ms)."""
 
 
 class IndexFile:
-    """One file; its header is kept in fields and written through on every message."""
+    """One file; its header is kept in fields and written to the file after every message or batch."""
 
     __slots__ = (
         "_slots",
@@ -62,7 +62,7 @@ class IndexFile:
         self._units_at = SLOTS_AT + 4 * slots
         self.capacity = units
         self.room = 0
-        """Units, counted from the first, with room on disk; header and slots have it, too. 0: not known."""
+        """Units, counted from the first, with room on disk; header and slots have room, too. 0: not known."""
         (
             self.begin_timestamp,
             self.end_timestamp,
@@ -79,7 +79,7 @@ class IndexFile:
         return self.count >= self.capacity
 
     def make_room(self, units: int) -> None:
-        """Reserve room on disk for header, slots and so many units, at most for all of them. Raises StoreError."""
+        """Reserve room on disk for header, slots and the first `units` units. Raises StoreError."""
         wanted = min(units, self.capacity)
         if wanted > self.room:
             self.file.reserve(self._units_at + 20 * wanted)
@@ -91,11 +91,11 @@ class IndexFile:
         self.begin_position = self.end_position = previous.end_position
 
     def add(self, entries: Sequence[IndexEntry]) -> Sequence[IndexEntry]:
-        """Add a unit for each hash of each entry, in log order; returns what found no room, for the next file.
+        """Add a unit for each hash of each entry, in log order; returns the entries without room, for the next file.
 
-        Entries that the file has already are skipped. The header is written once, behind everything. The seconds of a
-        unit count from the file's beginning, which its first unit moves only after its own seconds are reckoned
-        (official behaviour). Raises StoreError when the disk has no room; the entries before are then added.
+        Entries that the file already has are skipped. The header is written once, after all units. The seconds of a
+        unit count from the file's beginning, which its first unit moves only after its own seconds are computed
+        (official behaviour). Raises StoreError if the disk has no room; the entries before have been added.
         """
         memory, slots, units_at, capacity = self.file.memory, self._slots, self._units_at, self.capacity
         first = count = self.count
@@ -137,8 +137,7 @@ class IndexFile:
                     self._write_count(count)
                 return [(left, position, store_timestamp), *entries[passed:]]
         if count > first:
-            self.count = count
-            self.write_header()
+            self._write_count(count)
         return ()
 
     def _write_count(self, count: int) -> None:

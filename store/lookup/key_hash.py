@@ -2,9 +2,9 @@
 
 Walking 40 characters in Python costs more than the rest of an index entry. Java's hash of a text can be put together
 from the hashes of its pieces, h(a + b) = h(a) * 31^len(b) + h(b), and a producer's unique keys share all but their
-last characters (milliseconds and counter, hexadecimal): so pairs of digits are known, and two beginnings are
-remembered, one that holds for a minute and one for a millisecond. Keys of users often count up, too: where two in a row
-share all but their last four characters, that prefix is remembered; keys that share nothing cost a look more.
+last characters (milliseconds and counter, hexadecimal): so the hashes of pairs of digits are known, and those of two
+beginnings are cached, one that lasts a minute and one that lasts a millisecond. Keys of users often count up, too: if
+two in a row share all but their last four characters, that prefix is cached; other keys cost one more look-up.
 """
 
 from typing import TypeVar
@@ -46,7 +46,7 @@ class KeyHash:
             return self._of_any(topic, key)
         pairs = self._pairs
         try:
-            # Of a key with fewer than four characters the pairs are none, and not known.
+            # A key with fewer than four characters has no such pairs, so it raises KeyError.
             value = (start * _POWER_4 + pairs[key[-4:-2]] * _POWER_2 + pairs[key[-2:]]) & 0xFFFFFFFF
         except KeyError:
             self._learn_pairs(key)

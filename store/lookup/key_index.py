@@ -41,9 +41,9 @@ class KeyIndex:
     def load(self, *, intact: bool, flushed_timestamp: int) -> int | None:
         """Open the files. Returns the log position the index must be rebuilt from, or None if it is whole.
 
-        `intact` says that no written page was lost. If one may be, a file with entries newer than the checkpoint's
+        `intact` says that no written page was lost. Otherwise a file with entries newer than the checkpoint's
         indexMsgTimestamp is deleted, as in the official broker; unlike there, its entries are put back from its first
-        position on. A missing directory is rebuilt from the log's start.
+        position on. A missing directory is rebuilt from the log's start. Raises StoreError for a file of a wrong size.
         """
         missing = not self._directory.is_dir()
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class KeyIndex:
             self.files.append(file)
         if not intact and rebuild_from is None:
             rebuild_from = self.last_update()[1]  # a newer file may be lost without a trace
-        # What the process before us filled may be in the page cache only; the last file is forced anyway.
+        # Files filled by the process before this one may be in the page cache only; the last file is forced anyway.
         self.unflushed = [file for file in self.files[:-1] if file.end_timestamp > flushed_timestamp]
         return rebuild_from if self.enabled else None
 
@@ -82,7 +82,7 @@ class KeyIndex:
         return rebuild_from
 
     def hashes_of(self, topic: str, properties: Mapping[str, str], sys_flag: int) -> list[int] | None:
-        """What a message is indexed by; None if by nothing."""
+        """Hashes of the keys that a message is indexed by; None without keys."""
         unique_key, keys = properties.get(UNIQ_KEY), properties.get(KEYS)
         tags = properties.get(TAGS) if self._index_tags else None
         if not (unique_key or keys or tags) or sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK:
@@ -98,9 +98,9 @@ class KeyIndex:
         return wanted
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Index messages in log order; those the newest file has already are skipped.
+        """Index messages in log order; those that the newest file already has are skipped.
 
-        Raises StoreError when no file can be made; the entries before are then in the index.
+        Raises StoreError if no file can be made; the entries before are then in the index.
         """
         left = self.files[-1].add(entries) if self.files else entries
         while left:

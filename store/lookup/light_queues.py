@@ -24,7 +24,7 @@ _LONGEST_NUMBER = 19
 
 
 def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
-    """Internal, retry and dead-letter topics keep the property, which they got from the original, without effect."""
+    """False for internal, retry and dead-letter topics: there the property of the original message has no effect."""
     return (
         bool(properties.get(INNER_MULTI_DISPATCH))
         and not topic.startswith(_NOT_DISPATCHED)
@@ -65,7 +65,7 @@ def light_queues_of(topic: str, properties: Mapping[str, str]) -> Iterator[tuple
 
 
 def _is_light(name: str) -> bool:
-    """Any client can put any name here; one that no directory can have stays without a queue."""
+    """A client may send any name; one that cannot be a directory's name gets no queue."""
     return name.startswith(LMQ_PREFIX) and can_name_queues(name)
 
 

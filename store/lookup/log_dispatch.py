@@ -1,8 +1,8 @@
-"""Dispatch of records that are in the log only: after a crash, behind the disk under SYNC_FLUSH, copied by a slave.
+"""Dispatch of records that are in the log only: after a crash, under SYNC_FLUSH once they are on disk, at a slave.
 
-Records are gathered, then each queue gets its units in one piece and the index its entries in one go: the same bytes
-as one by one, in a fraction of the time. What is not the ordinary case (a queue's first unit, one that does not follow
-the last, light queues, damage) is dispatched one by one, in its turn. Nothing is visible before `flush`.
+Records are gathered, then each queue gets its units in one piece and the index its entries in one call: the same bytes
+as one by one, in a fraction of the time. Other cases (a queue's first unit, one that does not follow the last, light
+queues, damage) are dispatched one by one, in log order. Nothing is visible before `flush`.
 Official class: ReputMessageService. Owner: the event-loop thread.
 """
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_GATHERED = 4096
 """Records; with a dozen keys each they take some MiB."""
-_MOST_TOPICS = 10_000
+
 _PACK_UNIT = UNIT.pack
 
 _Arrival = tuple[str, int, int, int, dict[str, str], int, int, int]
@@ -62,8 +62,7 @@ class LogDispatch:
         self._queues = queues
         self._index = index
         self._is_slave = config.broker_role == "SLAVE"
-        self._one_by_one = config.enable_lmq and config.enable_multi_dispatch
-        self._topics: dict[bytes, str] = {}
+        self._one_by_one = config.has_light_queues
         self._forget_gathered()
 
     def _forget_gathered(self) -> None:
@@ -74,11 +73,11 @@ class LogDispatch:
         self._newest: tuple[int, int, int] | None = None
 
     def run(self, limit: int, most_records: int | None = None) -> bool:
-        """Dispatch what the log holds between the dispatcher's position and `limit`, at most so many records.
+        """Dispatch the log between the dispatcher's position and the position `limit`, at most `most_records`.
 
-        Returns True if that bound stopped it. Raises StoreError as `Dispatcher.dispatch` does, and the next run goes
-        on there. What is no record is skipped to the end of its file; a slave waits there, because the rest of a
-        record may still be copied.
+        Returns True if `most_records` stopped it. Raises StoreError as `Dispatcher.dispatch` does, and the next run
+        continues there. Bytes that are not a record are skipped to the end of their file; a slave waits there, because
+        the rest of a record may still be copied.
         """
         reached, more = self._gather(limit, -1 if most_records is None else most_records)
         self.flush()
@@ -141,7 +140,7 @@ class LogDispatch:
                         (topic, queue_id, queue_offset, code, properties, store_timestamp, position, size)
                     )
         else:
-            topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+            topic = self._dispatcher.topic_of(topic_bytes)
             properties = decode_properties(properties_bytes)
         if self._index.enabled:
             hashes = self._index.hashes_of(topic, properties, sys_flag)
@@ -153,8 +152,8 @@ class LogDispatch:
             self.flush()
 
     def flush(self) -> None:
-        """Write everything gathered, then call for each message that arrived. Raises StoreError when a file cannot be
-        made: what was gathered is then forgotten, and read again by the next run."""
+        """Write all gathered records, then announce each. Raises StoreError if a file cannot be made: the gathered
+        records are then forgotten, and the next run reads them again."""
         tails, entries, arrivals, newest = self._tails, self._entries, self._arrivals, self._newest
         if newest is None:
             return
@@ -180,15 +179,9 @@ class LogDispatch:
                 dispatcher.on_arrival(topic, queue_id, queue_offset, code, properties, store_timestamp)
 
     def _tail(self, topic_bytes: bytes, queue_id: int) -> _Tail | None:
-        """None where damage made a queue of it that cannot be."""
-        topic = self._topics.get(topic_bytes) or self._topic(topic_bytes)
+        """None for a topic or queue id that only a damaged record can name."""
+        topic = self._dispatcher.topic_of(topic_bytes)
         if not is_possible_place(topic, queue_id, 0):
             return None
         tail = self._tails[topic_bytes, queue_id] = _Tail(self._queues.get_or_create(topic, queue_id))
         return tail
-
-    def _topic(self, topic_bytes: bytes) -> str:
-        if len(self._topics) >= _MOST_TOPICS:
-            self._topics.clear()
-        topic = self._topics[topic_bytes] = topic_bytes.decode("utf-8", "replace")
-        return topic

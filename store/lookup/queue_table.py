@@ -20,14 +20,14 @@ from .consume_queue import ConsumeQueue
 logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 1024 * QUEUE_UNIT_BYTES
-"""Queues are many and most are short, so they take little at a time."""
+"""Queues are many and most are short, so they reserve little room at a time."""
 _MAX_NAME_BYTES = 255
 _MAX_QUEUE_OFFSET = (1 << 62) // QUEUE_UNIT_BYTES
-"""Positions in a queue are 63-bit numbers, and there must be a file left behind the last."""
+"""A position in a queue is a 63-bit number, and one more file must fit behind the last unit."""
 
 
 def can_name_queues(topic: str) -> bool:
-    """Whether a topic can have queues at all: they lie in one directory that is called so."""
+    """Whether a topic can have queues: its name must be possible as the name of their directory."""
     return (
         topic not in ("", ".", "..")
         and "/" not in topic
@@ -37,7 +37,7 @@ def can_name_queues(topic: str) -> bool:
 
 
 def is_possible_place(topic: str, queue_id: int, queue_offset: int) -> bool:
-    """Whether there can be such a unit; only damage makes records that ask for another."""
+    """Whether such a unit is possible; only damaged records name impossible ones."""
     return queue_id >= 0 and 0 <= queue_offset <= _MAX_QUEUE_OFFSET and can_name_queues(topic)
 
 
@@ -50,10 +50,10 @@ class QueueTable:
         self._emulate = config.emulate
         self._maps = OpenMaps(most_queue_maps())
         self.topics: dict[str, dict[int, ConsumeQueue]] = {}
-        """For look-up; a reader that finds nothing must not add to it."""
+        """For look-up; readers must not add to it."""
 
     def load(self) -> None:
-        """Map the files of every queue. Raises StoreDamagedError; names that are no queue are left alone."""
+        """List the files of every queue. Ignores names that are not those of a queue. Raises StoreDamagedError."""
         if not self._directory.is_dir():
             return
         for topic in _directories_in(self._directory):
@@ -95,8 +95,8 @@ class QueueTable:
         return max((queue.records_end for queue in self), default=-1)
 
     def record_near(self, position: int) -> int:
-        """Where the first record at or behind a log position starts, of the queue with the newest record; -1 where
-        that queue's last file holds none before it."""
+        """Where the first record at or behind a log position starts, of the queue with the newest record; -1 if that
+        queue's last file holds no record before it."""
         newest = max(self, key=lambda queue: queue.records_end, default=None)
         return newest.record_near(position) if newest is not None else -1
 
@@ -108,8 +108,8 @@ class QueueTable:
     def settle_counters(self, log_start: int) -> None:
         """After recovery: the next record of each queue takes the number behind its last unit.
 
-        Files whose records are gone are deleted now, not at the next cleaning: until then the min offset, which only
-        the first file decides, would be 0 again.
+        Files whose records have left the log are deleted now, not at the next cleaning: until then the min offset,
+        which only the first file decides, would be 0 again.
         """
         for queue in self:
             queue.next_offset = queue.max_offset
@@ -120,7 +120,7 @@ class QueueTable:
             queue.correct_min_offset(log_start, self._emulate)
 
     def delete_files_before(self, log_start: int) -> None:
-        """What follows the deletion of a log file: old queue files go, then min offsets move."""
+        """After a log file was deleted: delete the old queue files, then move the min offsets."""
         for queue in self:
             queue.delete_files_before(log_start)
         self.correct_min_offsets(log_start)
@@ -144,7 +144,7 @@ class QueueTable:
             queue
             for queue in self
             if 0 <= queue.records_end <= log_start
-            and queue.next_offset == queue.max_offset  # none is under way to it
+            and queue.next_offset == queue.max_offset  # no record waits for dispatch
             and not is_kept(queue.topic)
         ]
         for queue in expired:

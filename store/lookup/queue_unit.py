@@ -6,7 +6,7 @@
       12  tagsCode  8       hash of the tag, or the delivery time in the queues of SCHEDULE_TOPIC_XXXX
 
 A queue whose first unit is not number 0 has *pre-blank* units (0, 0x7FFFFFFF, 0) from its first file's start up to it.
-The rule where a queue ends is written here once: recovery and the checker both follow it. Official class: CqUnit.
+`end_of_units` is the rule that decides where a queue ends, for recovery and for the checker. Official class: CqUnit.
 """
 
 import struct
@@ -59,11 +59,11 @@ def end_of_units(read: Callable[[int, int], bytes], file_bytes: int) -> tuple[in
 
 
 def _good_units(block: bytes) -> int:
-    """How many units from the start of a block are units; a short last one is none.
+    """How many possible units a block begins with; an incomplete last one does not count.
 
-    Looks at columns, a byte of every twentieth at a time, which is fifty times quicker than unit by unit: `isascii`
-    says that no byte of a column has its top bit set, so no position and no size is negative; the four bytes of the
-    sizes, joined by OR as one large number each, are zero only where a size is 0.
+    Works on columns (every twentieth byte), which is fifty times quicker than unit by unit: `isascii` says that no byte
+    of a column has its top bit set, so no position and no size is negative; the four bytes of the sizes, joined by OR
+    as one large number each, are zero only where a size is 0.
     """
     count = len(block) // QUEUE_UNIT_BYTES
     columns = [block[column : count * QUEUE_UNIT_BYTES : QUEUE_UNIT_BYTES] for column in (0, 8, 9, 10, 11)]

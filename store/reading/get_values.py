@@ -1,7 +1,7 @@
 """What reading returns: the values of `get_message`, `query` and `hotness`.
 
-Names and numbers follow GetMessageStatus, GetMessageResult and QueryMessageResult. Not here: which response code a
-status becomes, which is the broker's work.
+Names and numbers follow GetMessageStatus, GetMessageResult and QueryMessageResult. Not here: the response code of a
+status, which the broker chooses.
 """
 
 from enum import Enum, auto
@@ -22,7 +22,7 @@ class GetStatus(Enum):
     NO_MATCHED_LOGIC_QUEUE = auto()
     NO_MESSAGE_IN_QUEUE = auto()
     OFFSET_RESET = auto()
-    """Given by the broker, not the store: an administrator moved the group, the next offset says where to."""
+    """Set by the broker, not the store: an administrator reset the group's offset to the next offset."""
 
 
 class GetResult(msgspec.Struct):
@@ -39,7 +39,7 @@ class GetResult(msgspec.Struct):
     suggest_slave: bool = False
     """The log has run ahead of this reader by more than the memory budget (suggestPullingFromSlave)."""
     last_position: int = 0
-    """Log position of the last unit looked at; 0 when none was."""
+    """Log position of the last unit read; 0 if none was."""
 
 
 class QueryResult(msgspec.Struct):

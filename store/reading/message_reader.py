@@ -32,7 +32,7 @@ IndexType = Literal["K", "U", "T"]
 
 
 class MessageReader:
-    """The read half of the store. Counts what it does, for runtime information."""
+    """The read half of the store. Counts reads, for runtime information."""
 
     def __init__(
         self, config: StoreConfig, log: CommitLog, queues: QueueTable, index: KeyIndex, budget: MemoryBudget
@@ -57,9 +57,9 @@ class MessageReader:
         matches: MatchesCode | None = None,
         matches_record: MatchesRecord | None = None,
     ) -> GetResult:
-        """Messages from `offset` on. `matches` sees the tags code of a unit, `matches_record` the whole record.
+        """Messages from `offset` on. `matches` gets the tags code of a unit, `matches_record` the whole record.
 
-        The first message is returned however large it is. `next_offset` is where to go on, in every case.
+        The first message is returned whatever its size. `next_offset` is where to continue, in every case.
         """
         queue = self._queues.get(topic, queue_id)
         if queue is None or queue.max_offset == 0:
@@ -84,7 +84,7 @@ class MessageReader:
         return GetResult(status, [], 0, self._corrected(offset, following), minimum, maximum)
 
     def _corrected(self, offset: int, following: int) -> int:
-        """A slave does not correct a consumer, whose master may know better (nextOffsetCorrection)."""
+        """A slave does not correct a consumer's offset, because its master may have more (nextOffsetCorrection)."""
         config = self._config
         return offset if config.broker_role == "SLAVE" and not config.offset_check_in_slave else following
 
@@ -97,7 +97,7 @@ class MessageReader:
         matches: MatchesCode | None,
         matches_record: MatchesRecord | None,
     ) -> GetResult:
-        """Walk units from `offset`, one queue file at a time, until something was found or the files are used up."""
+        """Walk units from `offset`, one queue file at a time, until messages were found or the files are used up."""
         config = self._config
         limits = _Limits.of(config, self._log.end, self._budget.bytes, max_count, max_bytes)
         budget = max(config.max_filter_message_size, max_count * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES
@@ -132,7 +132,7 @@ class MessageReader:
         )
 
     def _read_ahead(self, position: int) -> None:
-        """A consumer of older messages continues here: by its next pull they should be in memory."""
+        """A consumer of older messages continues here: they should be in memory at its next pull."""
         file = self._log.files.file_at(position)
         if file is not None:
             file.read_ahead(position - file.base)
@@ -146,10 +146,11 @@ class MessageReader:
         end_ms: int,
         index_type: IndexType | None = None,
     ) -> QueryResult:
-        """Records whose key hashes as `key` does; the caller compares keys. "T" looks `key` up among the tags.
+        """Records whose key has the hash of `key`; the caller compares keys. Times are store times in ms. With "T",
+        `key` is a tag.
 
-        When no hit can be read any more, looks again before the oldest hit, three times at most, as in the official
-        broker.
+        If no record found can be read any more, searches again before the oldest one, three times at most, as in the
+        official broker.
         """
         limit = min(max_count, self._config.max_msgs_num_batch)
         result = QueryResult([])
@@ -195,7 +196,7 @@ class _Limits(msgspec.Struct, gc=False):
 
 
 class _Found:
-    """What a pull has come to; `walk` is called again only while that is nothing."""
+    """What a pull has found so far; `walk` is called again only if that is nothing."""
 
     __slots__ = ("count", "last_position", "status", "total_bytes", "views")
 

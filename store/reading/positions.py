@@ -1,9 +1,7 @@
-"""What is known about one place of a queue: the ends of the queue, the unit and the store time at an offset, hot or
-cold.
+"""Questions about one queue that read no message: min and max offset, unit and store time at an offset, hot or cold.
 
-For everything that asks about one place without reading messages. Mirrors the questions of DefaultMessageStore
-(getMaxOffsetInQueue, getEarliestMessageTime, getOffsetInQueueByTime, checkInMemByConsumeOffset). Owner: the event-loop
-thread.
+Mirrors getMaxOffsetInQueue, getEarliestMessageTime, getOffsetInQueueByTime and checkInMemByConsumeOffset of
+DefaultMessageStore. Owner: the event-loop thread.
 """
 
 from pocketmq.protocol.message.record import store_timestamp_of
@@ -17,7 +15,7 @@ from .time_search import Boundary, search_offset
 
 
 class QueuePositions:
-    """Looks at the queues and the log; changes nothing."""
+    """Reads the queues and the log; changes nothing."""
 
     def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, budget: MemoryBudget) -> None:
         self._config = config

@@ -1,9 +1,9 @@
 """Is a stored message in memory ("hot") or only on disk ("cold")? Three answers, one interface.
 
 `distance`    hot while the log has not run ahead of the record by more than a share of the machine's memory,
-              accessMessageInMemoryMaxRatio per cent. The classic rule of 4.x, and what batch limits always go by.
+              accessMessageInMemoryMaxRatio per cent. The rule of 4.x; batch limits always follow it.
 `resident`    asks the operating system whether the record's pages are in the page cache: 5.1 and later on Java 11.
-`always-hot`  what 5.x does on Java 14 and later, where that question has no answer.
+`always-hot`  what 5.x does on Java 14 and later, where the operating system cannot be asked.
 
 The answer decides whether a new consumer group starts at 0 or by its own rule. Official methods:
 checkInDiskByConsumeOffset, checkInMemByConsumeOffset, estimateInMemByCommitOffset.
@@ -25,7 +25,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 class MemoryBudget:
-    """How many bytes of log count as being in memory, from the settings at the time of asking."""
+    """How many bytes of log count as in memory, by the current settings."""
 
     def __init__(self, config: StoreConfig) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class Residency(Protocol):
     name: str
 
     def is_hot(self, position: int, size: int) -> bool:
-        """About a record that exists."""
+        """Whether an existing record counts as in memory; position and size in bytes."""
 
 
 class DistanceResidency:

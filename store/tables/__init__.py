@@ -1,12 +1,12 @@
 """The tables in the config folder: JSON files with a data version, read whole at start and saved when they changed.
 
-json_table.py          what the tables share: file, data version, a mark for unsaved changes
+json_table.py          the part that all tables share: file, data version, mark for unsaved changes
 topic_table.py         topics, and the rules by which a send creates one
 built_in_topics.py     the topics a broker is created with
 group_table.py         subscription groups, and which topics they may not consume
-attributes.py          attributes of topics and groups (5.x): which exist, what they may hold
+attributes.py          attributes of topics and groups (5.x): their names and allowed values
 offset_table.py        how far each group has consumed each queue
-light_offset_table.py  the same where light queues are on
+light_offset_table.py  the same for a broker with light queues
 delay_table.py         how far each delay level has been delivered
 metric_table.py        how many timed messages and open transactions wait, by topic
 """

@@ -1,7 +1,8 @@
-"""Attributes of topics and groups (5.x): which exist, what they may hold, how a request alters them.
+"""Attributes of topics and groups (5.x): their names, their allowed values, how a request alters them.
 
-A request writes `+key=value` and `-key`; tables and answers hold plain keys. The texts of refusals are the
-official ones, since tools show them."""
+A request writes `+key=value` and `-key`; tables and replies hold plain keys. The error messages are the official ones,
+since tools show them.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -15,12 +16,11 @@ _MAX_LITE_EXPIRATION_MINUTES: Final = 30 * 24 * 60
 
 
 class AttributeRefusedError(StoreError):
-    """An attribute or its value is not allowed: answered SYSTEM_ERROR with this text, the table stays as it
-    is."""
+    """An attribute or its value is not allowed: replied as SYSTEM_ERROR with this text; the table does not change."""
 
 
 class Attribute(msgspec.Struct, frozen=True):
-    """Official Attribute. An unchangeable one can be given only at creation. `verify` raises
+    """Official Attribute. One that is not `changeable` can be set only at creation. `verify` raises
     AttributeRefusedError."""
 
     changeable: bool
@@ -53,7 +53,7 @@ def _truth(value: str) -> None:
 
 
 def _any_text(value: str) -> None:
-    """Every text will do."""
+    """Allows every text."""
 
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
@@ -81,8 +81,10 @@ GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 
 
 def parse_attributes(text: str | None) -> dict[str, str]:
-    """`+key=value,-key` of request 17 to `{"+key": "value", "-key": ""}` (official
-    AttributeParser.parseToMap)."""
+    """`+key=value,-key` of request 17 to `{"+key": "value", "-key": ""}` (official AttributeParser.parseToMap).
+
+    Raises AttributeRefusedError.
+    """
     changes: dict[str, str] = {}
     text = (text or "").rstrip(",")
     for part in text.split(",") if text else ():
@@ -102,8 +104,7 @@ def parse_attributes(text: str | None) -> dict[str, str]:
 def alter_attributes(
     known: Mapping[str, Attribute], current: Mapping[str, str] | None, changes: Mapping[str, str]
 ) -> dict[str, str]:
-    """`current` (None: the topic or group is being created) with `changes` made, keys prefixed with `+` or
-    `-`.
+    """`current` (None: the topic or group is being created) with `changes`, whose keys begin with `+` or `-`.
 
     Official AttributeUtil.alterCurrentAttributes. Raises AttributeRefusedError.
     """

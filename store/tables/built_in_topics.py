@@ -14,8 +14,7 @@ _BENCHMARK_QUEUE_NUMS: Final = 1024
 
 
 class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The broker settings that decide which topics exist; names and defaults of broker.conf. `emulate` is 4
-    or 5."""
+    """The broker settings that decide which topics exist; names and defaults of broker.conf. `emulate` is 4 or 5."""
 
     broker_cluster_name: str = "DefaultCluster"
     broker_name: str = "broker-a"
@@ -32,7 +31,7 @@ class TopicSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def built_in_topics(settings: TopicSettings) -> list[TopicConfig]:
-    """Topics a broker is born with, in the order of the official TopicConfigManager.init."""
+    """The topics of a new broker, in the order of the official TopicConfigManager.init."""
     cluster, broker = settings.broker_cluster_name, settings.broker_name
     result = [plain_topic(topics.SELF_TEST_TOPIC)]
     if settings.auto_create_topic_enable:
@@ -65,5 +64,5 @@ def built_in_topics(settings: TopicSettings) -> list[TopicConfig]:
 
 
 def plain_topic(name: str, queue_nums: int = 1, perm: int = READ_WRITE) -> TopicConfig:
-    """As many queues for reading as for writing, all else as a new topic has it."""
+    """A topic with as many read queues as write queues and otherwise default values."""
     return TopicConfig(topic_name=name, read_queue_nums=queue_nums, write_queue_nums=queue_nums, perm=perm)

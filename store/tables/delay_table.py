@@ -2,8 +2,7 @@
 
     {"dataVersion":{...}, "offsetTable":{"3":7}}      key: level, from 1; value: next offset of queue level-1
 
-The levels come from the setting `messageDelayLevel`. Delivering is the broker's work. Owner: the event-loop
-thread.
+The levels are the setting `messageDelayLevel`. The broker delivers the messages. Owner: the event-loop thread.
 """
 
 from collections.abc import Callable
@@ -51,12 +50,11 @@ class DelayTable(JsonTable):
         return len(self.levels)
 
     def deliver_timestamp(self, level: int, store_timestamp: int) -> int:
-        """When a message stored at `store_timestamp` (ms) is due; a level that no longer exists waits one
-        second."""
+        """When a message stored at `store_timestamp` (ms) is due; a level that no longer exists waits one second."""
         return store_timestamp + self.levels.get(level, _UNKNOWN_LEVEL_DELAY_MS)
 
     def offset(self, level: int) -> int:
-        """Next offset to look at in queue `level - 1` of the schedule topic."""
+        """Next offset to deliver from queue `level - 1` of the schedule topic."""
         return self._offsets.get(level, 0)
 
     def noted_levels(self) -> list[int]:
@@ -64,8 +62,8 @@ class DelayTable(JsonTable):
         return sorted(self._offsets)
 
     def update(self, level: int, offset: int) -> None:
-        """Every `update_version_step` (delayOffsetUpdateVersionStep) updates make a new data version. An
-        update to the same value, which an idle level makes all the time, leaves the file alone."""
+        """Set the offset of a level. Every `update_version_step` (delayOffsetUpdateVersionStep) updates make a new data
+        version. An update to the same value, which an idle level makes all the time, does not write the file."""
         if self._offsets.get(level) != offset:
             self._offsets[level] = offset
             self.dirty = True
@@ -74,8 +72,8 @@ class DelayTable(JsonTable):
             self._changed()
 
     def correct(self, level: int, min_offset: int, max_offset: int) -> None:
-        """Brings a stored offset back into its queue (official correctDelayOffset); levels without one stay
-        without."""
+        """Bring a stored offset back into its queue (official correctDelayOffset); does nothing for a level without
+        one."""
         stored = self._offsets.get(level)
         if stored is None:
             return
@@ -85,12 +83,12 @@ class DelayTable(JsonTable):
             self.dirty = True
 
     def replace_all(self, text: bytes) -> None:
-        """A slave takes over its master's answer to 45. Raises BodyError."""
+        """At a slave: take over the master's reply to 45. Raises BodyError."""
         self._take(text)
         self.dirty = True
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """Answer to 45 and the file."""
+        """Body of the reply to 45, and the file."""
         offsets = DelayOffsets(offset_table=self._offsets, data_version=self.data_version)
         return fastjson.dumps(offsets, pretty=pretty, quote_integer_keys=pretty)
 

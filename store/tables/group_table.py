@@ -1,7 +1,7 @@
 """GroupTable: the consumer groups of one broker, kept in config/subscriptionGroup.json.
 
-It holds settings of groups and which topics a group may not read. Who is online is the broker's business,
-what a group has consumed is in `offset_table.py`.
+It holds the settings of groups, and the topics that a group may not read. Not here: which consumers are online (the
+broker), what a group has consumed (`offset_table.py`).
 
     {"dataVersion":{...}, "forbiddenTable":{"g":{"topic":4}},
      "subscriptionGroupTable":{"g":{"consumeEnable":true,...}}}
@@ -39,8 +39,7 @@ READ_FORBIDDEN: Final = 2
 
 
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The broker settings that decide which groups exist; names and defaults of broker.conf. `emulate` is 4
-    or 5."""
+    """The broker settings that decide which groups exist; names and defaults of broker.conf. `emulate` is 4 or 5."""
 
     auto_create_subscription_group: bool = True
     enable_create_sys_group: bool = True
@@ -49,8 +48,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupTable(JsonTable):
-    """Official SubscriptionGroupManager. Group configs are values: a change puts a new one in place of the
-    old."""
+    """Official SubscriptionGroupManager. Group configs are immutable: a change replaces the config."""
 
     def __init__(
         self,
@@ -68,8 +66,7 @@ class GroupTable(JsonTable):
     # --- questions
 
     def find(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's config as stored. Groups of light queues (`%LMQ%...`) are in no table and all look
-        alike."""
+        """The group's config. Groups of light queues (`%LMQ%...`) are in no table and all have default settings."""
         config = self._groups.get(group)
         if config is None and self.settings.enable_lmq and topics.is_lmq(group):
             return SubscriptionGroupConfig(group_name=group)
@@ -87,9 +84,8 @@ class GroupTable(JsonTable):
         return MappingProxyType(self._groups)
 
     def page(self, data_version: str | None, sequence: int, max_count: int) -> SubscriptionGroupWrapper:
-        """A page of 201 as its body: groups sorted by name from index `sequence`, with their forbidden
-        topics; from the start when `data_version` (JSON of what the asker saw) is no longer ours (official
-        subGroupTable)."""
+        """One page of the reply to 201: groups sorted by name from index `sequence`, with their forbidden topics; from
+        the start if `data_version` (the JSON that the requester saw) is no longer current (official subGroupTable)."""
         start = page_start(data_version, sequence, self.data_version)
         names = sorted(self._groups)[start : start + max_count]
         return SubscriptionGroupWrapper(
@@ -101,8 +97,8 @@ class GroupTable(JsonTable):
     # --- changes
 
     def find_or_create(self, group: str) -> SubscriptionGroupConfig | None:
-        """The group's config, created with defaults if that is allowed (official
-        findSubscriptionGroupConfig). None when it is not allowed, or (5.x) when the name is not."""
+        """The group's config, created with defaults if that is allowed (official findSubscriptionGroupConfig). None if
+        it is not, or (5.x) if the name is not allowed."""
         config = self.find(group)
         if config is not None:
             return config
@@ -116,9 +112,10 @@ class GroupTable(JsonTable):
         return self._put(SubscriptionGroupConfig(group_name=group))
 
     def update(self, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig | None:
-        """Creates or replaces a group (200). `config.attributes` are changes: keys prefixed with `+` or `-`.
-        None for a group of a light queue, which is not stored. Raises AttributeRefusedError and then changes
-        nothing."""
+        """Create or replace a group (200). `config.attributes` are changes: keys prefixed with `+` or `-`.
+
+        None for a group of a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing.
+        """
         if self.settings.enable_lmq and topics.is_lmq(config.name):
             return None
         old = self._groups.get(config.name)
@@ -129,7 +126,7 @@ class GroupTable(JsonTable):
         return self._put(msgspec.structs.replace(config, attributes=attributes))
 
     def delete(self, group: str) -> bool:
-        """Removes the group and what it is forbidden. False when there was none."""
+        """Remove the group and its forbidden topics. False if it had neither."""
         forbidden = self._forbidden.pop(group, None)
         if self._groups.pop(group, None) is None and forbidden is None:
             return False
@@ -137,8 +134,7 @@ class GroupTable(JsonTable):
         return True
 
     def replace_all(self, table: Mapping[str, SubscriptionGroupConfig], data_version: DataVersion) -> None:
-        """A slave takes over its master's groups; what is forbidden stays, as the official slave leaves
-        it."""
+        """At a slave: take over the master's groups; forbidden topics stay, as at the official slave."""
         self._groups = dict(table)
         self.data_version = data_version
         self.dirty = True
@@ -155,10 +151,11 @@ class GroupTable(JsonTable):
         return topic_bits is not None and bool(topic_bits.get(topic, 0) & (1 << index))
 
     def set_forbidden(self, group: str, topic: str, *, forbidden: bool, index: int = READ_FORBIDDEN) -> None:
-        """Forbids or allows a group one thing with one topic.
+        """Forbid or allow a group one action (the bit `index`) on one topic.
 
-        The official updateForbiddenValue forgets *all* topics of the group when the last bit of one topic
-        goes, and does not save that; here only the named topic changes."""
+        The official updateForbiddenValue forgets *all* topics of the group when the last bit of one topic is cleared,
+        and does not save that; here only the named topic changes.
+        """
         topic_bits = self._forbidden.get(group, {})
         old = max(0, topic_bits.get(topic, 0))
         new = old | 1 << index if forbidden else old & ~(1 << index)

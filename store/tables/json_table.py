@@ -1,7 +1,8 @@
-"""JsonTable: what the tables of configuration files share: a file, a DataVersion, a mark for unsaved changes.
+"""JsonTable, the base class of all tables: a file, a DataVersion, a mark for unsaved changes.
 
-A table is owned by the event-loop thread. Saving may be split, so that the disk is waited for elsewhere:
-`snapshot()` in the owner's thread, `file.save()` in any other."""
+A table is owned by the event-loop thread. Saving may be split, so that another thread waits for the disk: `snapshot()`
+in the owner's thread, `file.save()` in any other.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,9 @@ from ..files.json_file import JsonFile
 
 
 class JsonTable:
-    """Mirrors the official ConfigManager, without its writing at every single change. Owner: the event-loop thread.
+    """Mirrors the official ConfigManager, but does not write at every change. Owner: the event-loop thread.
 
-    `on_change` is called after each change of the data version: the broker registers and saves there.
+    `on_change` is called after each change of the data version: the broker then registers and saves.
     """
 
     def __init__(
@@ -32,12 +33,11 @@ class JsonTable:
         raise TypeError(f"{type(self).__name__} declares no JSON form")
 
     def load(self) -> bool:
-        """Takes the content of the file over the built-in content. False when there is no file. Raises
-        StoreError."""
+        """Read the file over the built-in content. False if there is no file. Raises StoreError."""
         return self.file.load(self._take) is not None
 
     def snapshot(self) -> bytes | None:
-        """Text to save, None when the file is up to date. Clears `dirty`: a caller that fails to save it sets it
+        """Text to save; None if the file is up to date. Clears `dirty`: a caller that fails to save must set it
         again."""
         if not self.dirty:
             return None
@@ -45,7 +45,7 @@ class JsonTable:
         return self.to_json(pretty=True)
 
     def persist(self) -> bool:
-        """Saves if something changed since the last time; returns when it is on disk. Raises StoreError."""
+        """Save if something has changed since the last time; returns when it is on disk. Raises StoreError."""
         content = self.snapshot()
         if content is None:
             return False
@@ -59,7 +59,7 @@ class JsonTable:
         return True
 
     def _take(self, content: bytes) -> bool:
-        """Reads the text of the file into the table. Raises BodyError and then changes nothing."""
+        """Read the text of the file into the table. Raises BodyError and then changes nothing."""
         raise TypeError(f"{type(self).__name__} reads no file")
 
     def _changed(self) -> None:

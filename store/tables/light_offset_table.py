@@ -22,8 +22,7 @@ _LMQ_GROUP = SEPARATOR + LMQ_PREFIX
 
 
 class LmqOffsetTable(OffsetTable):
-    """Official LmqConsumerOffsetManager: for a group named `%LMQ%...` the queue id of a call does not
-    count."""
+    """Official LmqConsumerOffsetManager: for a group named `%LMQ%...` the queue id of a call is ignored."""
 
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], *, update_version_step: int = 500
@@ -42,7 +41,7 @@ class LmqOffsetTable(OffsetTable):
         return super().query(topic, group, 0 if is_lmq(group) else queue_id)
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """As in `OffsetTable`, with the light queues apart."""
+        """As in `OffsetTable`, with the light queues in a member of their own."""
         members: dict[str, Any] = {
             "dataVersion": self.data_version,
             "lmqOffsetTable": {k: o[0] for k, o in self._offsets.items() if _LMQ_GROUP in k and 0 in o},

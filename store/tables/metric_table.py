@@ -1,9 +1,9 @@
-"""MetricTable: how many messages wait, by the topic they are meant for: config/timermetrics, config/transactionMetrics.
+"""MetricTable: how many messages wait, by their real topic: config/timermetrics, config/transactionMetrics.
 
     {"dataVersion":{...},"timingCount":{"orders":{"count":3,"timeStamp":1700000000000}}}     one line, no extension
                          "transactionCount" in the other file
 
-Official classes: TimerMetrics, TransactionMetrics. Counting is on the path of sends, so nothing is made anew there.
+Official classes: TimerMetrics, TransactionMetrics. Counting is on the send path, so it makes no new objects.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class MetricTable(JsonTable):
         self._changed_ms = 0
 
     def add(self, topic: str, change: int) -> None:
-        """So many more, or fewer, messages wait for `topic`."""
+        """Add `change`, which may be negative, to the count of messages that wait for `topic`."""
         metric = self._metrics.get(topic)
         if metric is None:
             metric = self._metrics[topic] = [0, 0]
@@ -61,7 +61,7 @@ class MetricTable(JsonTable):
             self.dirty = True
 
     def replace_all(self, content: bytes) -> bool:
-        """A slave takes over its master's counts, the answer to 61; False where it has that version.
+        """At a slave: take over the master's reply to 61; False if the slave already has that version.
 
         Raises BodyError.
         """
@@ -73,7 +73,7 @@ class MetricTable(JsonTable):
         return True
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """Answer to 61, and the file, which is in one line too."""
+        """Body of the reply to 61, and the file, which is one line too."""
         version = msgspec.structs.replace(
             self.data_version,
             timestamp=self._changed_ms if self._changes else self.data_version.timestamp,

@@ -3,9 +3,10 @@
     {"dataVersion":{...}, "groupTopicMap":{...}, "offsetTable":{"topic@group":{"0":120}},
      "pullOffsetTable":{...}}
 
-The value is the *next* offset to consume. Every commit is accepted: lower values overwrite, -1 means "no
-offset". `groupTopicMap` and `pullOffsetTable` are what 5.5.0 adds to the file; neither is read back, there or
-here. Where a group without an offset starts is decided in the broker."""
+The value is the *next* offset to consume. Every commit is accepted: lower values overwrite, -1 means "no offset".
+5.5.0 adds `groupTopicMap` and `pullOffsetTable` to the file; neither is read back, there or here. The broker decides
+where a group without an offset starts.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -27,8 +28,8 @@ Offsets = dict[int, int]
 
 
 class OffsetFile(Body, frozen=True):
-    """What is read of consumerOffset.json (official ConsumerOffsetManager) and of the answer to 43
-    (official ConsumerOffsetSerializeWrapper). Only lmqConsumerOffset.json has `lmq_offset_table`."""
+    """The members of consumerOffset.json (official ConsumerOffsetManager) and of the reply to 43 (official
+    ConsumerOffsetSerializeWrapper) that are read. Only lmqConsumerOffset.json has `lmq_offset_table`."""
 
     offset_table: dict[str, Offsets] = field(default_factory=dict)
     lmq_offset_table: dict[str, int] = field(default_factory=dict)
@@ -56,7 +57,8 @@ class OffsetTable(JsonTable):
     # --- committed offsets
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Every `update_version_step` (consumerOffsetUpdateVersionStep) commits make a new data version."""
+        """Set the next offset to consume. Every `update_version_step` (consumerOffsetUpdateVersionStep) commits make a
+        new data version."""
         key = topic + SEPARATOR + group
         offsets = self._offsets.get(key)
         if offsets is None:
@@ -68,7 +70,7 @@ class OffsetTable(JsonTable):
             self._changed()
 
     def query(self, topic: str, group: str, queue_id: int) -> int:
-        """A pending reset offset, else the committed one, else NO_OFFSET."""
+        """The pending reset offset, or the committed one, or NO_OFFSET."""
         key = topic + SEPARATOR + group
         if self._reset_offsets:
             pending = self._reset_offsets.get(key)
@@ -85,8 +87,7 @@ class OffsetTable(JsonTable):
     # --- resets of 5.x: kept until the consumer has received them
 
     def assign_reset(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Orders the group to go on from `offset`; also its committed offset from now on. Negative numbers
-        are ignored."""
+        """Let the group continue at `offset`, which becomes its committed offset too. Ignores negative numbers."""
         if not topic or not group or queue_id < 0 or offset < 0:
             return
         key = topic + SEPARATOR + group
@@ -95,13 +96,13 @@ class OffsetTable(JsonTable):
         self.dirty = True
 
     def has_reset(self, topic: str, group: str, queue_id: int) -> bool:
-        """Commits of this queue are to be ignored until the consumer has received the reset."""
+        """Whether commits of this queue must be ignored because the consumer has not received the reset yet."""
         if not self._reset_offsets:
             return False
         return queue_id in self._reset_offsets.get(topic + SEPARATOR + group, ())
 
     def take_reset(self, topic: str, group: str, queue_id: int) -> int | None:
-        """The pending reset offset, which is then forgotten (official queryThenEraseResetOffset)."""
+        """Return and forget the pending reset offset (official queryThenEraseResetOffset)."""
         if not self._reset_offsets:
             return None
         key = topic + SEPARATOR + group
@@ -124,7 +125,7 @@ class OffsetTable(JsonTable):
         self.dirty = True
 
     def query_pull(self, topic: str, group: str, queue_id: int) -> int:
-        """End of the last pull, else what `query` says."""
+        """End of the last pull, or the result of `query`."""
         offsets = self._pull_offsets.get(topic + SEPARATOR + group)
         offset = None if offsets is None else offsets.get(queue_id)
         return self.query(topic, group, queue_id) if offset is None else offset
@@ -148,9 +149,11 @@ class OffsetTable(JsonTable):
     def min_offsets(
         self, topic: str, min_offset: Callable[[int], int], filter_groups: Iterable[str] = ()
     ) -> Offsets:
-        """Lowest committed offset of each queue over all groups but `filter_groups`, not counting offsets
-        below the queue's `min_offset(queue_id)` (308). The official queryMinOffsetInAllGroup *deletes* the
-        offsets of the filtered groups; a question must not, so here they are only left out."""
+        """Lowest committed offset of each queue over all groups but `filter_groups`, not counting offsets below the
+        queue's `min_offset(queue_id)` (308).
+
+        The official queryMinOffsetInAllGroup *deletes* the offsets of the filtered groups; here they are only skipped.
+        """
         skipped = frozenset(filter_groups)
         result: Offsets = {}
         for key, offsets in self._offsets.items():
@@ -170,20 +173,20 @@ class OffsetTable(JsonTable):
             self.dirty = True
 
     def remove(self, topic: str, group: str) -> None:
-        """Forgets the committed offsets of one group for one topic."""
+        """Forget the committed offsets of one group for one topic."""
         if self._offsets.pop(topic + SEPARATOR + group, None) is not None:
             self.dirty = True
 
     def remove_group(self, group: str) -> None:
-        """Forgets everything of a group (official removeOffset)."""
+        """Forget all offsets of a group (official removeOffset)."""
         self._remove(lambda _, owner: owner == group)
 
     def remove_topic(self, topic: str) -> None:
-        """Forgets everything about a topic (official cleanOffsetByTopic)."""
+        """Forget all offsets of a topic (official cleanOffsetByTopic)."""
         self._remove(lambda subject, _: subject == topic)
 
     def merge(self, table: Mapping[str, Offsets], data_version: DataVersion) -> None:
-        """A slave takes its master's offsets over its own, topic@group by topic@group; others stay."""
+        """At a slave: replace the offsets of each topic@group that the master has; others stay."""
         self._offsets.update({key: dict(offsets) for key, offsets in table.items()})
         self.data_version = data_version
         self.dirty = True
@@ -208,8 +211,7 @@ class OffsetTable(JsonTable):
         if pretty:
             members["groupTopicMap"] = self.group_topic_map()
             members["pullOffsetTable"] = self._pull_offsets
-        # Quoted queue ids are what every reader accepts, also one that does not know the member they stand
-        # in.
+        # Every reader accepts quoted queue ids, even one that does not know the member that holds them.
         return fastjson.dumps(members, pretty=pretty, quote_integer_keys=pretty)
 
     def _take(self, content: bytes) -> bool:

@@ -1,8 +1,7 @@
 """TopicTable: the topics of one broker, kept in config/topics.json.
 
-It knows the topics every broker is born with, the rules by which a send creates one, and the checks of an
-administrator's change. Names are checked in `pocketmq.protocol.message.topics`, attributes in `attributes.py`; queues
-and messages of a topic are elsewhere.
+It knows the built-in topics, the rules by which a send creates a topic, and the checks of an administrator's change.
+Not here: names (`pocketmq.protocol.message.topics`), attributes (`attributes.py`), queues and messages.
 
     {"dataVersion":{...}, "topicConfigTable":{"orders":{"attributes":{},"order":false,"perm":6,...}}}
 """
@@ -30,7 +29,7 @@ from .json_table import JsonTable
 
 
 class TopicTable(JsonTable):
-    """Official TopicConfigManager. Topic configs are values: a change puts a new one in place of the old."""
+    """Official TopicConfigManager. Topic configs are immutable: a change replaces the config."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class TopicTable(JsonTable):
     # --- questions
 
     def find(self, topic: str) -> TopicConfig | None:
-        """The topic's config. Light queues (`%LMQ%...`) are in no table and all look alike."""
+        """The topic's config. Light queues (`%LMQ%...`) are in no table and all have default settings."""
         config = self._topics.get(topic)
         if config is None and self.settings.enable_lmq and topics.is_lmq(topic):
             return plain_topic(topic)
@@ -69,11 +68,11 @@ class TopicTable(JsonTable):
 
     @property
     def system_topics(self) -> frozenset[str]:
-        """Answer to 305: reserved names plus those this broker added for itself."""
+        """The reply to 305: reserved names plus those of this broker's own topics."""
         return frozenset(self._system_topics)
 
     def is_system_topic(self, topic: str) -> bool:
-        """May not be created or deleted by an administrator: `The topic[T] is conflict with system topic.`"""
+        """True if an administrator may not create or delete it: `The topic[T] is conflict with system topic.`"""
         return topic in self._system_topics or topic.startswith(topics.SYSTEM_PREFIX)
 
     def is_order_topic(self, topic: str) -> bool:
@@ -81,8 +80,8 @@ class TopicTable(JsonTable):
         return config is not None and config.order
 
     def page(self, data_version: str | None, sequence: int, max_count: int) -> dict[str, TopicConfig]:
-        """A page of 21, sorted by name, from index `sequence`; from the start when `data_version` (JSON of
-        what the asker saw) is no longer ours (official subTopicConfigTable)."""
+        """One page of the reply to 21: topics sorted by name from index `sequence`; from the start if `data_version`
+        (the JSON that the requester saw) is no longer current (official subTopicConfigTable)."""
         start = page_start(data_version, sequence, self.data_version)
         names = sorted(self._topics)[start : start + max_count]
         return {name: self._topics[name] for name in names}
@@ -92,10 +91,9 @@ class TopicTable(JsonTable):
     def create_for_send(
         self, topic: str, default_topic: str, default_topic_queue_nums: int, topic_sys_flag: int = 0
     ) -> TopicConfig | None:
-        """The topic, created from the template `default_topic` if missing (official
-        createTopicInSendMessageMethod).
+        """The topic, created from the template `default_topic` if missing (official createTopicInSendMessageMethod).
 
-        None when the template is missing or does not pass itself on (perm bit 1).
+        None if the template is missing or may not be inherited (perm bit 1).
         """
         config = self.find(topic)
         if config is not None:
@@ -104,7 +102,7 @@ class TopicTable(JsonTable):
         if template is None:
             return None
         if default_topic == topics.AUTO_CREATE_TOPIC and not self.settings.auto_create_topic_enable:
-            # A file written while creation was allowed may have the template: it loses the bit for good.
+            # A file written while creation was allowed may have the template: it loses the inherit bit for good.
             template = self._topics[default_topic] = msgspec.structs.replace(template, perm=READ_WRITE)
         if not is_inherited(template.perm):
             return None
@@ -129,8 +127,8 @@ class TopicTable(JsonTable):
         *,
         order: bool = False,
     ) -> TopicConfig:
-        """A retry, dead-letter or half topic, created if missing; an existing one takes on `order`
-        (official createTopicInSendMessageBackMethod)."""
+        """A retry, dead-letter or half topic, created if missing; an existing one gets the flag `order` (official
+        createTopicInSendMessageBackMethod)."""
         config = self.find(topic)
         if config is None:
             config = plain_topic(topic, queue_nums, perm)
@@ -140,13 +138,15 @@ class TopicTable(JsonTable):
         return self._put(msgspec.structs.replace(config, order=order))
 
     def create_if_absent(self, config: TopicConfig) -> TopicConfig:
-        """The topic of that name as the table has it afterwards."""
+        """The existing topic of that name, or `config`, which is then added."""
         existing = self.find(config.name)
         return self._put(config) if existing is None else existing
 
     def update(self, config: TopicConfig) -> TopicConfig | None:
-        """Creates or replaces a topic (17). `config.attributes` are changes: keys prefixed with `+` or `-`.
-        None for a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing."""
+        """Create or replace a topic (17). `config.attributes` are changes: keys prefixed with `+` or `-`.
+
+        None for a light queue, which is not stored. Raises AttributeRefusedError and then changes nothing.
+        """
         if self.settings.enable_lmq and topics.is_lmq(config.name):
             return None
         old = self._topics.get(config.name)
@@ -157,15 +157,14 @@ class TopicTable(JsonTable):
         return self._put(msgspec.structs.replace(config, attributes=attributes))
 
     def delete(self, topic: str) -> bool:
-        """False when there was none."""
+        """Remove the topic. False if it does not exist."""
         if self._topics.pop(topic, None) is None:
             return False
         self._changed()
         return True
 
     def mark_ordered(self, names: Iterable[str]) -> None:
-        """Sets the order flag of the topics a name server lists as ordered (official
-        updateOrderTopicConfig)."""
+        """Set the order flag of the topics that a name server lists as ordered (official updateOrderTopicConfig)."""
         changed = False
         for name in names:
             config = self._topics.get(name)
@@ -176,7 +175,7 @@ class TopicTable(JsonTable):
             self._changed()
 
     def replace_all(self, table: Mapping[str, TopicConfig], data_version: DataVersion) -> None:
-        """A slave takes over its master's table; topics the master does not have go."""
+        """At a slave: take over the master's table; topics that the master does not have are removed."""
         self._topics = dict(table)
         self.data_version = data_version
         self.dirty = True
@@ -189,7 +188,7 @@ class TopicTable(JsonTable):
     # --- text
 
     def to_json(self, *, pretty: bool = False) -> bytes:
-        """`{"dataVersion":...,"topicConfigTable":...}`, body of 21 in 4.x and the file."""
+        """`{"dataVersion":...,"topicConfigTable":...}`: body of the reply to 21 in 4.x, and the file."""
         wrapper = TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.data_version)
         return fastjson.dumps(wrapper, pretty=pretty, quote_integer_keys=pretty)
 
@@ -201,8 +200,7 @@ class TopicTable(JsonTable):
 
 
 def page_start(data_version: str | None, sequence: int, current: DataVersion) -> int:
-    """First index of a page of 21 or 201: `sequence` while the asker's data version is the current one, else
-    0."""
+    """First index of a page of 21 or 201: `sequence` if the requester's data version is current, otherwise 0."""
     if sequence <= 0 or not data_version or data_version.isspace():
         return 0
     try:

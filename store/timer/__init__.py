@@ -1,8 +1,8 @@
-"""Timed messages that wait, on disk.
+"""Keeps on disk which timed messages wait, and for which moment.
 
 timer_log.py         one unit for each noted message
 timer_wheel.py       where the chain of each moment ends in the timer log
 timer_checkpoint.py  config/timercheck: how far the timer has come
-timer_store.py       note a message, read what is due, save
-timer_recovery.py    log, wheel and checkpoint brought to one state at a start
+timer_recovery.py    brings timer log and wheel to one state at a start
+timer_store.py       note a message, read the messages that are due, save
 """

@@ -36,7 +36,7 @@ class TimerCheckpoint(msgspec.Struct, frozen=True):
     version_counter: int = 0
 
     def encode(self) -> bytes:
-        """The 56 bytes, also the answer to 60."""
+        """The 56 bytes, which are also the body of the reply to 60."""
         return _FIELDS.pack(*msgspec.structs.astuple(self))
 
     def next_version(self, now_ms: int) -> "TimerCheckpoint":
@@ -46,17 +46,17 @@ class TimerCheckpoint(msgspec.Struct, frozen=True):
 
 
 def decode_timer_checkpoint(data: bytes) -> TimerCheckpoint:
-    """The fields from the answer to 60 or the head of the file; what is missing counts as zeros."""
+    """The fields from the reply to 60 or the head of the file; missing bytes count as zeros."""
     return TimerCheckpoint(*decode_fields(data, _FIELDS))
 
 
 def read_timer_checkpoint(path: Path) -> TimerCheckpoint | None:
-    """What the file says; None without one. Raises StoreError."""
+    """The fields of the file; None without a file. Raises StoreError."""
     fields = read_fields(path, _FIELDS)
     return None if fields is None else TimerCheckpoint(*fields)
 
 
 def write_timer_checkpoint(path: Path, checkpoint: TimerCheckpoint) -> None:
-    """Write and force it to disk; any thread, one call at a time. Raises OSError, DiskFailedError."""
+    """Write the file and force it to disk; any thread, one call at a time. Raises OSError, DiskFailedError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_fields(path, checkpoint.encode())

@@ -4,17 +4,16 @@
 
      0  size          4   52
      4  previous      8   position of the unit noted before for the same moment; -1: none
-    12  magic         4   1, +2 to be stored again on the way (roll), +4 takes another message back (delete)
+    12  magic         4   1; +2: stored again before its time (roll); +4: deletes another timed message
     16  noted at      8   ms, a multiple of the precision
     24  delay         4   ms from there to the moment of delivery
     28  position      8   of the message in the commit log
     36  message size  4
-    40  topic hash    4   Java hash of the topic it is meant for
+    40  topic hash    4   Java hash of the message's real topic
     44  zeros         8
 
-A unit never crosses the end of a file: where 52 + 16 bytes do not fit any more, it ends with int32 bytes left, 8
-zeros and int32 0xCBD43194. The units of one moment form a chain backwards; its end is in the wheel. Official class:
-TimerLog.
+A unit never crosses the end of a file: a file with less than 52 + 16 bytes left ends with int32 bytes left, 8 zeros and
+int32 0xCBD43194. The units of one moment form a chain backwards; its end is in the wheel. Official class: TimerLog.
 """
 
 import struct
@@ -81,7 +80,7 @@ class TimerLog:
         size: int,
         topic_hash: int,
     ) -> int:
-        """Write a unit; its position. Raises StoreError where the disk is full, and nothing was written then."""
+        """Write a unit; returns its position. Raises StoreError if the disk is full, and then nothing was written."""
         files = self.files
         file = files[-1] if files else files.add_file(0, UNIT_BYTES)
         if file.size - file.written < UNIT_BYTES + _BLANK.size:
@@ -127,7 +126,7 @@ class TimerLog:
         return TimerUnit(*values)
 
     def previous(self, position: int) -> int:
-        """The position noted before for the same moment; -1 at the beginning, or where the chain is broken."""
+        """Position of the unit noted before for the same moment; -1 at the beginning, or if the chain is broken."""
         file = self.files.file_at(position)
         if file is None or position + UNIT_BYTES > file.end:
             return NO_POSITION
@@ -135,7 +134,7 @@ class TimerLog:
         return previous if previous < position else NO_POSITION
 
     def recover(self, begin: int) -> Iterator[tuple[int, TimerUnit]]:
-        """Walk the units from `begin` on and cut the log behind the last whole one; to be called after `load`."""
+        """Walk the units from `begin` on and cut the log behind the last whole one; call it after `load`."""
         files = self.files
         for file in list(files):
             at = max(begin - file.base, 0)
@@ -163,7 +162,7 @@ class TimerLog:
         return self.read(file.base + (count - 1) * UNIT_BYTES) if count else None
 
     def delete_before(self, log_start: int) -> int:
-        """Delete the files all of whose messages have left the commit log; how many went. The newest stays."""
+        """Delete the files all of whose messages have left the commit log, never the newest; returns how many."""
         deleted = 0
         while len(self.files) > 1:
             file = self.files[0]

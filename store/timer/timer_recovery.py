@@ -1,7 +1,7 @@
-"""Timer log and wheel brought to one state at a start, after any stop, of this broker or an official one.
+"""Brings timer log and wheel to one state at a start, after any stop, of this broker or an official one.
 
-Units behind the checkpoint's mark are put into the wheel, or all of them if the wheel cannot be used. Then the wheel
-must know no unit that the log has lost. Owner: the event-loop thread.
+Units behind the checkpoint's mark are put into the wheel, or all of them if the wheel cannot be used. If the wheel then
+names a unit that the log has lost, it is made again. Owner: the event-loop thread.
 """
 
 import logging
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Linked(Protocol):
-    """What is recovered: a `TimerStore`."""
+    """The part of a `TimerStore` that recovery uses."""
 
     log: TimerLog
     wheel: TimerWheel
@@ -25,8 +25,8 @@ class Linked(Protocol):
 
 
 def recover_log(timers: Linked, forced_to: int, has_snapshots: bool) -> None:
-    """`forced_to` is the checkpoint's position in the timer log; `has_snapshots` says that the wheel's file is old
-    because an official broker kept the wheel in snapshots."""
+    """`forced_to` is the checkpoint's position in the timer log; `has_snapshots` says that the wheel's file is outdated
+    because an official broker kept the wheel in snapshots. Raises StoreError."""
     log, wheel = timers.log, timers.wheel
     if wheel.is_new or not 0 <= forced_to <= log.end or has_snapshots:
         forced_to = 0

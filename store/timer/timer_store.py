@@ -1,16 +1,15 @@
-"""Timed messages that wait, on disk: the wheel, the timer log and the checkpoint as one thing.
+"""Timed messages that wait, on disk: wheel, timer log and checkpoint together.
 
-    message in rmq_sys_wheel_timer  -- note() -->  unit in the timer log, end of its moment's chain in the wheel
-    its moment is over              -- chain() ->  the units noted for it, oldest first
+    message in rmq_sys_wheel_timer  -- note() ----->  unit in the timer log, end of its moment's chain in the wheel
+    its moment is over              -- collect() -->  positions of the units noted for it, newest first
 
-Nothing is kept in memory for a message that waits. A moment is over one precision step after its time, which makes up
-for the rounding down of the time asked for. A message due beyond timerRollWindowSlot is noted for an earlier moment
-with the roll bit; at that moment it is stored again.
+Nothing is kept in memory for a message that waits. A moment is over one precision step after its time, because
+requested times are rounded down. A message due beyond timerRollWindowSlot is noted for an earlier moment with the roll
+bit; at that moment it is stored again.
 
-Opening continues after any stop, of this broker or an official one: units behind the checkpoint's mark are
-put into the wheel; without a usable wheel all of them are. Without a timer log, the messages of the timer topic
-are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop, except that `flush` may run in
-another thread.
+Opening continues after any stop, of this broker or an official one (`timer_recovery.py`). If the timer log was lost,
+the messages of the timer topic are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop,
+except that `flush` may run in another thread.
 """
 
 import functools
@@ -44,10 +43,10 @@ from .timer_recovery import recover_log
 from .timer_wheel import Slot, TimerWheel
 
 WINDOW_SLOTS: Final = 604_800
-"""A week of seconds: no moment further back is delivered."""
+"""A week of seconds: moments further back are not delivered."""
 BLANK_SLOTS: Final = 60
 SLOTS_AT_HAND: Final = 4096
-"""Moments whose slots are not read from the wheel again when the next message is noted for them."""
+"""How many slots are cached: the next message for the same moment need not read the wheel."""
 
 
 _topic_hash = functools.lru_cache(maxsize=1024)(java_hash)
@@ -62,7 +61,7 @@ def checkpoint_path(config: StoreConfig) -> Path:
 
 
 class TimerStore:
-    """Open from the start to `close`. `read_ms` is the first moment that is not delivered yet."""
+    """Open from construction to `close`. `read_ms` is the first moment that is not delivered yet. Moments are in ms."""
 
     def __init__(self, store: MessageStore, now_ms: int) -> None:
         """Load and recover. Raises StoreError with one line that names the file."""
@@ -79,16 +78,16 @@ class TimerStore:
         earliest_ms = self.floor(now_ms) - (WINDOW_SLOTS - BLANK_SLOTS) * self.precision_ms
         self.read_ms = max(self.floor(self._checkpoint.last_read_time_ms), earliest_ms)
         self.last_ms = 0
-        """The last moment anything is noted for; before `read_ms`: nothing waits."""
+        """The last moment with a noted message; if it is before `read_ms`, no message waits."""
         self.waiting = 0
-        """Messages noted and not delivered, as the counts of the slots have it."""
+        """Messages noted and not delivered, by the counts of the slots."""
         self._slots: dict[int, Slot] = {}
-        """Moment -> its slot, for the moments noted last: many messages are due at the same moment."""
+        """Moment -> its slot, of the moments used last: many messages are due at the same moment."""
         recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
         self._count_waiting(now_ms)
         self.queue_offset = self._next_queue_offset()
         """Next message of the timer topic to be noted."""
-        # Of a former slave, the second is what its master had noted.
+        # At a former slave, the second field is how far its master had come.
         self._noted_before = max(
             self._checkpoint.last_timer_queue_offset, self._checkpoint.master_timer_queue_offset
         )
@@ -99,7 +98,7 @@ class TimerStore:
         return time_ms - time_ms % self.precision_ms
 
     def was_delivered(self, queue_offset: int, due_ms: int) -> bool:
-        """Whether a message of the timer topic, met again because the timer log was lost, has had its time."""
+        """Whether a message of the timer topic, read again because the timer log was lost, was already delivered."""
         return queue_offset < self._noted_before and due_ms < self._delivered_before_ms
 
     # -- noting and reading
@@ -107,10 +106,13 @@ class TimerStore:
     def note(
         self, due_ms: int, position: int, size: int, topic: str | None, now_ms: int, *, deletes: bool
     ) -> None:
-        """Put one message of the timer topic on the wheel. Raises StoreError where the disk refuses, and nothing
-        was noted then; `due_ms` is a moment not before `read_ms`."""
+        """Put one message of the timer topic on the wheel; `due_ms` is a moment not before `read_ms`.
+
+        `deletes` says that it deletes another timed message. Raises StoreError if the disk refuses it, and then nothing
+        was noted.
+        """
         noted_at = self.floor(now_ms)
-        due_ms, magic = self._on_the_way(due_ms, noted_at)
+        due_ms, magic = self._first_stage(due_ms, noted_at)
         if deletes:
             magic |= MAGIC_DELETE
         slot = self._slots.get(due_ms) or self.wheel.slot(due_ms)
@@ -129,8 +131,8 @@ class TimerStore:
             self.log.take_back(unit_position)
             raise
 
-    def _on_the_way(self, due_ms: int, noted_at: int) -> tuple[int, int]:
-        """(the moment to note, the magic): one further ahead than the window is noted for half of it, or all."""
+    def _first_stage(self, due_ms: int, noted_at: int) -> tuple[int, int]:
+        """(moment to note, magic): a message due beyond the window is noted half a window ahead, or a whole one."""
         ahead_ms = due_ms - noted_at
         if ahead_ms < self._roll_ms:
             return self.floor(due_ms), MAGIC_DEFAULT
@@ -151,17 +153,17 @@ class TimerStore:
             self.last_ms = due_ms
 
     def count_at(self, time_ms: int) -> int:
-        """Messages noted for a moment."""
+        """How many messages are noted for a moment."""
         slot = self.wheel.slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
 
     def chain_end(self) -> int | None:
-        """The position of the newest unit of the moment `read_ms`; None where nothing is noted for it."""
+        """Position of the newest unit of the moment `read_ms`; None if nothing is noted for it."""
         slot = self.wheel.slot(self.read_ms)
         return None if slot is None or slot.last < 0 else slot.last
 
     def collect(self, position: int, into: "array[int]", count: int) -> int:
-        """Walk a chain back from `position`, so many units; where to go on, -1 at its beginning."""
+        """Walk a chain back from `position`, `count` units; returns where to continue, -1 at its beginning."""
         while position != NO_POSITION and count:
             into.append(position)
             position = self.log.previous(position)
@@ -169,7 +171,7 @@ class TimerStore:
         return position
 
     def skip_idle(self, now_ms: int) -> None:
-        """Where nothing waits, the moments until now need not be looked at one by one."""
+        """If no message waits, jump to now instead of moving on moment by moment."""
         if self.last_ms < self.read_ms:
             self.read_ms = max(self.read_ms, self.floor(now_ms))
 
@@ -183,7 +185,7 @@ class TimerStore:
     # -- saving
 
     def checkpoint(self, now_ms: int) -> TimerCheckpoint:
-        """What may be written once everything noted so far is on disk. A new edition where something has moved."""
+        """The checkpoint to write once everything noted so far is on disk; a new version if a field has changed."""
         former = self._checkpoint
         fields = msgspec.structs.replace(
             former,
@@ -197,13 +199,16 @@ class TimerStore:
         return self._checkpoint
 
     def flush(self, checkpoint: TimerCheckpoint) -> None:
-        """Force log and wheel to disk, then the checkpoint that relies on them. Any thread may. Raises OSError."""
+        """Force log and wheel to disk, then the checkpoint that relies on them. Any thread.
+
+        Raises OSError, DiskFailedError.
+        """
         self.log.files.flush(0)
         self.wheel.sync()
         write_timer_checkpoint(checkpoint_path(self._config), checkpoint)
 
     def delete_old_files(self) -> int:
-        """Timer log files whose messages have left the commit log; how many went."""
+        """Delete timer log files whose messages have left the commit log; returns how many."""
         return self.log.delete_before(self._store.log_start)
 
     def close(self) -> None:
@@ -217,7 +222,7 @@ class TimerStore:
 
     def _has_snapshots(self) -> bool:
         """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""
-        return any(path.suffix[1:].isdecimal() for path in self._config.root.glob("timerwheel.*"))
+        return any(path.suffix[1:].isdecimal() for path in self._config.root.glob(f"{layout.TIMER_WHEEL}.*"))
 
     def _count_waiting(self, now_ms: int) -> None:
         self.waiting = self.last_ms = 0
@@ -236,7 +241,7 @@ class TimerStore:
         offset = self._checkpoint.last_timer_queue_offset
         unit = self.log.last_unit()
         if unit is None:
-            # What was noted is lost with the log: all is noted again but what `was_delivered` knows.
+            # The timer log was lost: all messages are noted again, except those that `was_delivered` names.
             offset = 0
         elif (noted := self._queue_offset_of(unit)) is not None:
             offset = max(offset, noted + 1)

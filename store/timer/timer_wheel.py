@@ -4,12 +4,12 @@
 
      0  moment       8   ms / timerPrecisionMs; another moment, or 0: the slot is free
      8  first        8   position in the timer log of the first unit noted for it
-    16  last         8   of the newest one, where the chain backwards begins
-    24  count        4   units, those that take another back counted as -1
+    16  last         8   position of the newest one, where the chain backwards begins
+    24  count        4   units; one that deletes another message counts as -1
     28  magic        4   0
 
-The file is sparse, and read and written slot by slot: a full disk is an error then and not the end of the process, and
-nothing of its 38.7 MB stays in memory. Official classes: TimerWheel, Slot.
+The file is sparse, and is read and written slot by slot instead of mapped: a full disk is then an error and not the end
+of the process, and none of its 38.7 MB stays in memory. Official classes: TimerWheel, Slot.
 """
 
 import os
@@ -32,7 +32,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 class Slot(msgspec.Struct, frozen=True, gc=False):
-    """What is noted for one moment: `time_ms`, the ends of its chain, and how many units."""
+    """One moment, `time_ms`: positions of the first and last unit of its chain, and how many units."""
 
     time_ms: int
     first: int
@@ -44,7 +44,7 @@ class TimerWheel:
     """The open file. Moments are in ms and multiples of the precision. Owner: the event-loop thread, except `sync`."""
 
     def __init__(self, path: Path, precision_ms: int) -> None:
-        """Open or make the file; `is_new` says that it holds nothing. Raises StoreError."""
+        """Open or make the file; `is_new` says that it was empty. Raises StoreError."""
         self.path = path
         self._precision_ms = precision_ms
         try:
@@ -61,7 +61,7 @@ class TimerWheel:
         os.ftruncate(self._descriptor, WHEEL_BYTES)
 
     def slot(self, time_ms: int) -> Slot | None:
-        """What is noted for that moment; None: nothing. Raises StoreError."""
+        """The slot of a moment; None if nothing is noted for it. Raises StoreError."""
         try:
             data = os.pread(self._descriptor, SLOT_BYTES, self._position(time_ms))
         except OSError as error:
@@ -70,7 +70,7 @@ class TimerWheel:
         return Slot(time_ms, first, last, count) if moment == time_ms // self._precision_ms else None
 
     def put(self, slot: Slot) -> None:
-        """Raises StoreError."""
+        """Write the slot of a moment. Raises StoreError."""
         data = SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0)
         try:
             os.pwrite(self._descriptor, data, self._position(slot.time_ms))
@@ -87,7 +87,7 @@ class TimerWheel:
                         yield Slot(moment * self._precision_ms, first, last, count)
 
     def sync(self) -> None:
-        """Force it to disk; may run in any thread. Raises DiskFailedError."""
+        """Force the file to disk; may run in any thread. Raises DiskFailedError."""
         disk.force_file(self._descriptor, self.path)
 
     def close(self) -> None:
