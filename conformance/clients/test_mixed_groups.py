@@ -151,7 +151,7 @@ def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
         by_second = leave(after)
     for queue_id, read in of_queues(by_second).items():
         assert min(read) == offsets[queue_id]
-        assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was passed over"
+        assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was skipped"
         if mode == "orderly":
             assert read == sorted(read)
     # A Java listener continues for a moment after its last report.
