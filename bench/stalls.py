@@ -95,7 +95,7 @@ async def watched(what: str, turns: TurnMeter) -> AsyncIterator[None]:
     yield
     task.cancel()
     print(
-        f"{what}\n  late by        {summary(lateness.longest)}\n  held up by     {summary(turns.held_up)}",
+        f"{what}\n  late by        {summary(lateness.longest)}\n  blocked for    {summary(turns.held_up)}",
         flush=True,
     )
 

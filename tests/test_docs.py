@@ -190,8 +190,8 @@ def test_map_of_a_room_names_each_of_its_files(path: Path) -> None:
         for entry in path.parent.iterdir()
         if entry.suffix in (".py", ".md", ".tsv") or (entry.is_dir() and any(entry.glob("*.py")))
     }
-    assert named - files == set(), "named, but not there"
-    assert files - named == {"__init__.py"}, "there, but not named"
+    assert named - files == set(), "named, but missing"
+    assert files - named == {"__init__.py"}, "existing, but not named"
 
 
 # -- tables

@@ -38,7 +38,7 @@ def read_changes(body: RawBody) -> dict[str, str]:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "string2Properties error") from error
 
 
-def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None:
+def refuse_changes(config: Config, requested: dict[str, str], *, is_5: bool) -> None:
     """Raise `Refusal` if one of these keys cannot be changed by request, such as the name of a file that the server
     writes. A broker of the 4.9 line refuses none; `apply_changes` skips them there."""
     if not is_5 and isinstance(config, BrokerConfig):
@@ -48,14 +48,14 @@ def refuse_changes(config: Config, given: dict[str, str], *, is_5: bool) -> None
     refused = {key.name for key in known if key.traits & refusing}
     if is_5:
         refused |= set(config.config_black_list.split(";"))
-    if refused & given.keys():
+    if refused & requested.keys():
         remark = "Can not update config in black list." if is_5 else "Can not update config path"
         raise Refusal(ResponseCode.NO_PERMISSION, remark)
 
 
-def apply_changes(config: Config, given: dict[str, str], peer: str) -> dict[str, str]:
+def apply_changes(config: Config, requested: dict[str, str], peer: str) -> dict[str, str]:
     """Set every key that can be set, and return these keys."""
-    accepted = {name: text for name, text in given.items() if _apply(config, name, text)}
+    accepted = {name: text for name, text in requested.items() if _apply(config, name, text)}
     if accepted:
         keys = config_keys.keys(config_keys.program_of(config))
         shown = {name: config_keys.without_secret(keys[name], text) for name, text in accepted.items()}

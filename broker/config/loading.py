@@ -42,21 +42,21 @@ def load_broker(
     bad value of an honoured key.
     """
     config = BrokerConfig(conf_file=None if conf_file is None else Path(conf_file))
-    given = [*read_settings(conf_file, sets), *options]
-    given = [*_tls_settings(given, config.tls_config_file), *given]
-    for setting in given:
+    settings = [*read_settings(conf_file, sets), *options]
+    settings = [*_tls_settings(settings, config.tls_config_file), *settings]
+    for setting in settings:
         if setting.key in config_keys.keys("broker"):
             apply(config, setting)
         elif setting.key not in config_keys.keys("namesrv"):
             _warn_unknown(setting)
-    _follow_emulation(config, given)
-    _check(config, given)
+    _follow_emulation(config, settings)
+    _check(config, settings)
     return config
 
 
-def _tls_settings(given: Sequence[Setting], default_file: str) -> Iterator[Setting]:
+def _tls_settings(settings: Sequence[Setting], default_file: str) -> Iterator[Setting]:
     """The TLS keys in the file that tls.config.file names; only the default file may be missing."""
-    named = [setting.value for setting in given if setting.key == "tls.config.file"]
+    named = [setting.value for setting in settings if setting.key == "tls.config.file"]
     path = named[-1] if named else default_file
     if not named and not Path(path).exists():
         return
@@ -135,19 +135,19 @@ def _is_default(key: Key, text: str) -> bool:
     )
 
 
-def _follow_emulation(config: BrokerConfig, given: Sequence[Setting]) -> None:
+def _follow_emulation(config: BrokerConfig, settings: Sequence[Setting]) -> None:
     """Applies the defaults that differ in the 4.9 line."""
     if config.is_5:
         return
-    set_by_user = {setting.key for setting in given}
+    set_by_user = {setting.key for setting in settings}
     for key in config_keys.keys("broker").values():
         if key.verdict == "honoured" and key.default_4 is not None and key.name not in set_by_user:
             config_keys.put(config, key.name, config_keys.read_value(key, key.default_4))
 
 
-def _check(config: BrokerConfig, given: Sequence[Setting]) -> None:
+def _check(config: BrokerConfig, settings: Sequence[Setting]) -> None:
     """What official brokers check at their start."""
-    last = {setting.key: setting for setting in given}
+    last = {setting.key: setting for setting in settings}
     for key, name in (("brokerName", config.broker_name), ("brokerClusterName", config.broker_cluster_name)):
         if not name or name.isspace():
             raise _bad(last[key], "must not be empty")

@@ -59,10 +59,16 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
     return TopicRouteData(
         order_topic_conf=route.order_topic_conf,
         queue_datas=[
-            one for one in route.queue_datas if one.broker_name in names or one.broker_name not in known
+            queue
+            for queue in route.queue_datas
+            if queue.broker_name in names or queue.broker_name not in known
         ],
         broker_datas=kept,
-        filter_server_table={at: them for at, them in route.filter_server_table.items() if at not in removed},
+        filter_server_table={
+            address: servers
+            for address, servers in route.filter_server_table.items()
+            if address not in removed
+        },
         topic_queue_mapping_by_broker=route.topic_queue_mapping_by_broker,
     )
 
@@ -74,7 +80,7 @@ def topics_of_cluster(table: RouteTable, cluster: str) -> TopicList:
 
 
 def system_topics(table: RouteTable) -> TopicList:
-    """Names of clusters and brokers, which are topics too, and the address of one broker that knows the rest (304)."""
+    """Names of clusters and brokers, which are topics too, and the address of a broker that has the others (304)."""
     names = dict.fromkeys(table.clusters)
     for brokers in table.clusters.values():
         names.update(brokers)
@@ -100,7 +106,7 @@ def unit_sub_topics_without_unit(table: RouteTable) -> TopicList:
 
 
 def _topics_where(table: RouteTable, is_wanted: Callable[[int], bool]) -> TopicList:
-    """By the flag of the first broker that registered the topic: all should have the same."""
+    """Topics selected by the flag of the first broker that registered them: all brokers should have the same flag."""
     return TopicList(
         topic_list=[
             topic
@@ -116,7 +122,7 @@ def _with_acting_master(group: BrokerData, queue: QueueData) -> BrokerData:
         return group
     smallest = min(addresses)
     shown = {MASTER_ID: addresses[smallest]}
-    shown.update({one: address for one, address in addresses.items() if one != smallest})
+    shown.update({broker_id: address for broker_id, address in addresses.items() if broker_id != smallest})
     return BrokerData(
         cluster=group.cluster,
         broker_name=group.broker_name,

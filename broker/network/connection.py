@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
     # -- what asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has the methods, but another class
         self._transport.set_write_buffer_limits(high=self._role.limits.unread_bytes)
         host = transport.get_extra_info("peername") or ("", 0)
         self.packed_host = _packed(host[0], host[1])

@@ -57,7 +57,7 @@ def read(topic: str, **options: str) -> list[dict[str, Any]]:
 
 
 def wait_for(planner: Planner, count: int) -> tuple[list[Queue], Offsets]:
-    """Queues and their ends, once so many messages can be read: official brokers fill queues after they answer."""
+    """Queues and their ends, once that many messages can be read: official brokers fill queues after they answer."""
     end = time.monotonic() + TIMEOUT_MS / 1000
     while True:
         queues = planner.queues()

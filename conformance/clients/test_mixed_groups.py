@@ -151,7 +151,7 @@ def test_a_successor_in_mid_stream_begins_at_the_stored_offset(
         by_second = leave(after)
     for queue_id, read in of_queues(by_second).items():
         assert min(read) == offsets[queue_id]
-        assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was passed over"
+        assert sorted(set(read)) == list(range(offsets[queue_id], max(read) + 1)), "a message was skipped"
         if mode == "orderly":
             assert read == sorted(read)
     # A Java listener continues for a moment after its last report.
@@ -176,6 +176,6 @@ def test_local_offsets_of_one_kind_are_read_by_the_other(
         assert len(places) == len(set(places))
         assert sent <= set(places)
         # `send` creates a missing topic with a message of its own.
-        assert len(new) <= 1, f"{kind} began anew"
+        assert len(new) <= 1, f"{kind} started from the beginning"
     (file,) = tmp_path.glob(f"*/{group}/offsets.json")
     assert f'"topic":"{topic}"' in file.read_text().replace(" ", "")

@@ -166,7 +166,7 @@ def is_gone(cluster: Cluster, namesrv: Member, broker: Member) -> bool:
 
 def assert_back(cluster: Cluster, namesrv: Member, *brokers: Member, seconds: float) -> None:
     for broker in brokers:
-        wait_until(partial(knows, cluster, namesrv, broker), f"{broker.side} did not come back", seconds)
+        wait_until(partial(knows, cluster, namesrv, broker), f"{broker.side} did not register again", seconds)
 
 
 def assert_gone(cluster: Cluster, broker: Member, *namesrvs: Member) -> None:

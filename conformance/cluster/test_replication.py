@@ -138,7 +138,9 @@ def test_slave_of_the_other_side_has_the_same_log(pair: Pair, request: pytest.Fi
     )
     if slave_side == "official-5.5" and not EVERYTHING:
         return
-    wait_until(lambda: pair.committed(pair.slave) == 7, "no offsets taken over", SYNC_SECONDS[slave_side])
+    wait_until(
+        lambda: pair.committed(pair.slave) == 7, "the offsets were not copied", SYNC_SECONDS[slave_side]
+    )
     with pair.client(pair.master) as at_master, pair.client(pair.slave) as at_slave:
         for queue in range(QUEUES):
             from_master, from_slave = (
@@ -160,9 +162,9 @@ def test_slave_has_the_pop_mode_and_the_number_of_timed_messages(pair: Pair) -> 
         counted, modes = json.loads(client.call(61).body), client.call(402).json()
     pair.slave.start()
     with pair.client(pair.slave) as client:
-        wait_until(lambda: client.call(402).json() == modes, "no request modes taken over", 40)
+        wait_until(lambda: client.call(402).json() == modes, "the request modes were not copied", 40)
     file = pair.slave.store / "config" / "timermetrics"
-    wait_until(file.exists, "no counts taken over", 40)
+    wait_until(file.exists, "the counts were not copied", 40)
     assert json.loads(file.read_text())["timingCount"] == counted["timingCount"]
 
 
@@ -178,7 +180,7 @@ def test_replication_resumes_after_either_side_was_killed(pair: Pair) -> None:
     pair.master.kill()
     pair.master.start()
     pair.send(20)
-    wait_until(pair.is_copied, "the slave did not come back to its master", 60)
+    wait_until(pair.is_copied, "the slave did not connect to its master again", 60)
     wait_until(lambda: pair.ends(pair.slave) == [30, 30], "queues lack messages", 30)
 
 
@@ -196,12 +198,14 @@ def test_consumers_continue_at_the_slave_and_keep_their_offsets(
         wait_until(lambda: pair.committed(pair.master) == 20, "progress never reached the master", 60)
     pair.send(20)
     wait_until(pair.is_copied, "the logs never became the same", 30)
-    wait_until(lambda: pair.committed(pair.slave) == 20, "no offsets taken over", SYNC_SECONDS[slave_side])
+    wait_until(
+        lambda: pair.committed(pair.slave) == 20, "the offsets were not copied", SYNC_SECONDS[slave_side]
+    )
     pair.master.kill()
     wait_until(lambda: not _has_master(pair), "the master is still in the route table", 30)
     with programs.start_java(member, TOPIC, GROUP, "concurrently", "1000") as second:
         wait_until(lambda: second.output.count("SEEN") >= 20, "the slave gave too few messages", 90)
-        assert second.output.count("SEEN") == 20, "what had been consumed came again"
+        assert second.output.count("SEEN") == 20, "a consumed message was delivered again"
         pair.master.start()
         wait_until(lambda: pair.committed(pair.master) == 40, "progress never reached the master", 60)
         pair.send(2)
@@ -220,7 +224,9 @@ def test_slave_that_answered_pulls_still_copies_offsets(pair: Pair) -> None:
     wait_until(pair.is_copied, "the logs never became the same", 30)
     with pair.client(pair.master) as client:
         client.commit(GROUP, TOPIC, 0, 7)
-    wait_until(lambda: pair.committed(pair.slave) == 7, "no offsets taken over", SYNC_SECONDS["official-5.5"])
+    wait_until(
+        lambda: pair.committed(pair.slave) == 7, "the offsets were not copied", SYNC_SECONDS["official-5.5"]
+    )
     for commit in (3, 5):
         with pair.client(pair.slave) as client:
             assert client.pull(GROUP, TOPIC, 0, commit, commit=commit).code == 0

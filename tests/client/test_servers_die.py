@@ -127,7 +127,7 @@ def check_order(messages: list[MessageExt]) -> None:
     bodies: dict[int, bytes] = {}
     first_seen: list[bytes] = []
     for message in messages:
-        assert message.queue_offset <= highest + 1, "a message was passed over"
+        assert message.queue_offset <= highest + 1, "a message was skipped"
         highest = max(highest, message.queue_offset)
         assert bodies.setdefault(message.queue_offset, message.body) == message.body
         if message.body not in first_seen[-50:]:

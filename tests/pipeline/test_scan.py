@@ -65,7 +65,7 @@ def test_a_split_beside_a_record_start_loses_none(log_file: LogFile, distance: i
 def test_a_body_that_holds_a_record_is_not_read_as_a_record() -> None:
     inner = stored(1, base=5)
     data = memoryview(inner + inner)
-    assert find_record(data, 1, len(data), 5) == len(data), "its stored position is another one"
+    assert find_record(data, 1, len(data), 5) == len(data), "its stored position is different"
 
 
 def damaged(tmp_path: Path, position: int, change: bytes) -> LogSplit:

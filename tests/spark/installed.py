@@ -34,7 +34,7 @@ def make_wheel(folder: Path) -> Path:
     except subprocess.TimeoutExpired as error:
         raise WheelUnavailable(f"no wheel within {BUILD_SECONDS} s") from error
     if made.returncode != 0:
-        raise WheelUnavailable(f"no wheel can be made here: {made.stderr.strip()[-300:]}")
+        raise WheelUnavailable(f"no wheel can be built here: {made.stderr.strip()[-300:]}")
     (wheel,) = folder.glob("*.whl")
     return wheel
 

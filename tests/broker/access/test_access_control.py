@@ -1,4 +1,4 @@
-"""Who may send which request: signatures, rights, the guard of a connection, and what is never said.
+"""Access control: signatures, rights, the guard of a connection, and secrets that are never logged.
 
 Words and codes of every refusal are compared with official brokers in `conformance/access/test_access.py`.
 """

@@ -1,4 +1,4 @@
-"""Access keys of the 4.9 line: the file, its reading again, addresses without key, and 50 to 53.
+"""Access keys of the 4.9 line: the file and its changes, addresses that need no key, and 50 to 53.
 
 Words and codes are compared with 4.9.7 in `conformance/access/test_access.py`.
 """

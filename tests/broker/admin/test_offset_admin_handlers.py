@@ -1,4 +1,4 @@
-"""314, 43, 45, 308, 343: offsets as administrators and slaves ask for them."""
+"""314, 43, 45, 308, 343: requests of administrators and slaves about offsets."""
 
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.membership.client import Client

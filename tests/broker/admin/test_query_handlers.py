@@ -1,4 +1,4 @@
-"""12, 33 and 321: answers of official 4.9.7 and 5.5.0 brokers to the same questions after the same messages."""
+"""12, 33 and 321: answers of official 4.9.7 and 5.5.0 brokers to the same requests after the same messages."""
 
 import pytest
 from pocketmq.broker.broker import Broker

@@ -1,4 +1,4 @@
-"""The broker at its name servers: over real sockets, with name servers that come, go and refuse.
+"""The broker at its name servers: over real sockets, with name servers that start, stop and refuse.
 
 Waiting is for something to be true, with a limit; nothing here depends on how long it took.
 """

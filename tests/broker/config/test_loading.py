@@ -1,4 +1,4 @@
-"""broker.conf and namesrv.conf: the official files are read as they are, and a mistake is one line.
+"""broker.conf and namesrv.conf: the official files are read unchanged, and a mistake is one line.
 
 `official_settings/` holds what official 4.9.7 and 5.5.0 servers answered to 26 and 319.
 """

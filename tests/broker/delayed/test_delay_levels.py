@@ -1,4 +1,4 @@
-"""Messages that wait: the detour at the send, and delivery when the time has come. Time and timers are virtual."""
+"""Delay levels: rerouting at the send, and delivery when a message is due. Time and timers are virtual."""
 
 from pathlib import Path
 

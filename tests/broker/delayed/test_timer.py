@@ -1,4 +1,4 @@
-"""Timed messages on a virtual clock: detour, delivery, recall, restart. Texts and moments are those of 5.5.0."""
+"""Timed messages on a virtual clock: rerouting, delivery, recall, restart. Texts and times are those of 5.5.0."""
 
 import base64
 

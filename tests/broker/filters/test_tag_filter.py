@@ -1,4 +1,4 @@
-"""What the reader of tag expressions remembers between requests stays small, whatever peers send."""
+"""The cache of tag expressions stays small, whatever peers send."""
 
 from pocketmq.broker.filters import tag_filter
 

@@ -1,4 +1,4 @@
-"""The puzzle's second act: once old files are gone, a new group with CONSUME_FROM_LAST_OFFSET begins at the end.
+"""The puzzle's second act: once old files are deleted, a new group with CONSUME_FROM_LAST_OFFSET starts at the end.
 
 Three days pass on the virtual clock, an administrator asks for cleaning (329), and the answer about a first position
 changes from 0 to "not found", upon which a client goes by its own rule.

@@ -1,4 +1,4 @@
-"""The rules of a first position as a table. The same rows are asked of official brokers in conformance."""
+"""The rules of a first position as a table. Conformance sends the same rows to official brokers."""
 
 import pytest
 from hypothesis import given

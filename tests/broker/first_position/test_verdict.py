@@ -1,4 +1,4 @@
-"""What `explain` says: always the decision that 14 would get, with the numbers that led to it."""
+"""The verdict of `explain` is always the decision that 14 gets, with the numbers that led to it."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Heartbeats and what hangs on them, as the official brokers 4.9.7 and 5.5.0 answered the same frames."""
+"""Heartbeats, membership and locks, as the official brokers 4.9.7 and 5.5.0 answered the same frames."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How members hear of a change: at once, collected, or not at all."""
+"""Members are notified of a change at once, later, or not at all."""
 
 from pocketmq.broker.broker import Broker
 from pocketmq.protocol.requests.to_client import NotifyConsumerIdsChanged

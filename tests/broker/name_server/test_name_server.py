@@ -1,4 +1,4 @@
-"""The name server over its socket: every answer compared with what the official programs said.
+"""The name server over its socket: every answer is compared with those of the official programs.
 
 The conversation and its recordings are in `tests/golden/name_server_dialogue.py`. What is left out of the
 comparison, and why, is in `EXCEPTIONS`; the order of lists is not compared (Java makes them of hash maps).
@@ -53,7 +53,7 @@ async def name_server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
 
 @pytest.fixture
 async def client() -> AsyncIterator[Server]:
-    """Where connections to a name server start from."""
+    """A server that only opens connections to the name server."""
     server = Server("client", version=V5_5_0)
     yield server
     await server.close()
@@ -62,7 +62,7 @@ async def client() -> AsyncIterator[Server]:
 async def ask(
     client: Server, name_server: RunningNameServer, request: Request[Any], body: bytes | None = None
 ) -> tuple[dict[str, str], bytes]:
-    """Header fields and body of the answer; `Refusal` where it is a refusal."""
+    """Header fields and body of the answer. Raises `Refusal` for a refusal."""
     connection = await client.connect(f"127.0.0.1:{name_server.port}")
     command, _ = await connection.call(request, body, timeout_seconds=5)
     connection.close()

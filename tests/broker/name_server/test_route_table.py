@@ -1,4 +1,4 @@
-"""The route table by itself: what it forgets and when, under a virtual clock.
+"""The route table by itself: which brokers it removes and when, on a virtual clock.
 
 What it answers is compared with the official programs in `test_name_server.py`; here are the cases in which time
 passes and connections end.

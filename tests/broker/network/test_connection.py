@@ -1,4 +1,4 @@
-"""One connection between a fake transport and a fake table of requests: turns, limits, and the end.
+"""One connection between a fake transport and a fake table of handlers: passes, limits, and its end.
 
 Frames and refusals over real sockets are in `tests/test_bad_input.py`.
 """

@@ -1,4 +1,4 @@
-"""The table of handlers: what fails at import, and what a port may leave out."""
+"""The table of handlers: declarations that fail at import, and handlers that a port leaves out."""
 
 from typing import Any
 

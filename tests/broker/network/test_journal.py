@@ -1,4 +1,4 @@
-"""The journal: every request with its answer, in files that survive a kill, and never in the way of a broker."""
+"""The journal: every request with its answer, in files that survive a kill, without making a broker wait."""
 
 import resource
 import threading

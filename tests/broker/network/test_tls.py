@@ -1,4 +1,4 @@
-"""TLS and plain connections on one port: the first byte tells which it is; refusals, and waits that must not happen.
+"""TLS and plain connections on one port: the first byte decides; refusals, and waits that must not happen.
 
 Java clients, and certificates checked on both sides, are in `conformance/access/test_access.py`.
 """
@@ -48,7 +48,7 @@ async def connected(address: str, context: ssl.SSLContext | None = None) -> Stre
 
 
 async def asked(streams: Streams, *commands: Command) -> list[Command]:
-    """The answers to several requests sent at once; fewer where the connection ends."""
+    """The answers to several requests sent at once; fewer if the connection ends."""
     reader, writer = streams
     writer.write(b"".join(map(encode_frame, commands)))
     cutter, replies = FrameCutter(), list[Command]()

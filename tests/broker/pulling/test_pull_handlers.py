@@ -77,7 +77,7 @@ async def test_an_offset_without_message_is_answered_as_in_the_official_broker(
 ) -> None:
     answer = await ask(filled, a_pull(offset, queue_id=queue_id))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (code, str(next_offset))
-    # A queue nobody wrote to may not exist yet: the official names differ there, the rest does not.
+    # A queue without messages may not exist yet: only the official status names differ there.
     assert answer.remark in (remark, "NO_MATCHED_LOGIC_QUEUE" if queue_id == 1 else remark)
 
 

@@ -95,7 +95,7 @@ async def test_a_suspended_pull_keeps_no_body(broker: Broker) -> None:
 async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     broker_maker: MakeBroker, tmp_path: Path
 ) -> None:
-    """OFFSET_FOUND_NULL suspends too; the official hold service compares the offset asked for with the end."""
+    """OFFSET_FOUND_NULL suspends too; the official hold service compares the requested offset with the end."""
     broker = broker_maker(store={"mapped_file_size_consume_queue": 200})
     broker.topics.update(TopicConfig(topic_name="orders"))
     for _ in range(30):

@@ -1,4 +1,4 @@
-"""Replies pushed to who asked: properties, codes and remarks as official 4.9.7 and 5.5.0 brokers gave them."""
+"""Replies pushed to the asking client: properties, codes and remarks are those of official 4.9.7 and 5.5.0 brokers."""
 
 import pytest
 from pocketmq.broker.broker import Broker

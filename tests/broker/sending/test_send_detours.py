@@ -1,4 +1,4 @@
-"""Properties that steer a single send: half messages given back, and numbers no int holds."""
+"""Properties that reroute a send: half messages sent back, and numbers that exceed an int."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sends: the official order of checks, codes and words, and what is stored."""
+"""Sends: the official order of checks, the official codes and remarks, and the stored messages."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Saving of tables: together, in the background, and with a notice to those that wait for it."""
+"""Saving of tables: together, in the background, with a callback once they are written."""
 
 import asyncio
 import json

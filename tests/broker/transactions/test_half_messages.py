@@ -1,4 +1,4 @@
-"""Half messages, their end and what is stored of it. The texts are what official 4.9.7 and 5.5.0 brokers stored."""
+"""Half messages, their end, and the stored records. The texts are those of official 4.9.7 and 5.5.0 stores."""
 
 from pathlib import Path
 

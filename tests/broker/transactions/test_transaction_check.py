@@ -1,4 +1,4 @@
-"""Rounds of the transaction check on a virtual clock. What is expected was seen on official 4.9.7 and 5.5.0 brokers."""
+"""Rounds of the transaction check on a virtual clock. Official 4.9.7 and 5.5.0 brokers gave the expected results."""
 
 from pathlib import Path
 
@@ -173,7 +173,7 @@ async def test_message_with_an_immunity_time_does_not_hold_up_those_behind_it(
 async def test_copy_of_an_immune_message_goes_when_the_original_ends(
     broker: Broker, clock: VirtualClock
 ) -> None:
-    """The official broker asks about it all the same, and a producer who says COMMIT has it stored twice."""
+    """The official broker asks about it nevertheless; if the producer answers COMMIT, it is stored twice."""
     producer = join(broker)
     half = await send_half(broker, CHECK_IMMUNITY_TIME_IN_SECONDS="60")
     await check_later(broker, clock, 10_000)

@@ -161,7 +161,7 @@ async def test_a_group_is_created_changed_and_deleted(admin: AdminClient, node: 
     assert {"billing", "second"} <= (await admin.group_configs(node.broker_address)).keys()
     await admin.delete_group("billing", cluster=CLUSTER)
     anew = await admin.group_config(node.broker_address, "billing")
-    assert anew is not None, "5.x creates it anew while its offsets stay"
+    assert anew is not None, "5.x creates it again because its offsets remain"
     assert anew.retry_max_times == 16
     await admin.delete_group("billing", cluster=CLUSTER, remove_offset=True)
     assert await admin.group_config(node.broker_address, "billing") is None

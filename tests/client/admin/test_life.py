@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pocketmq.client import AdminClient, ClientError, Producer
 from pocketmq.client.errors import UnreadableReply
+from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.requests.admin import GetBrokerRuntimeInfo, GetColdDataFlowCtrInfo
 from pocketmq.protocol.requests.group import GetAllSubscriptionGroupConfig
 from pocketmq.protocol.requests.name_server import (
@@ -32,7 +33,8 @@ async def test_a_producer_outlives_the_admin_client_it_shares_an_instance_with(n
     async with Producer("p", namesrv_addr=namesrv_addr, instance_name="shared") as producer:
         async with AdminClient(namesrv_addr=namesrv_addr, instance_name="shared") as admin:
             await admin.topics()
-        await producer.send("T", b"x")
+        sent = await producer.send("T", b"x")
+        assert sent.status is SendStatus.SEND_OK
 
 
 Ask = Callable[[AdminClient, str], Coroutine[Any, Any, object]]

@@ -148,14 +148,15 @@ def _locked(node: Node) -> list[object]:
 
 
 async def test_two_loops_have_two_clients_even_of_one_instance_name(namesrv_addr: str) -> None:
-    async def send_one() -> None:
+    async def send_one() -> int:
         async with Producer("p", namesrv_addr=namesrv_addr, instance_name="one") as producer:
-            await producer.send("T", b"x")
+            return (await producer.send("T", b"x", queue_id=0)).queue_offset
 
     async with Producer("p", namesrv_addr=namesrv_addr, instance_name="one") as producer:
-        await producer.send("T", b"x")
-        await asyncio.to_thread(asyncio.run, send_one())
-        await producer.send("T", b"x")
+        first = (await producer.send("T", b"x", queue_id=0)).queue_offset
+        second = await asyncio.to_thread(asyncio.run, send_one())
+        third = (await producer.send("T", b"x", queue_id=0)).queue_offset
+    assert (second, third) == (first + 1, first + 2)
 
 
 async def test_a_listener_that_cannot_be_cancelled_does_not_keep_its_consumer(

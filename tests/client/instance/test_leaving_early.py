@@ -15,6 +15,7 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.pulling.lite_pull_consumer import LitePullConsumer
 from pocketmq.client.pulling.pull_consumer import PullConsumer
 from pocketmq.client.push.push_consumer import PushConsumer
+from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.requests.membership import HeartBeat, UnregisterClient
 from pocketmq.protocol.wire.command import Command
@@ -223,7 +224,8 @@ async def test_a_client_shut_down_before_its_start_can_be_started(namesrv_addr: 
     producer = Producer("p", namesrv_addr=namesrv_addr)
     await producer.shutdown()
     async with producer:
-        await producer.send("T", b"x")
+        sent = await producer.send("T", b"x")
+    assert sent.status is SendStatus.SEND_OK
 
 
 # -- traces

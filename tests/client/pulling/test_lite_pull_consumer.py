@@ -28,7 +28,7 @@ async def polled(consumer: LitePullConsumer, count: int) -> list[MessageExt]:
     found: list[MessageExt] = []
     while len(found) < count:
         batch = await consumer.poll(5000)
-        assert batch, f"{len(found)} of {count} messages came"
+        assert batch, f"{len(found)} of {count} messages arrived"
         found += batch
     return found
 

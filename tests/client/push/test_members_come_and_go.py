@@ -152,7 +152,7 @@ async def test_members_come_and_go_and_every_message_is_consumed(
         assert group.overlaps == 0
         highest: defaultdict[int, int] = defaultdict(lambda: -1)
         for queue_id, offset in group.seen:
-            assert offset <= highest[queue_id] + 1, "a message was passed over"
+            assert offset <= highest[queue_id] + 1, "a message was skipped"
             highest[queue_id] = max(highest[queue_id], offset)
 
 

@@ -106,7 +106,7 @@ def check_messages(root: Path, mode: str, acknowledged: dict[tuple[int, int], st
         while offset < store.max_offset(TOPIC, queue_id):
             result = store.get_message(TOPIC, queue_id, offset, 32)
             for record in (record for view in result.views for record in decode_records(view)):
-                assert record.queue_offset == offset, "no number is missing or there twice"
+                assert record.queue_offset == offset, "no queue offset is missing or doubled"
                 held[queue_id, offset] = bytes(record.body).rstrip(b".").decode()
                 offset += 1
             assert result.next_offset == offset

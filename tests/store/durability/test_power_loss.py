@@ -127,7 +127,7 @@ class Life:
         if (self.root / "abort").exists():
             (self.root / "abort").write_text(OTHER_BOOT)
         self.store = self.open()
-        assert self.store.log_end >= flushed, "what was forced is there"
+        assert self.store.log_end >= flushed, "flushed messages survive"
         end = self.store.log_end
         self.records = [record for record in self.records if record[0] + record[1] <= end]
         self.clock.advance(1000)

@@ -77,7 +77,7 @@ def test_recovery_ends_at_the_first_impossible_unit(make_queue):
     again.files.load()
     find_end(again, 0)
     assert (again.max_offset, again.records_end) == (22, 2200)
-    assert bytes(again.files[2].view[40:]) == bytes(160), "units behind the end must not come back"
+    assert bytes(again.files[2].view[40:]) == bytes(160), "units after the end must not become valid again"
     assert again.append(2200, 100, 0, 22)
 
 
