@@ -1,12 +1,12 @@
-"""pocketmq.client.hooks: code of the user that runs at each send, delivery or request, and the message trace.
+"""Hooks: functions of the user that run at each send, delivery or request; and the message trace, built on them.
 
-hooks.py             The kinds of hooks, and the contexts they get
-callbacks.py         Checks that a user's function is a plain function
-consume_hooks.py     Calls the hooks around each call of a listener
-rpc_hooks.py         Hooks on requests
-acl.py               Signs requests with an access key
-trace_hooks.py       Records what a client does
-trace_records.py     The records as text, in the official format
-trace_dispatcher.py  Sends the records to the trace topic
-trace_views.py       The records of one message, as tools show them
+hooks.py             the kinds of hooks, and the contexts they get
+callbacks.py         checks that a user's function is a plain function
+consume_hooks.py     calls the hooks around each call of a listener
+rpc_hooks.py         hooks on requests
+acl.py               signs requests with an access key
+trace_hooks.py       records the sends and deliveries of a client
+trace_records.py     the records as text, in the official format
+trace_dispatcher.py  sends the records to the trace topic
+trace_views.py       the records of one message, as tools show them
 """

@@ -132,10 +132,10 @@ def _read(
 ) -> tuple[Message, Destination | None]:
     """The keywords of `SendKeywords` once more, so that Python itself refuses a wrong one."""
     message = message_of(topic, body, tags, keys, properties, delay_level, delay_ms, deliver_at_ms)
-    given = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
-    if not given:
+    ways = (queue is not None) + (queue_id is not None) + (selector is not None) + (sharding_key is not None)
+    if not ways:
         return message, None
-    if given > 1:
+    if ways > 1:
         raise InvalidArgument("give only one of queue, queue_id, selector and sharding_key")
     if sharding_key is not None:
         selector, arg = select_by_hash, sharding_key

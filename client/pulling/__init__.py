@@ -1,8 +1,8 @@
-"""pocketmq.client.pulling: pulls from a queue, and the consumers that ask for their messages.
+"""Pulls from a queue, and the two consumers without a listener: PullConsumer and LitePullConsumer.
 
-pull_api.py            One pull from one queue
-after_pull.py          What the answer of a pull does to the position
-pull_consumer.py       A consumer that reads queues by offset
-lite_pull_consumer.py  A consumer that polls
-lite_pull_queues.py    The queues a lite pull consumer reads
+pull_api.py            one pull from one queue
+after_pull.py          the position after the reply to a pull
+pull_consumer.py       PullConsumer: reads queues by offset
+lite_pull_consumer.py  LitePullConsumer: polls, seeks, commits
+lite_pull_queues.py    the queues that a LitePullConsumer reads
 """

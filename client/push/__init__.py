@@ -1,16 +1,16 @@
-"""pocketmq.client.push: consumers whose listener is called with messages.
+"""PushConsumer: pulls or pops messages and calls a listener with them.
 
-push_consumer.py      The consumer: its start, its shutdown, and what a user calls
-consumer_parts.py     Makes its parts
-announcement.py       Routes and expressions of new subscriptions
-push_queues.py        The queues it holds, and how each is given up
-pull_control.py       The user's pause, and how much may wait in one queue
-pull_loop.py          One pull after the other from one queue
-pop_queues.py         The queues it pops, with a loop for each
-pop_process_queue.py  The state of one popped queue
-pop_api.py            Requests of pop consumption
-pop_receipts.py       Gives each popped message its receipt
-pop_settlement.py     Acknowledges popped messages, or puts them off
-message_stream.py     The listener of a consumer that is iterated over
-consumer_report.py    The running info that mqadmin shows
+push_consumer.py      PushConsumer: start, shutdown, and the methods for users
+consumer_parts.py     makes the parts of a consumer
+announcement.py       fetches routes and checks expressions of new subscriptions
+push_queues.py        the queues that a consumer holds, and how each is released
+pull_control.py       the user's pause, and the limits of one queue
+pull_loop.py          pulls from one queue, again and again
+pop_queues.py         the queues that a consumer pops, with a loop for each
+pop_process_queue.py  the state of one popped queue
+pop_api.py            the requests of POP: pop, acknowledge, change the invisible time
+pop_receipts.py       gives each popped message its receipt
+pop_settlement.py     acknowledges popped messages, or delays them
+message_stream.py     the listener behind `async for` and `fetch`
+consumer_report.py    the running info that mqadmin shows
 """

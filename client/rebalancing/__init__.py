@@ -1,13 +1,13 @@
-"""pocketmq.client.rebalancing: which queues a consumer holds, where it begins in each, and what they contain.
+"""Decides which queues a consumer holds and where it begins in each, and keeps their unfinished messages.
 
-subscriptions.py       The topics a consumer reads
-plan.py                One rebalance round as decisions
-rebalancer.py          The round itself
-broker_assignments.py  Queues that the broker assigns (5.x)
-queue_table.py         The process queues a consumer holds
-held_queues.py         What push and lite pull consumers have in common
-first_position.py      The rule that decides where a consumer starts
-queue_locks.py         Locks of ordered consumers at the brokers
-process_queue.py       Pulled messages of one queue that are not finished
-flow_control.py        Whether a queue may be pulled now
+subscriptions.py       the topics that a consumer reads
+plan.py                the decisions of one rebalance round
+rebalancer.py          carries out a rebalance round
+broker_assignments.py  queues that the broker assigns (5.x)
+queue_table.py         the process queues that a consumer holds
+held_queues.py         the base of push_queues.py and lite_pull_queues.py: taking and releasing queues
+first_position.py      the rule that decides where a consumer starts
+queue_locks.py         locks of ordered consumers at the brokers
+process_queue.py       pulled messages of one queue that are not finished
+flow_control.py        whether a queue may be pulled now
 """

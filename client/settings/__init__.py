@@ -1,12 +1,12 @@
-"""pocketmq.client.settings: every setting of the clients, with its default and its check.
+"""Every setting of the clients, with its default and its check.
 
-client_settings.py    What all clients share
-producer_settings.py  Settings of a producer
-consumer_settings.py  Settings of push consumers and lite pull consumers
-keywords.py           The settings as typed keyword arguments
-checks.py             How settings are checked
+client_settings.py    settings that all clients share
+producer_settings.py  settings of a producer
+consumer_settings.py  settings of push consumers and lite pull consumers
+keywords.py           the settings as typed keyword arguments
+checks.py             checks the values of settings
 java_setters.py       Java setters without a counterpart here
-allocation.py         Strategies that share queues among the members of a group
-timestamps.py         The text of `consume_timestamp`
-local_address.py      The address of this machine
+allocation.py         strategies that share queues among the members of a group
+timestamps.py         the text form of `consume_timestamp`
+local_address.py      the address of this machine
 """

@@ -1,8 +1,8 @@
-"""What a user gives to a client and gets from it, and the checks of names.
+"""The values of the client: messages, results, what a listener may return; and the checks of names.
 
 message.py           Message to send, MessageExt as received
-results.py           what a send and a pull return
-listener_returns.py  what a listener says about its messages
-namespaces.py        the namespace before topics and groups
-validators.py        what a group, a topic and a message must be
+results.py           the results of a send and of a pull
+listener_returns.py  the statuses that a listener may return
+namespaces.py        adds the namespace to topics and groups, and removes it
+validators.py        checks a group, a topic and a message before a send
 """

@@ -35,7 +35,7 @@ class Records(bytes):
 
 
 class MessageContent(bytes):
-    """The content of one message, as its user gave it, or compressed."""
+    """The content of one message, plain or compressed."""
 
 
 class MessageBatch(bytes):

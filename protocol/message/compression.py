@@ -58,8 +58,7 @@ def compress(
 def decompress(
     body: bytes | memoryview, sys_flag: int, *, max_bytes: int = MAX_BODY_BYTES
 ) -> bytes | memoryview:
-    """The body as it was before; unchanged if `sys_flag` does not say compressed. Raises
-    CompressionError."""
+    """The decompressed body; the same object if `sys_flag` does not say compressed. Raises CompressionError."""
     if not sys_flag & COMPRESSED:
         return body
     compression = sys_flag & COMPRESSION_MASK

@@ -232,7 +232,7 @@ def decode_records(data: bytes | memoryview) -> Iterator[Record]:
 def encode_record(record: Record) -> bytes:
     """The bytes of `record`; `size` and `body_crc` are computed, the host bits of `sys_flag` follow the hosts.
 
-    V2 is written if the topic needs it, whatever `magic` says. Raises RecordError for what no record can hold.
+    V2 is written if `magic` says so or the topic needs it. Raises RecordError if a field is too long for a record.
     """
     topic = record.topic.encode()
     properties = record.properties

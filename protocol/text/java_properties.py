@@ -67,7 +67,7 @@ def set_properties(text: str, values: Mapping[str, str]) -> str:
     if lines and not lines[-1].strip(_BLANK):
         lines.pop()
     if missing and lines and _is_continued(lines[-1]):
-        lines.append("")  # or it would swallow what follows
+        lines.append("")  # otherwise it would continue into the next line
     lines += [_written(key, value) for key, value in missing.items()]
     return "".join(line + "\n" for line in lines)
 

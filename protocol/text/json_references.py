@@ -10,8 +10,8 @@ _STEP: Final = re.compile(r"\.((?:\\.|[^.\[\\])+)|\[(\d+)\]|\['([^']*)'\]|\[\"([
 
 
 def resolve_references(root: Any) -> Any:
-    """Puts the object meant in place of each `{"$ref": path}`: `$` root, `@` the object itself, `..` its
-    owner, `$.a[0].b` a path from the root. An unknown path gives None. The result may contain itself."""
+    """Replace each `{"$ref": path}` by the object it names: `$` root, `@` the object itself, `..` its owner,
+    `$.a[0].b` a path from the root. An unknown path gives None. The result may contain itself."""
     return _resolve(root, root, ())
 
 

@@ -1,4 +1,4 @@
-"""One remoting command: the content of a frame, whatever the form of its header was.
+"""One remoting command: the content of a frame, independent of the form of its header.
 
 Mirrors `RemotingCommand`. The two header forms are in `json_header.py` and `binary_header.py`; `frame.py` puts
 either one on a byte stream.
