@@ -145,7 +145,7 @@ def test_used_port_is_one_line_and_exit_code_2(tmp_path: Path, option: str) -> N
         ),
         (("--namesrv", "here"), "--namesrv: namesrvAddr must have the form host:port;host:port, got 'here'"),
         (("--ephemeral", "--store", "s"), "--ephemeral and --store exclude each other"),
-        (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog=1 is not between"),
+        (("--set", "mappedFileSizeCommitLog=1"), "mappedFileSizeCommitLog must be between"),
     ],
 )
 def test_mistake_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
