@@ -39,6 +39,14 @@ class Tasks:
         """Every running task but the one that calls."""
         return self._running - {asyncio.current_task()}
 
+    async def finish(self, wait_ms: int, abandon: Callable[[], None]) -> None:
+        """Wait so long for the running tasks, all but the caller's; then `abandon` cancels them, and they end."""
+        tasks = self.others()
+        if tasks and wait_ms > 0:
+            await asyncio.wait(tasks, timeout=wait_ms / 1000)
+        abandon()
+        await until_ended(tasks)
+
     def cancel(self) -> set[asyncio.Task[None]]:
         """Cancel every running task but the one that calls, and return them."""
         tasks = self.others()

@@ -13,11 +13,10 @@ from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.message.topics import (
-    SYSTEM_PREFIX,
-    SYSTEM_TOPICS,
     is_dlq_topic,
     is_retry_topic,
     is_system_group,
+    is_system_topic,
 )
 from pocketmq.protocol.text import fastjson
 
@@ -113,12 +112,12 @@ async def export_configs(admin: AdminClient, given: Given) -> None:
 
 async def _user_topics(admin: AdminClient, address: str, *, with_special: bool) -> dict[str, TopicConfig]:
     """The users' topics; retry and dead-letter topics if asked for."""
-    system = SYSTEM_TOPICS | set(await admin.system_topics(address))
+    own = await admin.system_topics(address)
     return {
         name: config
         for name, config in (await admin.topic_configs(address)).items()
-        if name not in system
-        and not name.startswith(SYSTEM_PREFIX)
+        if name not in own
+        and not is_system_topic(name)
         and (with_special or not (is_retry_topic(name) or is_dlq_topic(name)))
     }
 

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
 from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
-from ..tasks import Tasks, until_ended
+from ..tasks import Tasks
 from ..values.listener_returns import (
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
@@ -71,11 +71,7 @@ class ConcurrentDelivery:
         """Start no more listener calls, wait so long for running ones, then cancel them."""
         self._stopped = True
         self._waiting.clear()
-        workers = self._workers.others()
-        if workers and wait_ms > 0:
-            await asyncio.wait(workers, timeout=wait_ms / 1000)
-        self.abandon()
-        await until_ended(workers)
+        await self._workers.finish(wait_ms, self.abandon)
 
     def abandon(self) -> None:
         """Start no more listener calls, and cancel those that run, now."""

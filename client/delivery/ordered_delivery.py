@@ -16,7 +16,7 @@ from pocketmq.protocol.message.message_queue import MessageQueue
 from ..clock import steady_ms
 from ..rebalancing.process_queue import ProcessQueue
 from ..rebalancing.queue_locks import QueueLocks
-from ..tasks import Tasks, until_ended
+from ..tasks import Tasks
 from ..values.listener_returns import (
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
@@ -88,11 +88,7 @@ class OrderedDelivery:
     async def stop(self, wait_ms: int) -> None:
         """Start no more listener calls, wait so long for running ones, then cancel them."""
         self._stopped = True
-        tasks = self._tasks.others()
-        if tasks and wait_ms > 0:
-            await asyncio.wait(tasks, timeout=wait_ms / 1000)
-        self.abandon()
-        await until_ended(tasks)
+        await self._tasks.finish(wait_ms, self.abandon)
 
     def abandon(self) -> None:
         """Start no more listener calls, and cancel those that run, now."""
