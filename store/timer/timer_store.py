@@ -5,9 +5,10 @@
 
 Nothing is kept in memory for a message that waits. The first unit of a moment is written to the wheel at once, because
 the file may need room on disk for it; later ones change the slot in memory, and `write_slots` writes it before each
-save. What the wheel lacks after a kill is behind the checkpoint's mark, and opening adds it. A moment is over one precision step after its time, because
-requested times are rounded down. A message due beyond timerRollWindowSlot is noted for an earlier moment with the roll
-bit; at that moment it is stored again.
+save. What the wheel lacks after a kill is behind the checkpoint's mark, and opening adds it.
+
+A moment is over one precision step after its time, because requested times are rounded down. A message due beyond
+timerRollWindowSlot is noted for an earlier moment with the roll bit; at that moment it is stored again.
 
 Opening continues after any stop, of this broker or an official one (`timer_recovery.py`). If the timer log was lost,
 the messages of the timer topic are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop,
@@ -150,7 +151,7 @@ class TimerStore:
         return self._slots.get(due_ms) or self.wheel.slot(due_ms)
 
     def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
-        """Make a unit the newest of its moment, whose `slot` this is. Raises StoreError, and then nothing has changed."""
+        """Make a unit the newest of its moment; its slot is `slot`. Raises StoreError, and then nothing is changed."""
         if due_ms not in self._slots and len(self._slots) >= SLOTS_AT_HAND:
             self.write_slots()
             self._slots.clear()

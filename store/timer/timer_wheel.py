@@ -83,9 +83,7 @@ class TimerWheel:
                 pieces.clear()
             if not pieces:
                 begin = position
-            pieces.append(
-                SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0)
-            )
+            pieces.append(SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0))
             end = position + SLOT_BYTES
         if pieces:
             self._write(b"".join(pieces), begin)
