@@ -25,6 +25,7 @@ from pocketmq.protocol.message.flags import (
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.remembered import Remembered
 from pocketmq.store.tables.metric_table import MetricTable
 
 from ..config.broker_config import BrokerConfig
@@ -73,8 +74,13 @@ def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]
     return delayed.time_if_asked(message)
 
 
-class HalfMessages:
+class HalfMessages(Remembered):
     """Ends half messages, and remembers which have ended. `stop` writes the rest."""
+
+    remembered = (
+        "_unwritten",
+        "_unwritten_bytes",
+    )
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
         self._state = state
