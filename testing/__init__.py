@@ -10,7 +10,8 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     server/             the server, its thread and its settings
     state/              the state that `reset` returns to
     views/              looking without changing, and waiting
-    rocketmq.py         topics, groups and messages of one test
+    view_of_server.py   topics, groups, messages, views and waits on any server
+    rocketmq.py         the same on an embedded server, and what only that can show
     pytest_plugin.py    the fixtures; the only file that needs pytest
     errors.py
 

@@ -86,7 +86,15 @@ ROOMS: dict[str, list[str]] = {
         "jobs",
         "behaviour",
     ],
-    "testing": ["errors", "state", "server", "views", "rocketmq", "pytest_plugin"],
+    "testing": [
+        "errors",
+        "state",
+        "server",
+        "views",
+        "view_of_server",
+        "rocketmq",
+        "pytest_plugin",
+    ],
     "cli": [
         "options",
         "message_forms times",

@@ -23,11 +23,12 @@ Answerer = Callable[["PullWaiter"], None]
 class PullWaiter:
     """One suspended pull."""
 
-    __slots__ = ("answer", "call", "deadline_ms", "matches", "offset", "queue_id", "sql", "topic")
+    __slots__ = ("answer", "call", "deadline_ms", "group", "matches", "offset", "queue_id", "sql", "topic")
 
     def __init__(
         self,
         call: Call,
+        group: str,
         topic: str,
         queue_id: int,
         offset: int,
@@ -37,6 +38,7 @@ class PullWaiter:
         sql: SqlFilter | None = None,
     ) -> None:
         self.call = call
+        self.group = group
         self.topic = topic
         self.queue_id = queue_id
         self.offset = offset
@@ -72,6 +74,10 @@ class PullWaiters:
         """Keep a pull until a message arrives, its deadline passes, or its connection closes."""
         self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
         self._count += 1
+
+    def waiting(self) -> list[PullWaiter]:
+        """All suspended pulls."""
+        return [waiter for waiters in self._waiting.values() for waiter in waiters]
 
     def has_waiting(self, topic: str, queue_id: int) -> bool:
         """Whether a pull waits for messages of this queue."""

@@ -203,6 +203,16 @@ class EmbeddedServer:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """As `run`, without blocking the caller's loop. Cancelling it cancels the work."""
+        try:
+            self._running()
+        except NotRunningError:
+            work.close()
+            raise
+        assert self._loop is not None
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the server's thread, where the server's parts may be read and changed."""
 
@@ -220,9 +230,12 @@ class EmbeddedServer:
 
     def exchange(self, request: Request[ReplyT], body: RawBody | None = None) -> tuple[ReplyT, bytes]:
         """As `request`, but returns the body of the reply too; empty if it has none."""
-        return self.run(self._exchange(request, body))
+        return self.run(self.exchange_async(request, body))
 
-    async def _exchange(self, request: Request[ReplyT], body: RawBody | None) -> tuple[ReplyT, bytes]:
+    async def exchange_async(
+        self, request: Request[ReplyT], body: RawBody | None = None
+    ) -> tuple[ReplyT, bytes]:
+        """As `exchange`, for the server's own loop."""
         node = self._running()
         if self._connection is None or self._connection.closed:
             self._connection = await node.server.connect(node.broker_address)
