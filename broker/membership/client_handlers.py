@@ -53,7 +53,7 @@ def heart_beat(
         heartbeat.client_id or "",
         command.language,
         command.version,
-        membership.clock.now_ms(),
+        membership.clock.wall_ms(),
     )
     is_changed = False
     for consumer in heartbeat.consumer_data_set:

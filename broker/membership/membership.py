@@ -49,11 +49,16 @@ class Membership:
         self.producers.connection_closed(connection)
 
     def periodic(self) -> tuple[Periodic, ...]:
-        now_ms = self.clock.now_ms
+        now_ms, wall_ms = self.clock.now_ms, self.clock.wall_ms
         return (
             Periodic("notices", NOTICE_SECONDS, self.notices.flush),
-            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(now_ms())),
-            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(now_ms())),
-            Periodic("locks", EXPIRY_SCAN_SECONDS, lambda: self.locks.expire(now_ms())),
+            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(wall_ms())),
+            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(wall_ms())),
+            Periodic(
+                "locks",
+                EXPIRY_SCAN_SECONDS,
+                lambda: self.locks.expire(now_ms()),
+                next_work=self.locks.next_expiry_ms,
+            ),
             Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.state.tables.save(self.filters)),
         )

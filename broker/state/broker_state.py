@@ -24,11 +24,11 @@ from pocketmq.store.tables.offset_table import OffsetTable
 from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
-from .call_later import CallLater
 from .periodic import Periodic
 from .statistics import Statistics
 from .store_owner import refuse_other_brokers_store
 from .table_saver import TableSaver
+from .timers import LoopTimers, Timers
 
 _log = logging.getLogger("pocketmq.state")
 
@@ -61,7 +61,7 @@ class BrokerState:
         on_arrival: OnArrival,
         is_awaited: IsAwaited,
         on_topics_changed: Callable[[], None],
-        call_later: CallLater | None = None,
+        timers: Timers | None = None,
         writes_in_background: bool = True,
     ) -> None:
         """`on_arrival` and `is_awaited` are passed to the store; `on_topics_changed` is called after topics are
@@ -71,7 +71,8 @@ class BrokerState:
         self.config = config
         self.clock = clock
         self.identity = identity
-        self.call_later: CallLater = call_later or loop.call_later
+        self.timers: Timers = timers or LoopTimers(clock)
+        """Whatever the broker does later, except saving and waits on disks and peers."""
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
         """The data version of the settings, which change by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
@@ -122,7 +123,13 @@ class BrokerState:
         """The actions of this object that the broker repeats."""
         config, tables = self.config, self.tables
         return (
-            Periodic("statistics", SAMPLE_SECONDS, lambda: self.statistics.sample(self.clock.now_ms())),
+            Periodic(
+                "statistics",
+                SAMPLE_SECONDS,
+                lambda: self.statistics.sample(self.clock.now_ms()),
+                next_work=self.statistics.next_work,
+                fills_gaps=True,
+            ),
             Periodic(
                 "offsets",
                 lambda: config.flush_consumer_offset_interval / 1000,
@@ -133,7 +140,13 @@ class BrokerState:
                 lambda: config.store.flush_delay_offset_interval / 1000,
                 lambda: tables.save(self.delays),
             ),
-            Periodic("retention", lambda: config.store.clean_resource_interval / 1000, self.retention.run),
+            Periodic(
+                "retention",
+                lambda: config.store.clean_resource_interval / 1000,
+                self.retention.run,
+                next_work=self.retention.next_work,
+                also_by_wall=True,
+            ),
         )
 
     def _topics_changed(self) -> None:
