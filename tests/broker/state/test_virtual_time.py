@@ -55,9 +55,10 @@ def test_a_step_is_seconds_or_a_text(step: str | float, ms: int) -> None:
         "١h",
         float("nan"),
         float("inf"),
+        None,
         True,
-    ]
-    + [None, b"1h", "5s5s"],
+        "5s5s",
+    ],
 )
 def test_another_step_is_refused_with_what_is_allowed(step: object) -> None:
     with pytest.raises(ValueError, match=r"number of seconds.*1d2h30m5s100ms") as refused:
