@@ -12,6 +12,7 @@ import click
 import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
+from .cluster_names import complete_topics
 from .options import client_options, run_command
 from .times import moment_of
 
@@ -42,7 +43,7 @@ def property_of(text: str) -> tuple[str, str]:
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("bodies", metavar="[BODY]...", nargs=-1)
 @click.option("--tags", "--tag", default="", help="The messages' tag.")
 @click.option("--keys", "--key", multiple=True, help="A key, or several separated by spaces; repeatable.")

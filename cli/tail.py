@@ -29,6 +29,7 @@ from pocketmq.client import (
 )
 from pocketmq.client.settings.timestamps import format_timestamp
 
+from .cluster_names import complete_groups, complete_topics
 from .message_forms import FORMS
 from .options import client_options, run_command
 from .times import epoch_ms
@@ -80,7 +81,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option("--tags", default="*", show_default=True, help="A tag expression: `A || B`.")
 @click.option("--sql", help="An SQL92 expression of properties, instead of tags.")
 @click.option(
@@ -101,7 +102,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help="Wait for new messages, or end with the last one that exists at the start.",
 )
-@click.option("-g", "--group", help="Read as a member of this consumer group.  [default: no group]")
+@click.option(
+    "-g",
+    "--group",
+    shell_complete=complete_groups,
+    help="Read as a member of this consumer group.  [default: no group]",
+)
 @click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
 @client_options
 def tail(

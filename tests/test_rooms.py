@@ -87,9 +87,10 @@ ROOMS: dict[str, list[str]] = {
     ],
     "testing": ["errors settings stored_message", "mark", "embedded", "rocketmq", "pytest_plugin"],
     "cli": [
-        "options",
-        "message_forms times",
-        "admin bench demo exec explain pipeline_demo pipeline_prepare send store_command tail",
+        "options cluster_names",
+        "message_forms times completion",
+        "looking",
+        "admin bench demo exec pipeline_demo pipeline_prepare send store_command tail",
         "pipeline",
         "main",
     ],
