@@ -109,6 +109,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     help="Read as a member of this consumer group.  [default: no group]",
 )
 @click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
 @client_options
 def tail(
     *,
@@ -122,6 +123,7 @@ def tail(
     follow: bool,
     group: str | None,
     form: str,
+    as_json: bool,
     client: dict[str, Any],
 ) -> None:
     """Print the messages of TOPIC as they arrive. Without --group no offset is stored."""
@@ -141,7 +143,7 @@ def tail(
         count=count,
     )
     messages = _read(wanted, client) if group is None else _consume(wanted, group, client)
-    run_command(_print(messages, FORMS[form]))
+    run_command(_print(messages, FORMS["json" if as_json else form]))
 
 
 async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[MessageExt], bytes]) -> None:
