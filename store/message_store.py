@@ -25,7 +25,7 @@ from .errors import DiskFailedError, StoreClosedError, StoreError, refused_by_sy
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
-from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
+from .lookup.dispatch import Dispatcher, IsAwaited, MayBeAwaited, OnArrival
 from .lookup.key_index import KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
@@ -45,9 +45,10 @@ class MessageStore:
     """Created closed; `open` recovers, `close` stops cleanly.
 
     `on_arrival` is called for each message that became visible in its queue. For the messages of a batch,
-    `is_awaited` is asked once whether to call it at all. `call_soon` runs a function in the owning thread (an event
-    loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when messages become visible;
-    without it the owner calls `dispatch_flushed` itself.
+    `is_awaited` is asked once whether to call it at all; `may_be_awaited` is asked before, once for messages of several
+    queues. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs
+    it, because there the flusher decides when messages become visible; without it the owner calls `dispatch_flushed`
+    itself.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class MessageStore:
         *,
         on_arrival: OnArrival | None = None,
         is_awaited: IsAwaited | None = None,
+        may_be_awaited: MayBeAwaited | None = None,
         call_soon: CallSoon | None = None,
         flush_in_background: bool = True,
     ) -> None:
@@ -72,7 +74,7 @@ class MessageStore:
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
         self._index = KeyIndex(config, clock)
-        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited)
+        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited, may_be_awaited)
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
         self.admission = Admission(config, clock)
         self._appending = Appending(
@@ -80,6 +82,8 @@ class MessageStore:
         )
         self.append = self._appending.append
         self.append_batch = self._appending.append_batch
+        self.template = self._appending.template
+        self.append_alike = self._appending.append_alike
         self.statistics = self._appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)

@@ -14,7 +14,7 @@ from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.store import Clock, MessageStore, StoreError, layout
-from pocketmq.store.lookup.dispatch import IsAwaited, OnArrival
+from pocketmq.store.lookup.dispatch import IsAwaited, MayBeAwaited, OnArrival
 from pocketmq.store.retention import Retention
 from pocketmq.store.tables.delay_table import DelayTable
 from pocketmq.store.tables.group_table import GroupTable
@@ -60,12 +60,13 @@ class BrokerState:
         *,
         on_arrival: OnArrival,
         is_awaited: IsAwaited,
+        may_be_awaited: MayBeAwaited,
         on_topics_changed: Callable[[], None],
         call_later: CallLater | None = None,
         writes_in_background: bool = True,
     ) -> None:
-        """`on_arrival` and `is_awaited` are passed to the store; `on_topics_changed` is called after topics are
-        created, changed or deleted. Without `writes_in_background` no thread writes: for tests.
+        """`on_arrival`, `is_awaited` and `may_be_awaited` are passed to the store; `on_topics_changed` is called after
+        topics are created, changed or deleted. Without `writes_in_background` no thread writes: for tests.
         """
         loop = asyncio.get_running_loop()
         self.config = config
@@ -88,6 +89,7 @@ class BrokerState:
             clock,
             on_arrival=on_arrival,
             is_awaited=is_awaited,
+            may_be_awaited=may_be_awaited,
             call_soon=loop.call_soon_threadsafe,
             flush_in_background=writes_in_background,
         )

@@ -140,6 +140,33 @@ class IndexFile:
             self._write_count(count)
         return ()
 
+    def add_alike(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> bool:
+        """`add` for messages of one moment that have one hash for each position (a position for each of its hashes).
+
+        False, and nothing was added, if the file has no room for all, has some of them, or has no entry yet.
+        """
+        first = count = self.count
+        if count <= 1 or count + len(hashes) > self.room or positions[0] <= self.end_position:
+            return False
+        seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
+        if not 0 <= seconds <= _MAX_INT:
+            seconds = 0 if seconds < 0 else _MAX_INT
+        memory, slots = self.file.memory, self._slots
+        unit_at = self._units_at + 20 * first
+        for key_hash, position in zip(hashes, positions, strict=True):
+            slot_at = 40 + 4 * (key_hash % slots)
+            (previous,) = _READ_INT(memory, slot_at)
+            if not 0 < previous <= count:
+                previous = 0
+                self.slots_used += 1
+            _PACK_UNIT(memory, unit_at, key_hash, position, seconds, previous)
+            _PACK_INT(memory, slot_at, count)
+            count += 1
+            unit_at += 20
+        self.end_position, self.end_timestamp = positions[-1], store_timestamp
+        self._write_count(count)
+        return True
+
     def _write_count(self, count: int) -> None:
         self.count = count
         self.write_header()

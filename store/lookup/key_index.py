@@ -18,7 +18,7 @@ from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
 from .index_file import IndexEntry, IndexFile
-from .key_hash import KeyHash
+from .key_hash import KeyHash, UniqueIdHash
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +96,23 @@ class KeyIndex:
         if tags:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
+
+    def unique_ids(self, topic: str) -> UniqueIdHash:
+        """Hashes of the unique ids of a topic."""
+        return self._hashes.unique_ids(topic)
+
+    def put_alike(
+        self, hashes: Sequence[int], each: int, positions: Sequence[int], store_timestamp: int
+    ) -> None:
+        """`put` for messages of one moment with `each` hashes, in the order of the messages."""
+        of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
+        if not self.files or not self.files[-1].add_alike(hashes, of_hashes, store_timestamp):
+            self.put(
+                [
+                    (list(hashes[number * each : (number + 1) * each]), position, store_timestamp)
+                    for number, position in enumerate(positions)
+                ]
+            )
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Index messages in log order; those that the newest file already has are skipped.
