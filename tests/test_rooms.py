@@ -40,7 +40,7 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "errors",
+        "errors said_once",
         "config",
         "network",
         "filters",

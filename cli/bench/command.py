@@ -111,9 +111,7 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
             showing.cancel()
     if progress.first_error:
         click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
-    click.echo(
-        orjson.dumps(as_object(measured, plan)).decode() if as_json else _text(measured, plan)
-    )
+    click.echo(orjson.dumps(as_object(measured, plan)).decode() if as_json else _text(measured, plan))
     if progress.failed or not measured.messages:
         sys.exit(FAILED)
 
