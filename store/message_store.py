@@ -32,6 +32,7 @@ from .lookup.queue_table import QueueTable
 from .reading.message_reader import MessageReader
 from .reading.positions import QueuePositions
 from .reading.residency import MemoryBudget
+from .rewinding import Rewinding
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,15 @@ class MessageStore:
         self.is_hot = positions.is_hot
         self.hotness = positions.hotness
         self.replication = ReplicatedLog(self.log)
+        self.rewinding = Rewinding(
+            config,
+            self.log,
+            self._queues,
+            self._index,
+            self._dispatcher,
+            self._log_dispatch,
+            self.delete_oldest_log_file,
+        )
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
@@ -164,6 +174,7 @@ class MessageStore:
         if self._flusher is None:
             return
         self.admission.close()
+        self.rewinding.close()
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()

@@ -25,7 +25,7 @@ ROOMS: dict[str, list[str]] = {
         "journal_frames",
     ],
     "store": [
-        "errors clock layout",
+        "errors clock layout remembered",
         "delay_levels put_statistics put_values",
         "config",
         "files",
@@ -33,7 +33,8 @@ ROOMS: dict[str, list[str]] = {
         "lookup",
         "reading",
         "durability",
-        "admission",
+        "admission discarding",
+        "rewinding",
         "appending",
         "message_store",
         "retention timer",

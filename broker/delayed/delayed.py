@@ -1,6 +1,7 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
 from pocketmq.store import Clock, NewMessage
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
@@ -32,6 +33,12 @@ class Delayed:
     def stop(self) -> None:
         """Stop delivering delay levels. The timer runs until `close`, because it may be in the middle of a slot."""
         self.levels.stop()
+
+    def rewind(self, mark: TimerCheckpoint | None) -> None:
+        """Follow the queues, which went back to their state at the mark (`MessageTimer.mark`)."""
+        self.levels.stop()
+        self.timer.rewind(mark)
+        self.levels.start()
 
     def close(self) -> None:
         """Finish the current slot and save the timer."""

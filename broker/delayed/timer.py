@@ -127,6 +127,27 @@ class MessageTimer:
         if timers is not None:
             timers.close()
 
+    def mark(self) -> TimerCheckpoint | None:
+        """How far the timer has come, for `rewind`; `None` if it has no files."""
+        timers = self._timers
+        return None if timers is None else timers.checkpoint(self._state.clock.now_ms())
+
+    def rewind(self, mark: TimerCheckpoint | None) -> None:
+        """Forget all waiting messages, and read the timer topic again, which went back to its state at the mark.
+        Messages delivered before the mark stay delivered. Raises `StoreError`, OSError."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        timers, self._timers, self._work = self._timers, None, None
+        self._saved_end = 0
+        if timers is not None:
+            timers.delete()
+        if not self._is_running or mark is None or not self._state.store.max_offset(TIMER_TOPIC, 0):
+            return
+        write_timer_checkpoint(checkpoint_path(self._state.config.store), mark)
+        self._open()
+        self._set_timer(0)
+
     def _finish_slot(self, timers: TimerStore) -> None:
         """Deliver the rest of a slot: the next start would deliver the whole slot again."""
         work, self._work = self._work, None

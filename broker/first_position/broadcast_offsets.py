@@ -13,6 +13,7 @@ while the client is connected directly (not through a proxy). Mirrors `Broadcast
 `PullMessageProcessor`; owned by the event loop. `pulling/pull.py` calls it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.requests.pull import PullMessage
@@ -94,6 +95,12 @@ class BroadcastOffsets:
         client.pulled_ms = self._state.clock.now_ms()
         client.from_proxy = from_proxy
         client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
+
+    def forget(self, is_kept: Callable[[str], bool]) -> None:
+        """Delete the clients of all groups but those for which `is_kept(group)`."""
+        for topic, group in list(self._clients):
+            if not is_kept(group):
+                del self._clients[topic, group]
 
     def expire(self, now_ms: int) -> None:
         """Delete expired clients; commit the lowest offset of each group to the offset table."""

@@ -145,6 +145,10 @@ class ConsumerGroups:
         """The group; `None` if none of its clients is connected."""
         return self._groups.get(group)
 
+    def names(self) -> list[str]:
+        """The groups that have members now."""
+        return list(self._groups)
+
     def find(self, group: str, client_id: str) -> Client | None:
         """One member of one group."""
         known = self._groups.get(group)

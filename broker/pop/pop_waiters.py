@@ -170,15 +170,19 @@ class PopWaiters:
         """Wake one request with this key, whatever its filter."""
         return self._wake((topic, group, queue_id), True, 0, None)
 
+    def wake_all(self) -> None:
+        """Handle all requests once more; they may wait again."""
+        for key in list(self._waiting):
+            while self._wake(key, True, 0, None):
+                pass
+
     def stop(self) -> int:
         """Handle all requests once more and hold none again; returns the number of loop iterations that it takes."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for key in list(self._waiting):
-            while self._wake(key, True, 0, None):
-                pass
+        self.wake_all()
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:

@@ -56,6 +56,14 @@ class Popping:
         self.queue_alarms.stop()
         return self.waiters.stop() + self.notification_waiters.stop()
 
+    def rewind(self) -> None:
+        """Follow queues and tables that went back to an earlier state; suspended requests are handled once more."""
+        self.revive.forget()
+        self.queue_alarms.stop()
+        self.ordered_pops.announce()
+        self.waiters.wake_all()
+        self.notification_waiters.wake_all()
+
     def periodic(self) -> tuple[Periodic, ...]:
         return (
             Periodic("revive", lambda: self.config.revive_interval / 1000, self.revive.tick),

@@ -113,6 +113,10 @@ class Revive:
         config = self._state.config
         return config.is_5 and not config.is_slave and config.store.timer_wheel_enable
 
+    def forget(self) -> None:
+        """Read every queue again from the offset of the last finished checkpoint: the queues have changed."""
+        self._queues.clear()
+
     def tick(self) -> None:
         """Run one pass; if there is more to read, run the next one in the next loop iteration."""
         if self.run(self._state.clock.now_ms()):

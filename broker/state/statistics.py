@@ -14,7 +14,7 @@ So a message counts from the next snapshot on, as in the official broker. Mirror
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData
@@ -138,6 +138,14 @@ class Statistics:
         for key in [key for key in self._gets if key[1] == group]:
             del self._gets[key]
         self._drop_events(lambda key: key.endswith("@" + group))
+
+    def forget(self, topics: Set[str], groups: Set[str]) -> None:
+        """Delete the series of many topics and groups at once."""
+        for topic in topics & self._puts.keys():
+            del self._puts[topic]
+        for key in [key for key in self._gets if key[0] in topics or key[1] in groups]:
+            del self._gets[key]
+        self._drop_events(lambda key: key.partition("@")[0] in topics or key.rpartition("@")[2] in groups)
 
     # -- snapshots
 
