@@ -8,6 +8,7 @@ from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
 from .consumer_groups import ConsumerGroups
 from .consumer_notices import ConsumerNotices
+from .hints import MembershipHints
 from .producer_groups import ProducerGroups
 from .queue_locks import QueueLocks
 from .request_modes import RequestModes
@@ -37,6 +38,7 @@ class Membership:
         )
         self.producers = ProducerGroups(is_5=config.is_5, expiry_ms=config.channel_expired_timeout)
         self.locks = QueueLocks()
+        self.hints = MembershipHints(state.topics)
         self.request_modes = RequestModes(state.folder, now_ms)
 
     @property
