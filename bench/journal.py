@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pocketmq.broker.config.broker_config import BrokerConfig
 from pocketmq.broker.config.loading import Setting, load_broker
+from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.node import Node
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.frame import encode_frame
@@ -62,7 +63,7 @@ class Sent:
 
     async def start(self) -> None:
         await self.node.start()
-        self._connection = self.node._new_connection(self.node.server)
+        self._connection = Connection(self.node.server)
         self._connection.connection_made(Nowhere())
 
     async def stop(self) -> None:

@@ -22,12 +22,12 @@ from .config.name_server_config import NameServerConfig
 from .errors import StartError
 from .handler_modules import HANDLER_MODULES
 from .name_server.name_server import NameServer
-from .network.connection import Connection
 from .network.dispatch import BROKER, NAME_SERVER
 from .network.listening import close_all, port_of
-from .network.role import Limits, Role, Signer
+from .network.role import Limits, Signer
 from .network.server import Server
 from .network.tls import Tls
+from .network.watch import Watcher
 from .state.broker_state import Identity
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class Node:
         """The broker's main port."""
         return next(server for server in self._servers if server.handlers.name == BROKER.name)
 
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """Name server, main port and fast port, those that exist."""
+        return tuple(self._servers)
+
     async def start(self) -> None:
         """Open the store, accept requests, register. When it returns, a client can send."""
         try:
@@ -122,12 +127,12 @@ class Node:
         journal.start()
         self._journal = journal
 
-    def _new_connection(self, role: Role) -> Connection:
+    def _watchers(self, name: str) -> list[Watcher]:
         if self._journal is None:
-            return Connection(role)
-        from .network.journaled_connection import JournaledConnection
+            return []
+        from .network.journal_watcher import JournalWatcher
 
-        return JournaledConnection(role, self._journal)
+        return [JournalWatcher(self._journal, name)]
 
     async def _stop_serving(self) -> None:
         try:
@@ -207,7 +212,7 @@ class Node:
                 tasks=config.max_tasks_per_connection,
                 calls=config.max_calls_per_connection,
             ),
-            connection=self._new_connection,
+            watchers=self._watchers(name),
             tls=self._tls,
             signer=signer,
         )

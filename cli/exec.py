@@ -77,7 +77,7 @@ def exec_command(
     exit code is that of COMMAND.
     """
     from pocketmq.broker.config.loading import read_settings
-    from pocketmq.testing.embedded import EmbeddedServer
+    from pocketmq.testing.server.embedded import EmbeddedServer
 
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"

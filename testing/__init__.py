@@ -7,11 +7,10 @@
 
 With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rocketmq` exist once PocketMQ is installed.
 
-    embedded.py         the server and its thread
-    settings.py         keywords to settings
-    mark.py             the state that `reset` returns to
+    server/             the server, its thread and its settings
+    state/              the state that `reset` returns to
+    views/              looking without changing, and waiting
     rocketmq.py         topics, groups and messages of one test
-    stored_message.py   a message as the broker stores it
     pytest_plugin.py    the fixtures; the only file that needs pytest
     errors.py
 
@@ -22,11 +21,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .embedded import EmbeddedServer
     from .errors import MessagesMissingError, NotRunningError, TestingError, WouldBlockError
-    from .mark import Mark
     from .rocketmq import RocketMQ
-    from .stored_message import StoredMessage
+    from .server.embedded import EmbeddedServer
+    from .state.mark import Mark
+    from .views.stored_message import StoredMessage
 
 __all__ = (
     "EmbeddedServer",
@@ -40,10 +39,10 @@ __all__ = (
 )
 
 _PLACES: Final = {
-    "EmbeddedServer": "embedded",
-    "Mark": "mark",
+    "EmbeddedServer": "server.embedded",
+    "Mark": "state.mark",
     "RocketMQ": "rocketmq",
-    "StoredMessage": "stored_message",
+    "StoredMessage": "views.stored_message",
 }
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from .embedded import EmbeddedServer
     from .rocketmq import RocketMQ
+    from .server.embedded import EmbeddedServer
 
 ADDRESS: Final = "NAMESRV_ADDR"
 """The environment variable that official clients of all languages read."""
@@ -59,7 +59,7 @@ def rocketmq_server(
     from pocketmq.broker.errors import StartError
     from pocketmq.store.errors import StoreError
 
-    from .embedded import EmbeddedServer
+    from .server.embedded import EmbeddedServer
 
     settings = {
         **_words(pytestconfig.getini("rocketmq_set")),

@@ -12,10 +12,9 @@ used as they are. This is not a client; those are in `pocketmq.client`. Every me
 two that wait refuse to do so inside a running event loop, because they would block it.
 """
 
-import asyncio
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pocketmq.broker.broker import Broker
@@ -25,12 +24,12 @@ from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, topic_refusal
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
-from .embedded import EmbeddedServer
-from .errors import MessagesMissingError, TestingError, WouldBlockError
-from .stored_message import StoredMessage, stored_message
+from .errors import TestingError
+from .server.embedded import EmbeddedServer
+from .views.stored_message import StoredMessage
+from .views.topic_views import lag_of, message_count, stored_messages
+from .views.waiting import WAIT_SECONDS, wait_until_nothing_is_missing
 
-WAIT_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.002
 _QUEUES: Final = 4
 
 
@@ -128,7 +127,7 @@ class RocketMQ:
 
     def messages(self, topic: str) -> list[StoredMessage]:
         """Every message of a topic, oldest first; an empty list if the topic does not exist."""
-        return self.server.call(_messages, self.server.broker, topic)
+        return self.server.call(stored_messages, self.server.broker, topic)
 
     def offsets(self, topic: str, group: str) -> dict[int, int]:
         """Committed offset by queue id: the offset of the next message the group will read."""
@@ -136,7 +135,7 @@ class RocketMQ:
 
     def lag(self, topic: str, group: str) -> int:
         """How many messages of the topic the group has not committed; all, if it never committed."""
-        return self.server.call(_lag, self.server.broker, topic, group)
+        return self.server.call(lag_of, self.server.broker, topic, group)
 
     def wait_messages(
         self, topic: str, count: int, *, timeout_seconds: float = WAIT_SECONDS
@@ -145,10 +144,10 @@ class RocketMQ:
         broker = self.server.broker
 
         def missing() -> str | None:
-            present = _count(broker, topic)
+            present = message_count(broker, topic)
             return None if present >= count else f"{present} of {count} messages arrived in {topic}"
 
-        self._wait("wait_messages", missing, timeout_seconds)
+        wait_until_nothing_is_missing(self.server, "wait_messages", missing, timeout_seconds)
         return self.messages(topic)
 
     def wait_consumed(self, topic: str, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
@@ -159,25 +158,14 @@ class RocketMQ:
         broker = self.server.broker
 
         def missing() -> str | None:
-            lag = _lag(broker, topic, group)
+            lag = lag_of(broker, topic, group)
             return (
                 None
                 if lag == 0
-                else f"{group} has not consumed {lag} of {_count(broker, topic)} messages of {topic}"
+                else f"{group} has not consumed {lag} of {message_count(broker, topic)} messages of {topic}"
             )
 
-        self._wait("wait_consumed", missing, timeout_seconds)
-
-    def _wait(self, name: str, missing: Callable[[], str | None], timeout_seconds: float) -> None:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass
-        else:
-            raise WouldBlockError(
-                f"{name} would block the running event loop: await asyncio.to_thread(rocketmq.{name}, ...)"
-            )
-        self.server.run(_nothing_missing(missing, timeout_seconds))
+        wait_until_nothing_is_missing(self.server, "wait_consumed", missing, timeout_seconds)
 
 
 # -- in the server's thread
@@ -193,36 +181,3 @@ def _before_send(broker: Broker, topic: str) -> tuple[int, str]:
     topic_config = broker.topics.find(topic)
     queue_nums = _QUEUES if topic_config is None else topic_config.write_queue_nums
     return max(queue_nums, 1), broker.state.unique_ids.next()
-
-
-def _messages(broker: Broker, topic: str) -> list[StoredMessage]:
-    store = broker.store
-    found = []
-    for queue in store.queues_of(topic):
-        for offset in range(queue.min_offset, queue.max_offset):
-            unit = queue.unit(offset)
-            record = None if unit is None else store.read_record(unit[0], unit[1])
-            if record is not None:
-                found.append(stored_message(record))
-    return sorted(found, key=lambda message: message.position)
-
-
-def _count(broker: Broker, topic: str) -> int:
-    return sum(queue.max_offset - queue.min_offset for queue in broker.store.queues_of(topic))
-
-
-def _lag(broker: Broker, topic: str, group: str) -> int:
-    offsets = broker.offsets.offsets(topic, group) or {}
-    return sum(
-        queue.max_offset - max(offsets.get(queue.queue_id, 0), queue.min_offset)
-        for queue in broker.store.queues_of(topic)
-    )
-
-
-async def _nothing_missing(missing: Callable[[], str | None], timeout_seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_seconds
-    while (text := missing()) is not None:
-        if loop.time() >= deadline:
-            raise MessagesMissingError(f"{text} within {timeout_seconds:g} s")
-        await asyncio.sleep(_LOOK_SECONDS)

@@ -85,7 +85,7 @@ ROOMS: dict[str, list[str]] = {
         "jobs",
         "behaviour",
     ],
-    "testing": ["errors settings stored_message", "mark", "embedded", "rocketmq", "pytest_plugin"],
+    "testing": ["errors", "state", "server", "views", "rocketmq", "pytest_plugin"],
     "cli": [
         "options",
         "message_forms times",

@@ -119,6 +119,7 @@ class MessageTimer:
         try:
             if timers is not None:
                 self._finish_slot(timers)
+                timers.write_slots()
                 timers.flush(timers.checkpoint(self._state.clock.now_ms()))
             self.metrics.persist()  # also on a slave
         except (OSError, StoreError) as error:
@@ -353,6 +354,11 @@ class MessageTimer:
         if 0 <= now_ms - self._flushed_ms < state.config.store.timer_flush_interval_ms:
             return
         self._flushed_ms = now_ms
+        try:
+            timers.write_slots()
+        except StoreError as error:
+            _log.error("the timer is saved later: %s", error)
+            return
         self._saved_end = timers.log.end
         checkpoint = timers.checkpoint(now_ms)
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))

@@ -13,7 +13,7 @@ our replies; in the second case we also stop handling what it has already sent. 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from pocketmq.protocol.bodies.body import Body
@@ -28,6 +28,7 @@ from ..errors import OVERLOAD, PeerError, Refusal
 from .calls import Calls
 from .dispatch import HELD, Answer, Handler, Result
 from .role import Role
+from .watch import ReplyBody
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -61,6 +62,7 @@ class Connection(asyncio.Protocol):
         self.loop = role.loop
         self._handlers = role.handlers.table
         self._guard = role.guard
+        self.watch = role.watch
         self._json_replies = role.json_replies
         self.calls = Calls(role)
         self._cutter = FrameCutter()
@@ -89,6 +91,8 @@ class Connection(asyncio.Protocol):
         self.peer = f"{host[0]}:{host[1]}"
         self.last_activity = self.loop.time()
         self._role.connected(self)
+        if self.watch is not None:
+            self.watch.opened(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
@@ -163,11 +167,18 @@ class Connection(asyncio.Protocol):
         for task in self._tasks:
             task.cancel()
         self.calls.fail(f"connection to {self.peer} closed")
+        if self.watch is not None:
+            self.watch.closed(self)
         self._role.disconnected(self)
 
     # -- answering requests
 
     def _request_received(self, command: Command) -> None:
+        if self.watch is None or not self.watch.received(self, command):
+            self.take(command)
+
+    def take(self, command: Command) -> None:
+        """Handle a request."""
         if self._guard is not None:
             try:
                 self._guard(command, self.peer)
@@ -223,9 +234,15 @@ class Connection(asyncio.Protocol):
             self._role.version,
             JSON if self._json_replies else command.header_type,
         )
-        self.write(reply, body)
+        if self.watch is None or not self.watch.answering(self, command, reply, body):
+            self.write(reply, body)
 
-    def write(self, command: Command, body: RawBody | Sequence[RawBody] | None = None) -> None:
+    def reply(self, command: Command, reply: Command, body: ReplyBody) -> None:
+        """Send a reply that a watcher held back."""
+        if not self.closed and (self.watch is None or not self.watch.answering(self, command, reply, body)):
+            self.write(reply, body)
+
+    def write(self, command: Command, body: ReplyBody = None) -> None:
         """Queue one frame; all frames of one pass are written together."""
         out = self._out
         if body is None:
@@ -321,7 +338,9 @@ class Connection(asyncio.Protocol):
         if self.closed or not self.calls.can_call():
             raise PeerError(f"cannot send to {self.peer}")
         try:
-            return await self.calls.exchange(self.write, request, body, timeout_seconds=timeout_seconds)
+            return await self.calls.exchange(
+                self._write_request, request, body, timeout_seconds=timeout_seconds
+            )
         except TimeoutError:
             reason = f"{self.peer} did not answer {request.name} in {timeout_seconds:g} s"
             raise PeerError(reason) from None
@@ -331,9 +350,19 @@ class Connection(asyncio.Protocol):
         if self.closed or self._transport is None:
             return
         if self._transport.get_write_buffer_size() <= self._role.limits.unread_bytes:
-            self.write(self.calls.notice(request), body)
+            self._write_request(self.calls.notice(request), body)
+
+    def _write_request(self, command: Command, body: RawBody | None) -> None:
+        if self.watch is None or not self.watch.calling(self, command, body):
+            self.write(command, body)
 
     # -- ending
+
+    def transport_wrapped(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> None:
+        """Put a transport between this connection and its socket: a watcher slows or cuts what is written."""
+        if self._transport is not None:
+            self._flush()
+            self._transport = wrap(self._transport)
 
     def close(self) -> None:
         """Write what is queued, then close."""

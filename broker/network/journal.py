@@ -3,8 +3,8 @@
     loop thread                                           pocketmq-journal
     request in ... reply out -> packed at once -> [ bounded frame ] -> file, ten times a second
 
-The other files of this room do not depend on it: a broker with a journal uses `JournaledConnection`
-(`journaled_connection.py`), a broker without one imports neither file.
+The other files of this room do not depend on it: `JournalWatcher` (`journal_watcher.py`) fills it, and a broker
+without a journal imports neither file.
 
 The loop packs each exchange into the current frame as soon as it is answered. Queueing tuples would be cheaper here but
 dearer in total: each tuple would survive until the thread runs and be scanned by every garbage collection, and packing

@@ -14,6 +14,7 @@ import msgspec
 from pocketmq.protocol.wire.command import Command, RawBody
 
 from .dispatch import Handlers, Peer
+from .watch import Watch
 
 Guard = Callable[[Command, str], None]
 """Called with each request and its sender's `host:port`; raises `Refusal` to refuse it."""
@@ -40,6 +41,8 @@ class Member(Peer, Protocol):
 
     last_activity: float
     """Loop time of the last read."""
+    watch: Watch | None
+    """What sees its requests; the server changes it with its own."""
 
     def abort(self) -> None: ...
 
@@ -51,6 +54,8 @@ class Role(Protocol):
     handlers: Handlers
     guard: Guard | None
     """Sees each request before its handler does; `None` without access control."""
+    watch: Watch | None
+    """What sees the requests and replies of all connections; `None` if nothing watches."""
     version: int
     """Version number in our command headers."""
     json_replies: bool

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..config.addresses import host_and_port
@@ -17,8 +17,9 @@ from .connection import Connection
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, port_of
-from .role import Guard, Limits, Member, Role, Signer
+from .role import Guard, Limits, Member, Signer
 from .tls import Tls
+from .watch import Watcher, watch_of
 
 _log = logging.getLogger("pocketmq.network")
 
@@ -30,7 +31,7 @@ CONNECT_TIMEOUT_SECONDS: Final = 3.0
 class Server:
     """Sockets of one role. `bind` opens ports, `serve` accepts connections, `close` ends both; all on one event loop.
 
-    `connection` makes a connection. `serve` takes an `on_close`, which is called once for each connection that closed,
+    `serve` takes an `on_close`, which is called once for each connection that closed,
     after its calls have failed.
     """
 
@@ -41,7 +42,7 @@ class Server:
         version: int,
         json_replies: bool = True,
         limits: Limits | None = None,
-        connection: Callable[[Role], Connection] = Connection,
+        watchers: Sequence[Watcher] = (),
         tls: Tls | None = None,
         signer: Signer | None = None,
     ) -> None:
@@ -52,6 +53,8 @@ class Server:
         self.limits = limits or Limits()
         self.guard: Guard | None = None
         """Sees each request before its handler does; `None` without access control."""
+        self._watchers = tuple(watchers)
+        self.watch = watch_of(self._watchers)
         self.signer = signer
         """Signs our requests on connections we open."""
         self.tls = tls
@@ -61,7 +64,6 @@ class Server:
         self._waiting: set[FirstByte] = set()
         """Connections before their first byte, which decides between TLS and plain frames."""
         self._on_close: Callable[[Peer], None] | None = None
-        self._connection_type = connection
         self._opaque = itertools.count(1)
         self._unknown_codes: set[int] = set()
         self._sockets: list[socket.socket] = []
@@ -101,7 +103,7 @@ class Server:
         )
 
     def _new_connection(self) -> Connection:
-        return self._connection_type(self)
+        return Connection(self)
 
     async def connect(self, address: str) -> Connection:
         """A connection to the peer at `host:port`. Raises `PeerError` if it cannot be opened."""
@@ -138,6 +140,23 @@ class Server:
         await asyncio.sleep(0)  # asyncio reports their end in the next loop iteration
         self._listeners.clear()
         self._sockets.clear()
+
+    # -- watchers
+
+    def add_watcher(self, watcher: Watcher) -> None:
+        """Let it see every request from now on, also of connections that are open."""
+        self._watchers += (watcher,)
+        self.watchers_changed()
+
+    def remove_watcher(self, watcher: Watcher) -> None:
+        self._watchers = tuple(one for one in self._watchers if one is not watcher)
+        self.watchers_changed()
+
+    def watchers_changed(self) -> None:
+        """A watcher was added or removed, or its `sees_raw` changed."""
+        self.watch = watch_of(self._watchers)
+        for connection in self.connections:
+            connection.watch = self.watch
 
     def next_opaque(self) -> int:
         return next(self._opaque) & 0x7FFFFFFF

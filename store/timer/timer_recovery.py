@@ -19,6 +19,10 @@ class Linked(Protocol):
     log: TimerLog
     wheel: TimerWheel
 
+    def slot(self, due_ms: int) -> Slot | None: ...
+
+    def write_slots(self) -> None: ...
+
     def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None: ...
 
     def clear_wheel(self) -> None: ...
@@ -41,6 +45,7 @@ def recover_log(timers: Linked, forced_to: int, has_snapshots: bool) -> None:
 
 def _walk(timers: Linked, begin: int) -> None:
     for position, unit in timers.log.recover(begin):
-        slot = timers.wheel.slot(unit.due_ms)
+        slot = timers.slot(unit.due_ms)
         if slot is None or slot.last < position:
             timers.link(position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
+    timers.write_slots()

@@ -3,9 +3,12 @@
     message in rmq_sys_wheel_timer  -- note() ----->  unit in the timer log, end of its moment's chain in the wheel
     its moment is over              -- collect() -->  positions of the units noted for it, newest first
 
-Nothing is kept in memory for a message that waits. A moment is over one precision step after its time, because
-requested times are rounded down. A message due beyond timerRollWindowSlot is noted for an earlier moment with the roll
-bit; at that moment it is stored again.
+Nothing is kept in memory for a message that waits. The first unit of a moment is written to the wheel at once, because
+the file may need room on disk for it; later ones change the slot in memory, and `write_slots` writes it before each
+save. What the wheel lacks after a kill is behind the checkpoint's mark, and opening adds it.
+
+A moment is over one precision step after its time, because requested times are rounded down. A message due beyond
+timerRollWindowSlot is noted for an earlier moment with the roll bit; at that moment it is stored again.
 
 Opening continues after any stop, of this broker or an official one (`timer_recovery.py`). If the timer log was lost,
 the messages of the timer topic are noted again. Mirrors the disk side of `TimerMessageStore`; owned by the event loop,
@@ -83,6 +86,8 @@ class TimerStore:
         """Messages noted and not delivered, by the counts of the slots."""
         self._slots: dict[int, Slot] = {}
         """Moment -> its slot, of the moments used last: many messages are due at the same moment."""
+        self._unwritten: dict[int, None] = {}
+        """The moments whose slot has changed since it was written, all of them in `_slots`."""
         recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
         self._count_waiting(now_ms)
         self.queue_offset = self._next_queue_offset()
@@ -115,7 +120,7 @@ class TimerStore:
         due_ms, magic = self._first_stage(due_ms, noted_at)
         if deletes:
             magic |= MAGIC_DELETE
-        slot = self._slots.get(due_ms) or self.wheel.slot(due_ms)
+        slot = self.slot(due_ms)
         unit_position = self.log.append(
             NO_POSITION if slot is None else slot.last,
             magic,
@@ -141,25 +146,40 @@ class TimerStore:
         stage_ms = slots // 2 * self.precision_ms if is_little_more else self._roll_ms
         return self.floor(noted_at + stage_ms), MAGIC_DEFAULT | MAGIC_ROLL
 
+    def slot(self, due_ms: int) -> Slot | None:
+        """The slot of a moment; None if nothing is noted for it. Raises StoreError."""
+        return self._slots.get(due_ms) or self.wheel.slot(due_ms)
+
     def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
-        first, count = (position, 0) if slot is None else (slot.first, slot.count)
-        slot = Slot(due_ms, first, position, count + change)
-        self.wheel.put(slot)
-        if len(self._slots) >= SLOTS_AT_HAND and due_ms not in self._slots:
+        """Make a unit the newest of its moment; its slot is `slot`. Raises StoreError, and then nothing is changed."""
+        if due_ms not in self._slots and len(self._slots) >= SLOTS_AT_HAND:
+            self.write_slots()
             self._slots.clear()
+        if slot is None:
+            slot = Slot(due_ms, position, position, change)
+            self.wheel.put(slot)
+        else:
+            slot = Slot(due_ms, slot.first, position, slot.count + change)
+            self._unwritten[due_ms] = None
         self._slots[due_ms] = slot
         self.waiting += change
         if due_ms > self.last_ms:
             self.last_ms = due_ms
 
+    def write_slots(self) -> None:
+        """Write the slots that have changed to the wheel. Raises StoreError, and the next call writes them again."""
+        if self._unwritten:
+            self.wheel.put_all([self._slots[due_ms] for due_ms in self._unwritten])
+            self._unwritten.clear()
+
     def count_at(self, time_ms: int) -> int:
         """How many messages are noted for a moment."""
-        slot = self.wheel.slot(self.floor(time_ms))
+        slot = self.slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
 
     def chain_end(self) -> int | None:
         """Position of the newest unit of the moment `read_ms`; None if nothing is noted for it."""
-        slot = self.wheel.slot(self.read_ms)
+        slot = self.slot(self.read_ms)
         return None if slot is None or slot.last < 0 else slot.last
 
     def collect(self, position: int, into: "array[int]", count: int) -> int:
@@ -177,7 +197,7 @@ class TimerStore:
 
     def move_on(self) -> None:
         """The moment `read_ms` has been delivered."""
-        slot = self.wheel.slot(self.read_ms)
+        slot = self.slot(self.read_ms)
         if slot is not None:
             self.waiting -= slot.count
         self.read_ms += self.precision_ms
@@ -199,7 +219,8 @@ class TimerStore:
         return self._checkpoint
 
     def flush(self, checkpoint: TimerCheckpoint) -> None:
-        """Force log and wheel to disk, then the checkpoint that relies on them. Any thread.
+        """Force log and wheel to disk, then the checkpoint that relies on them, which was made after `write_slots`. Any
+        thread.
 
         Raises OSError, DiskFailedError.
         """
@@ -219,6 +240,7 @@ class TimerStore:
     def clear_wheel(self) -> None:
         self.wheel.clear()
         self._slots.clear()
+        self._unwritten.clear()
 
     def _has_snapshots(self) -> bool:
         """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""

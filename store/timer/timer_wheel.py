@@ -14,7 +14,7 @@ of the process, and none of its 38.7 MB stays in memory. Official classes: Timer
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -71,11 +71,22 @@ class TimerWheel:
 
     def put(self, slot: Slot) -> None:
         """Write the slot of a moment. Raises StoreError."""
-        data = SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0)
-        try:
-            os.pwrite(self._descriptor, data, self._position(slot.time_ms))
-        except OSError as error:
-            raise refused_by_system("write", self.path, error) from error
+        self.put_all((slot,))
+
+    def put_all(self, slots: Iterable[Slot]) -> None:
+        """Write the slots of several moments; those that lie side by side in one piece. Raises StoreError."""
+        begin, end, pieces = -1, -1, list[bytes]()
+        for slot in sorted(slots, key=lambda slot: self._position(slot.time_ms)):
+            position = self._position(slot.time_ms)
+            if position != end and pieces:
+                self._write(b"".join(pieces), begin)
+                pieces.clear()
+            if not pieces:
+                begin = position
+            pieces.append(SLOT.pack(slot.time_ms // self._precision_ms, slot.first, slot.last, slot.count, 0))
+            end = position + SLOT_BYTES
+        if pieces:
+            self._write(b"".join(pieces), begin)
 
     def slots(self) -> Iterator[Slot]:
         """Every slot that was ever written, in no order; past moments among them."""
@@ -92,6 +103,12 @@ class TimerWheel:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+    def _write(self, data: bytes, position: int) -> None:
+        try:
+            os.pwrite(self._descriptor, data, position)
+        except OSError as error:
+            raise refused_by_system("write", self.path, error) from error
 
     def _position(self, time_ms: int) -> int:
         return time_ms // self._precision_ms % SLOTS * SLOT_BYTES

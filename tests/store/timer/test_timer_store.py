@@ -62,6 +62,7 @@ class Timers:
         return result.queue_offset
 
     def save(self, now_ms: int = NOW_MS) -> None:
+        self.timers.write_slots()
         self.timers.flush(self.timers.checkpoint(now_ms))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Mark: the state of a server at one moment, and the way back to it.
+"""The way back to a mark: what was created since is removed, what was changed or deleted is restored.
 
     mark = await take_mark(node)    copies topics, groups, routes and settings
     ...                             a test runs
-    await restore(node, mark)       what was created since is removed, what was changed or deleted is restored
+    await restore(node, mark)
 
 Restoring is quick because it forgets instead of restarting: the queues of a topic; the offsets, members and locks of a
 group. Records stay in the log until their file is deleted, so a message id still finds its message, and a query by key
@@ -13,59 +13,26 @@ joins its group again with its next heartbeat.
 All of it runs in the server's thread.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.client import SubscriptionGroupConfig, TopicConfig
-from pocketmq.protocol.bodies.body import DataVersion
-from pocketmq.protocol.bodies.routes import QueueData
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
+
+from .mark import Mark
+from .settings_values import restore_settings
 
 _FOREVER_MS: Final = 1 << 62
 _OWNED_QUEUES: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC})
 """System topics whose readers keep their offset in memory."""
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """Made by `take_mark`. Holds values, not the server's own objects."""
-
-    topics: dict[str, TopicConfig]
-    groups: dict[str, SubscriptionGroupConfig]
-    offset_groups: frozenset[str]
-    """Groups that have offsets; they need not be in the group table."""
-    routes: dict[str, dict[str, QueueData]]
-    order_topics: dict[str, str]
-    """The name server's settings of ordered topics."""
-    settings: tuple[dict[str, Any], ...]
-    """Of broker, store and name server."""
-    settings_version: DataVersion
-    """Counts the changes of the settings."""
-
-
-async def take_mark(node: Node) -> Mark:
-    """The present state. Copies some hundred references; takes microseconds."""
-    broker, name_server = node.broker, node.name_server
-    await broker.cluster.registration.settled()  # a registration that is still under way belongs to the state
-    routes = {} if name_server is None else name_server.routes.topics
-    order_topics = None if name_server is None else name_server.kv.list(ORDER_TOPIC_CONFIG)
-    return Mark(
-        topics=dict(broker.topics.topics),
-        groups=dict(broker.groups.groups),
-        offset_groups=frozenset(broker.offsets.group_topic_map()),
-        routes={topic: dict(queues) for topic, queues in routes.items()},
-        order_topics=dict(order_topics or {}),
-        settings=tuple(map(_values, _configs(node))),
-        settings_version=broker.state.settings_version,
-    )
-
-
 async def restore(node: Node, mark: Mark) -> None:
     """Forget what was created since the mark, and restore what was changed."""
     broker = node.broker
-    await _restore_settings(node, mark)
+    await restore_settings(node, mark.settings, mark.settings_version)
     await (
         broker.cluster.registration.settled()
     )  # a registration that is still under way would bring a topic back
@@ -149,37 +116,3 @@ def _restore_routes(node: Node, mark: Mark) -> None:
     for topic, queues in mark.order_topics.items():
         if now.get(topic) != queues:
             kv.put(ORDER_TOPIC_CONFIG, topic, queues)
-
-
-# -- settings
-
-
-async def _restore_settings(node: Node, mark: Mark) -> None:
-    """Restore settings that were changed over the wire."""
-    configs = _configs(node)
-    if tuple(map(_values, configs)) == mark.settings:
-        return
-    broker = node.broker
-    permission = broker.config.broker_permission
-    for config, values in zip(configs, mark.settings, strict=True):
-        for name, value in values.items():
-            setattr(config, name, dict(value) if isinstance(value, dict) else value)
-    broker.state.settings_version = mark.settings_version
-    broker.topics.settings = broker.config.topic_settings()
-    broker.groups.settings = broker.config.group_settings()
-    if broker.config.broker_permission != permission:
-        await broker.cluster.registration.permission_changed()
-
-
-def _configs(node: Node) -> list[msgspec.Struct]:
-    config = node.broker.config
-    return [config, config.store, *([] if node.name_server is None else [node.name_server.config])]
-
-
-def _values(config: msgspec.Struct) -> dict[str, Any]:
-    values = {name: getattr(config, name) for name in config.__struct_fields__}
-    return {
-        name: dict(value) if isinstance(value, dict) else value
-        for name, value in values.items()
-        if not isinstance(value, msgspec.Struct) or value.__struct_config__.frozen
-    }

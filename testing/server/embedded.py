@@ -12,9 +12,7 @@ Not here: processes, signals, standard output; those are in `pocketmq.broker.pro
 
 import asyncio
 import atexit
-import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
@@ -31,14 +29,13 @@ from pocketmq.protocol.wire.command import RawBody
 from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
-from .errors import NotRunningError
-from .mark import Mark, restore, take_mark
+from ..errors import NotRunningError
+from ..state.mark import Mark, take_mark
+from ..state.reset import restore
 from .settings import Value, broker_config, name_server_config
+from .temporary_store import temporary_folder
 
 REQUEST_TIMEOUT_SECONDS: Final = 5.0
-IN_MEMORY: Final = Path("/dev/shm")
-IN_MEMORY_BYTES: Final = 512 << 20
-"""A temporary store is kept in memory only if that much space is free. Containers often have 64 MB: too little."""
 
 ResultT = TypeVar("ResultT")
 ReplyT = TypeVar("ReplyT", bound=Reply)
@@ -112,7 +109,7 @@ class EmbeddedServer:
         start; nothing is left behind."""
         if self._thread is not None:
             raise StartError("this server is already running")
-        store = self._store or _temporary_folder()
+        store = self._store or temporary_folder()
         try:
             self._start_in(store)
         except BaseException:
@@ -235,7 +232,7 @@ class EmbeddedServer:
     def reset(self, mark: Mark | None = None) -> None:
         """Forget the topics, groups, offsets, locks and messages created since `mark`, or since the start.
 
-        Changed topics, groups and settings are restored. Connections stay open. See `mark.py`.
+        Changed topics, groups and settings are restored. Connections stay open. See `state/reset.py`.
         """
         mark = mark or self._first_mark
         if mark is None:
@@ -281,23 +278,3 @@ class EmbeddedServer:
         except asyncio.CancelledError:
             await asyncio.wait((stopping,))
             raise
-
-
-def _temporary_folder() -> Path:
-    try:
-        return Path(tempfile.mkdtemp(prefix="pocketmq-", dir=_memory_folder()))
-    except OSError as error:
-        raise StartError(f"cannot make a temporary store: {error}") from error
-
-
-def _memory_folder() -> Path | None:
-    """The folder that Linux keeps in memory, if it has room: deleting a test's queues there does not wait for a busy
-    disk. None for the usual place, also if the environment names one."""
-    if any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")):
-        return None
-    try:
-        room = os.statvfs(IN_MEMORY)
-    except (OSError, AttributeError):  # no such folder, or Windows
-        return None
-    has_room = room.f_bavail * room.f_frsize >= IN_MEMORY_BYTES
-    return IN_MEMORY if has_room and os.access(IN_MEMORY, os.W_OK) else None

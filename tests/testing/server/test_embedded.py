@@ -20,7 +20,8 @@ from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
-from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ, embedded
+from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ
+from pocketmq.testing.server import temporary_store
 
 
 @pytest.fixture
@@ -112,14 +113,14 @@ def test_temporary_store_is_in_memory_if_it_has_room(
 ) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
-    monkeypatch.setattr(embedded, "IN_MEMORY", memory)
+    monkeypatch.setattr(temporary_store, "IN_MEMORY", memory)
     with EmbeddedServer():
         assert len(list(temporary.iterdir())) == 1, "the environment names a place"
     monkeypatch.delenv("TMPDIR")
     with EmbeddedServer():
         assert len(list(memory.iterdir())) == 1
     assert list(memory.iterdir()) == []
-    monkeypatch.setattr(embedded, "IN_MEMORY_BYTES", 1 << 60)
+    monkeypatch.setattr(temporary_store, "IN_MEMORY_BYTES", 1 << 60)
     with EmbeddedServer():
         assert list(memory.iterdir()) == []
 

@@ -1,0 +1,125 @@
+"""Watchers: objects that see, and may change, what passes on the connections of a server.
+
+    peer -> received -> [ handler ] -> answering -> peer        its requests and our replies
+    peer <- calling                                             our own requests to it
+
+The journal is a watcher; so are the request log and the faults of `pocketmq.testing`. A server without watchers costs
+its connections one attribute test a request. With several, `received` runs from the first watcher to the last, the
+other way round on the way out: the first one is nearest to the peer. A watcher that holds replies back or changes them
+is added last, so that the others see what the peer sees.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pocketmq.protocol.wire.command import Command, RawBody
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .dispatch import Result
+
+ReplyBody = RawBody | Sequence[RawBody] | None
+"""The body of a frame, in one piece or several. A piece may be a view of a store file: keep a copy, not the view."""
+_Received = Callable[["Watched", Command], bool]
+_Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
+_Exchanged = Callable[["Watched", RawBody, RawBody], None]
+
+
+class Watched(Protocol):
+    """A connection, as watchers use it."""
+
+    loop: "asyncio.AbstractEventLoop"
+    peer: str
+    closed: bool
+
+    def take(self, command: Command) -> None:
+        """Handle a request that a watcher held back in `received`."""
+
+    def answer(self, command: Command, result: "Result") -> None:
+        """Reply to a request in the handler's place; passes `answering`."""
+
+    def reply(self, command: Command, reply: Command, body: ReplyBody) -> None:
+        """Send a reply that a watcher held back in `answering`; passes `answering` again."""
+
+    def write(self, command: Command, body: ReplyBody = None) -> None:
+        """Queue one frame; no watcher sees it."""
+
+    def transport_wrapped(self, wrap: "Callable[[asyncio.Transport], asyncio.Transport]") -> None:
+        """Put a transport between the connection and its socket."""
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Watcher:
+    """Watches one server. Every method runs on the server's loop, for each request: it must neither wait nor raise."""
+
+    sees_raw: bool = False
+    """True while `exchanged` is enough for a send: the connection then need not decode it. A watcher that changes this
+    calls `Server.watchers_changed`."""
+
+    def opened(self, connection: Watched) -> None:
+        """A connection was opened, by either side. Not called for those opened before the watcher was added."""
+
+    def closed(self, connection: Watched) -> None:
+        """A connection was closed. Its unanswered requests stay unanswered."""
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        """A request arrived. True if the watcher takes it: the connection does nothing more with it."""
+        return False
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        """The reply to `command` (the object that `received` had) is ready. True if the watcher takes it."""
+        return False
+
+    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
+        """We send the peer a request. True if the watcher takes it: it is not sent."""
+        return False
+
+    def exchanged(self, connection: Watched, request: RawBody, reply: RawBody) -> None:
+        """A send was answered on the short way: both whole frames. Keep copies, not views."""
+
+
+class Watch:
+    """The watchers of one server, as its connections call them."""
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers: Final = tuple(watchers)
+        self._inside_out: Final = tuple(reversed(watchers))
+        self.received: _Received = self._received
+        self.answering: _Answering = self._answering
+        self.exchanged: _Exchanged | None = None
+        """Called for a send that was answered without decoding it; `None` if a watcher needs every send decoded."""
+        if all(one.sees_raw for one in watchers):
+            self.exchanged = self._exchanged
+        if len(watchers) == 1:  # spares the loops
+            self.received, self.answering = watchers[0].received, watchers[0].answering
+            self.exchanged = watchers[0].exchanged if watchers[0].sees_raw else None
+
+    def opened(self, connection: Watched) -> None:
+        for one in self._watchers:
+            one.opened(connection)
+
+    def closed(self, connection: Watched) -> None:
+        for one in self._watchers:
+            one.closed(connection)
+
+    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
+        return any(one.calling(connection, command, body) for one in self._inside_out)
+
+    def _received(self, connection: Watched, command: Command) -> bool:
+        return any(one.received(connection, command) for one in self._watchers)
+
+    def _answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        return any(one.answering(connection, command, reply, body) for one in self._inside_out)
+
+    def _exchanged(self, connection: Watched, request: RawBody, reply: RawBody) -> None:
+        for one in self._watchers:
+            one.exchanged(connection, request, reply)
+
+
+def watch_of(watchers: Sequence[Watcher]) -> Watch | None:
+    """What the connections of a server call; `None` if nothing watches."""
+    return Watch(watchers) if watchers else None
