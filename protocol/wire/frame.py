@@ -19,10 +19,11 @@ from .json_header import decode_json_header, encode_json_header
 from .repeated_header import MAX_HEADERS, SENDS, Recognised, RepeatedHeaders
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
-_PREFIX: Final = struct.Struct(">iI")
-_READ_PREFIX: Final = _PREFIX.unpack_from
+PREFIX: Final = struct.Struct(">iI")
+"""Frame length, and serialize type with header length."""
+_READ_PREFIX: Final = PREFIX.unpack_from
 _LENGTH: Final = struct.Struct(">i")
-assert _PREFIX.size == 8
+assert PREFIX.size == 8
 
 
 class FrameCutter:
@@ -137,7 +138,7 @@ def encode_prefix(command: Command, body_bytes: int) -> bytes:
     """Length, header word and header of a frame whose body of `body_bytes` follows separately."""
     header = _ENCODERS[command.header_type](command)
     length = 4 + len(header) + body_bytes
-    return _PREFIX.pack(length, command.header_type << 24 | len(header)) + header
+    return PREFIX.pack(length, command.header_type << 24 | len(header)) + header
 
 
 def encode_frame(command: Command) -> bytes:

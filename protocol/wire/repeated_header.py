@@ -79,6 +79,12 @@ def as_command(frame: Recognised) -> Command:
     return header.decode(received[start:end], body)
 
 
+def frame_bytes(frame: Recognised) -> memoryview:
+    """The whole frame, its length included."""
+    _, _, body, received, start, end = frame
+    return received[start - 8 : end + len(body)]
+
+
 class HeaderLayout:
     """Where the changing values of a header lie, and the headers that have them there."""
 
@@ -260,7 +266,7 @@ def _is_proven(header: bytes, command: Command, places: list[tuple[int, int]], d
         other[start:end] = value
         changed.append(value)
     queue_id, born_timestamp, properties = _FIELDS[command.code]
-    seen = decode(memoryview(bytes(other)), command.body)
+    seen = decode(memoryview(bytes(other)), None)
     before, after = command.fields or {}, seen.fields or {}
     is_binary = command.header_type == ROCKETMQ
     wanted = decode_properties(before[properties])
