@@ -28,8 +28,8 @@ from .pulling.pulling import Pulling
 from .sending.planned_sends import PlannedSends
 from .sending.sending import Sending
 from .state.broker_state import BrokerState, Identity, persist
-from .state.call_later import CallLater
-from .state.periodic import Periodic, Timers
+from .state.periodic import Periodic, PeriodicActions
+from .state.timers import Timers
 from .transactions.transactions import Transactions
 
 
@@ -43,7 +43,7 @@ class Broker:
         identity: Identity,
         *,
         connect: Connect,
-        call_later: CallLater | None = None,
+        timers: Timers | None = None,
         writes_in_background: bool = True,
     ) -> None:
         self.state = state = BrokerState(
@@ -52,8 +52,9 @@ class Broker:
             identity,
             on_arrival=self._arrived,
             is_awaited=self._is_awaited,
+            may_be_awaited=self._may_be_awaited,
             on_topics_changed=self._topics_changed,
-            call_later=call_later,
+            timers=timers,
             writes_in_background=writes_in_background,
         )
         self.config, self.clock, self.identity = config, clock, identity
@@ -70,7 +71,7 @@ class Broker:
         self.popping = Popping(state, self.delayed, self.membership, self.cluster)
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
         self.planned_sends = PlannedSends(state, self.sending)
-        self._timers = Timers()
+        self._periodic_actions = PeriodicActions(state.timers)
 
     @property
     def parts(self) -> tuple[object, ...]:
@@ -119,11 +120,11 @@ class Broker:
         self.delayed.start()
         self.transactions.start()
         await self.cluster.start()
-        self._timers.start(self._periodic())
+        self._periodic_actions.start(self._periodic())
 
     async def stop(self) -> None:
         """Unregister, and answer the held requests."""
-        self._timers.stop()
+        self._periodic_actions.stop()
         self.tables.stop()
         self.delayed.stop()
         await self.transactions.stop()
@@ -171,6 +172,12 @@ class Broker:
             self.pulling.waiters.has_waiting(topic, queue_id)
             or self.popping.has_waiting
             or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
+        )
+
+    def _may_be_awaited(self, topic: str) -> bool:
+        """Whether `_arrived` might do something for a message of this topic."""
+        return (
+            bool(self.pulling.waiters) or self.popping.has_waiting or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
         )
 
     def _topics_changed(self) -> None:

@@ -21,9 +21,10 @@ from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
 from .lookup.log_dispatch import LogDispatch
+from .lookup.message_template import MessageTemplate
 from .lookup.queue_table import QueueTable
 from .put_statistics import PutStatistics
-from .put_values import AppendResult, NewMessage, PutStatus, RefusedError
+from .put_values import AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +148,63 @@ class Appending:
         statistics.messages += len(sizes)
         statistics.bytes += position - results[0].position
         return results
+
+    def template(self, message: NewMessage, *, shares_text: bool = True) -> MessageTemplate | None:
+        """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
+        does more for it than fill these in.
+
+        Without `shares_text` they differ in the property text, too, but have its tags and keys, and their unique id at
+        the same place. Such a message has `whole_text` in the place of its id.
+        """
+        if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
+            return None
+        record = self._log.template(message, shares_text=shares_text)
+        return self._dispatcher.template(message, record) if record is not None else None
+
+    def append_alike(self, template: MessageTemplate, messages: Sequence[AlikeMessage]) -> Stored | None:
+        """Store messages of one template, in any of its topic's queues, as `append` would store one after the other.
+
+        None: nothing was stored, because the store refuses one of them, a queue has no message yet, or the log begins a
+        new file; `append` each, which says why. Raises ValueError for an id that is not 32 ASCII characters.
+        """
+        if not self.dispatches_at_once or not self._admission.accepting:
+            return None
+        started_ns = time.perf_counter_ns()
+        try:
+            of_topic = self._topics[template.topic]
+            queues = [of_topic[message[0]] for message in messages]
+        except KeyError:
+            return None
+        hashes = template.index_hashes(messages)
+        log = self._log
+        if not log.has_room_for_alike(template.record, messages):
+            return None
+        store_timestamp = self._now_ms()
+        queue_offsets = []
+        for queue in queues:
+            queue_offset = queue.next_offset
+            queue_offsets.append(queue_offset)
+            queue.next_offset = queue_offset + 1
+        try:
+            positions, sizes = log.append_alike(template.record, messages, queue_offsets, store_timestamp)
+        except BaseException:  # a value that no field can hold: nothing was written
+            for queue in queues:
+                queue.next_offset -= 1
+            raise
+        stored = Stored(positions, sizes, queue_offsets, log.end, store_timestamp)
+        try:
+            self._dispatcher.dispatch_alike(template, messages, queues, hashes, stored)
+        except (StoreError, OSError) as error:
+            self._pause(error)
+        if self.after_append is not None:
+            self.after_append()
+        statistics = self.statistics
+        statistics.messages += len(sizes)
+        statistics.bytes += stored.end - positions[0]
+        elapsed_ns = time.perf_counter_ns() - started_ns
+        if elapsed_ns >= _SLOW_NS:
+            statistics.record_slow(elapsed_ns // _SLOW_NS)
+        return stored
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         try:

@@ -10,6 +10,8 @@ Official class: DefaultMessageStore.
 import logging
 from collections.abc import Callable
 
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
+
 from . import layout
 from .admission import Admission
 from .appending import Appending
@@ -25,13 +27,14 @@ from .errors import DiskFailedError, StoreClosedError, StoreError, refused_by_sy
 from .log.commit_log import CommitLog
 from .log.replicated_log import ReplicatedLog
 from .lookup.consume_queue import ConsumeQueue
-from .lookup.dispatch import Dispatcher, IsAwaited, OnArrival
+from .lookup.dispatch import Dispatcher, IsAwaited, MayBeAwaited, OnArrival
 from .lookup.key_index import KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
 from .reading.message_reader import MessageReader
 from .reading.positions import QueuePositions
 from .reading.residency import MemoryBudget
+from .rewinding import Rewinding
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +48,10 @@ class MessageStore:
     """Created closed; `open` recovers, `close` stops cleanly.
 
     `on_arrival` is called for each message that became visible in its queue. For the messages of a batch,
-    `is_awaited` is asked once whether to call it at all. `call_soon` runs a function in the owning thread (an event
-    loop's call_soon_threadsafe): SYNC_FLUSH needs it, because there the flusher decides when messages become visible;
-    without it the owner calls `dispatch_flushed` itself.
+    `is_awaited` is asked once whether to call it at all; `may_be_awaited` is asked before, once for messages of several
+    queues. `call_soon` runs a function in the owning thread (an event loop's call_soon_threadsafe): SYNC_FLUSH needs
+    it, because there the flusher decides when messages become visible; without it the owner calls `dispatch_flushed`
+    itself.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class MessageStore:
         *,
         on_arrival: OnArrival | None = None,
         is_awaited: IsAwaited | None = None,
+        may_be_awaited: MayBeAwaited | None = None,
         call_soon: CallSoon | None = None,
         flush_in_background: bool = True,
     ) -> None:
@@ -72,7 +77,7 @@ class MessageStore:
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
         self._index = KeyIndex(config, clock)
-        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited)
+        self._dispatcher = Dispatcher(config, self._queues, self._index, is_awaited, may_be_awaited)
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
         self.admission = Admission(config, clock)
         self._appending = Appending(
@@ -80,6 +85,8 @@ class MessageStore:
         )
         self.append = self._appending.append
         self.append_batch = self._appending.append_batch
+        self.template = self._appending.template
+        self.append_alike = self._appending.append_alike
         self.statistics = self._appending.statistics
         budget = MemoryBudget(config)
         self.reader = MessageReader(config, self.log, self._queues, self._index, budget)
@@ -96,6 +103,15 @@ class MessageStore:
         self.is_hot = positions.is_hot
         self.hotness = positions.hotness
         self.replication = ReplicatedLog(self.log)
+        self.rewinding = Rewinding(
+            config,
+            self.log,
+            self._queues,
+            self._index,
+            self._dispatcher,
+            self._log_dispatch,
+            self.delete_oldest_log_file,
+        )
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
@@ -160,6 +176,7 @@ class MessageStore:
         if self._flusher is None:
             return
         self.admission.close()
+        self.rewinding.close()
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()
@@ -279,10 +296,21 @@ class MessageStore:
         """Delete queues all of whose messages have left the log, unless `is_kept(topic)`; returns how many."""
         return self._queues.delete_expired(self.log.start, is_kept)
 
+    @property
+    def log_file_count(self) -> int:
+        return len(self.log.files)
+
     def oldest_log_file_written_ms(self) -> int | None:
         """When the oldest log file was last written; None if only the file being written to is left."""
         files = self.log.files
         return files[0].path.stat().st_mtime_ns // 1_000_000 if len(files) > 1 else None
+
+    def second_log_file_begun_ms(self) -> int | None:
+        """The store time of the first message after the oldest log file; None without one. In virtual time it says when
+        the oldest file was last written: the file system's times are the wall's."""
+        files = self.log.files
+        begun_ms = self.log.store_timestamp(files[1].base, MIN_RECORD_BYTES) if len(files) > 1 else -1
+        return begun_ms if begun_ms >= 0 else None
 
     def delete_oldest_log_file(self) -> bool:
         """Delete the oldest log file, and queue files and index files that only it needed; moves the min offsets.

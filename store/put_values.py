@@ -65,6 +65,23 @@ class AppendResult(msgspec.Struct, gc=False):
     store_timestamp: int = 0
 
 
+AlikeMessage = tuple[int, bytes, bytes, int, int]
+"""What a message has of its own beside a template: (queue id, body, unique id: 32 ASCII characters, or nothing if the
+template has no UNIQ_KEY, born timestamp ms, preparedTransactionOffset); a plain tuple, because every message makes
+one. If the messages of the template share no text: `whole_text` instead of the unique id."""
+
+
+class Stored(msgspec.Struct, gc=False):
+    """Where messages of one template were stored, in their order: positions and sizes in bytes of the log, time in
+    ms. The log's end was `end` then."""
+
+    positions: list[int]
+    sizes: list[int]
+    queue_offsets: list[int]
+    end: int
+    store_timestamp: int
+
+
 class RefusedError(StoreError):
     """The store refuses this message; `status` is the official reason."""
 

@@ -2,6 +2,7 @@
 
 commit_log.py      append and read records; roll to the next file
 record_packing.py  messages packed as records: one, or a batch
+record_template.py records that share all but body, unique id, place and times
 record_scan.py     walk the records of a file, check each and return its fields
 replicated_log.py  the log as bytes, copied from a master to a slave
 """

@@ -27,8 +27,9 @@ from ..errors import DiskFullError, StoreError
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
-from ..put_values import NewMessage, PutStatus, RefusedError
+from ..put_values import AlikeMessage, NewMessage, PutStatus, RefusedError
 from .record_packing import RecordPacking
+from .record_template import RecordTemplate
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +48,14 @@ class CommitLog:
         self.file_bytes = config.mapped_file_size_commit_log
         self.newest_store_timestamp = 0
         """storeTimestamp of the last record appended, ms; 0 before the first."""
+        self.forgotten_before = 0
+        """No record before this position is found by its position alone (`rewinding.py`)."""
         self._file: MappedFile | None = None
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
         self._plan, self._pack = packing.plan, packing.pack
+        self.template = packing.template
 
     @property
     def start(self) -> int:
@@ -96,6 +100,36 @@ class CommitLog:
         self._pack(file, messages, plan, queue_offset, store_timestamp)
         self.newest_store_timestamp = store_timestamp
         return position, plan[0]
+
+    def has_room_for_alike(self, template: RecordTemplate, messages: Sequence[AlikeMessage]) -> bool:
+        """Whether `append_alike` can store these messages: no body is too large, and the current file can hold all."""
+        total, largest = template.total_bytes(messages)
+        file = self._file
+        if file is None or largest > self._config.max_message_size:
+            return False
+        end = file.written + total + _FILLER_BYTES
+        if end > file.reserved:
+            if end > file.size:
+                return False
+            try:
+                file.reserve(end)
+            except StoreError:
+                return False
+        return True
+
+    def append_alike(
+        self,
+        template: RecordTemplate,
+        messages: Sequence[AlikeMessage],
+        queue_offsets: Sequence[int],
+        store_timestamp: int,
+    ) -> tuple[list[int], list[int]]:
+        """Append the records of messages of one template, after `has_room_for_alike`; returns the position of each
+        and the size of each."""
+        assert self._file is not None
+        packed = template.pack(self._file, messages, queue_offsets, store_timestamp)
+        self.newest_store_timestamp = store_timestamp
+        return packed
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
@@ -148,7 +182,7 @@ class CommitLog:
     def read_record(self, position: int) -> memoryview | None:
         """The record that starts at a position, with the length its head says; None if no record can begin there."""
         file = self.files.file_at(position)
-        if file is None:
+        if file is None or position < self.forgotten_before:
             return None
         at = position - file.base
         if at + 8 > file.written:

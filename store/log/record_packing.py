@@ -26,6 +26,7 @@ from pocketmq.protocol.message.topics import RETRY_PREFIX
 
 from ..files.mapped_file import MappedFile
 from ..put_values import NewMessage, PutStatus, RefusedError
+from .record_template import RecordTemplate, Shape, around_unique_id
 
 _HEAD_V4 = HEADS[0].pack_into
 _HEAD_V4_BYTES = HEADS[0].size
@@ -41,13 +42,44 @@ head); a plain tuple, because every message makes one."""
 class RecordPacking:
     """Plans and packs records. Caches the bytes of topics. Owner: the event-loop thread."""
 
-    __slots__ = ("_may_write_v2", "_topic_heads", "has_crc")
+    __slots__ = ("_may_write_v2", "_shapes", "_topic_heads", "has_crc")
 
     def __init__(self, *, may_write_v2: bool, has_crc: bool) -> None:
         """`may_write_v2`: autoMessageVersionOnTopicLen; `has_crc`: enabledAppendPropCRC."""
         self._may_write_v2 = may_write_v2
         self.has_crc = has_crc
         self._topic_heads: dict[str, tuple[int, bytes]] = {}
+        self._shapes: dict[int, Shape] = {}
+
+    def template(self, message: NewMessage, *, shares_text: bool) -> RecordTemplate | None:
+        """What the record of this message shares with others; None for a record that needs more than filling in.
+        Without `shares_text` the others have other property texts."""
+        if (
+            self.has_crc
+            or len(message.born_host) != 8
+            or len(message.store_host) != 8
+            or message.sys_flag & HOSTS_IPV6
+            or len(message.properties) > MAX_PROPERTIES_BYTES
+        ):
+            return None
+        properties = around_unique_id(message.properties)
+        try:
+            magic, topic_head = self._topic_heads.get(message.topic) or self._topic_head(message.topic)
+        except RefusedError:
+            return None
+        if properties is None:
+            return None
+        return RecordTemplate(
+            self._shapes,
+            magic=magic,
+            flag=message.flag,
+            sys_flag=message.sys_flag,
+            born_host=message.born_host,
+            store_host=message.store_host,
+            reconsume_times=message.reconsume_times,
+            topic_head=topic_head,
+            properties=properties if shares_text else None,
+        )
 
     def plan(self, messages: Sequence[NewMessage], most_body_bytes: int) -> Plan:
         """How the records of a batch will be packed. Raises RefusedError for a message that no record can hold.

@@ -10,16 +10,18 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import DELAY, TAGS, decode_properties, tags_code
+from pocketmq.protocol.message.properties import DELAY, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
-from ..put_values import NewMessage
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
+from ..put_values import AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
+from .message_template import MessageTemplate
 from .queue_table import QueueTable, is_possible_place
 from .queue_unit import UNIT
 
@@ -30,6 +32,9 @@ OnArrival = Callable[[str, int, int, int, dict[str, str] | None, int], None]
 
 IsAwaited = Callable[[str, int], bool]
 """(topic, queue id)"""
+
+MayBeAwaited = Callable[[str], bool]
+"""(topic): false if nothing waits for messages of any of its queues"""
 
 _MAX_CACHED_TAGS = 10_000
 _MAX_CACHED_TOPICS = 10_000
@@ -46,13 +51,16 @@ class Dispatcher:
         queues: QueueTable,
         index: KeyIndex,
         is_awaited: IsAwaited | None = None,
+        may_be_awaited: MayBeAwaited | None = None,
     ) -> None:
-        """`is_awaited` says whether anything waits for messages of a queue; without it everything is announced."""
+        """`is_awaited` says whether anything waits for messages of a queue; without it everything is announced.
+        `may_be_awaited` is asked before, once for many messages."""
         self._queues = queues
         self._index = index
         self.on_arrival: OnArrival | None = None
         """Set once recovery is over: messages stored before are not announced."""
         self.is_awaited: IsAwaited = is_awaited or _always
+        self._may_be_awaited: MayBeAwaited = may_be_awaited or _always
         self._has_light_queues = config.has_light_queues
         self._delay_levels_ms = parse_delay_levels(config.message_delay_level)
         self._tag_codes: dict[str, int] = {}
@@ -141,6 +149,64 @@ class Dispatcher:
         self.newest_position = position
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, message.queue_id, queue_offset, code, properties, store_timestamp)
+
+    def template(self, message: NewMessage, record: RecordTemplate) -> MessageTemplate | None:
+        """What messages like this one share; None if a unit or index entry depends on more than a template holds."""
+        topic, properties = message.topic, message.property_map
+        if topic == SCHEDULE_TOPIC or not is_in_queue(message.sys_flag):
+            return None
+        around = around_unique_id(message.properties)
+        if around is None:
+            return None
+        hashes, unique_ids, has_id = [], None, bool(around[1])
+        if self._index.enabled:
+            hashes = self._index.hashes_of(topic, properties, message.sys_flag) or []
+            if has_id != bool(properties.get(UNIQ_KEY)):
+                return None
+            if has_id:
+                unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
+        id_part = None
+        if record.properties is None:
+            id_at = TEXT_LENGTH_BYTES + len(around[0])
+            id_part = slice(id_at, id_at + around[1])
+        code = self.tags_code_of(topic, properties, 0)
+        return MessageTemplate(topic, record, code, unique_ids, hashes, id_part)
+
+    def dispatch_alike(
+        self,
+        template: MessageTemplate,
+        messages: Sequence[AlikeMessage],
+        queues: Sequence[ConsumeQueue],
+        hashes: Sequence[int],
+        stored: Stored,
+    ) -> None:
+        """`dispatch` for messages of a template; `hashes` are their `index_hashes`. Raises as `dispatch`."""
+        code, positions, sizes = template.tags_code, stored.positions, stored.sizes
+        for queue, position, size, queue_offset in zip(
+            queues, positions, sizes, stored.queue_offsets, strict=True
+        ):
+            queue.append(position, size, code, queue_offset)
+        if hashes:
+            self._index.put_alike(hashes, template.hashes_each, positions, stored.store_timestamp)
+        self.newest_timestamp = stored.store_timestamp
+        if self.on_arrival is not None and self._may_be_awaited(template.topic):
+            self._announce_alike(template, messages, stored)
+        self.position, self.newest_position = stored.end, positions[-1]
+
+    def _announce_alike(
+        self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored
+    ) -> None:
+        topic, on_arrival = template.topic, self.on_arrival
+        assert on_arrival is not None
+        for message, position, size, queue_offset in zip(
+            messages, stored.positions, stored.sizes, stored.queue_offsets, strict=True
+        ):
+            if self.is_awaited(topic, message[0]):
+                self.position, self.newest_position = position + size, position
+                properties = template.properties_of(message)
+                on_arrival(
+                    topic, message[0], queue_offset, template.tags_code, properties, stored.store_timestamp
+                )
 
     def _dispatch_one_by_one(
         self,
@@ -244,5 +310,5 @@ class Dispatcher:
             queue.next_offset = max(queue.next_offset, queue.max_offset)
 
 
-def _always(topic: str, queue_id: int) -> bool:
+def _always(topic: str, queue_id: int = 0) -> bool:
     return True

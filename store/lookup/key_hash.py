@@ -7,10 +7,12 @@ beginnings are cached, one that lasts a minute and one that lasts a millisecond.
 two in a row share all but their last four characters, that prefix is cached; other keys cost one more look-up.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from pocketmq.protocol.message.java_strings import extend_hash
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _POWER_4, _POWER_2 = 31**4, 31**2
@@ -19,6 +21,7 @@ _PREFIX_CHARACTERS = 24
 _HEAD_CHARACTERS = 28
 _TAIL_CHARACTERS = 4
 _HEX_PAIRS = {pair: extend_hash(0, pair) for pair in (f"{number:02X}" for number in range(256))}
+_HEX_PAIRS_OF_BYTES = {pair.encode(): value for pair, value in _HEX_PAIRS.items()}
 _MAX_TOPICS = 1024
 _MAX_TEXTS_PER_TOPIC = 256
 _MAX_PAIRS = 8192
@@ -36,6 +39,15 @@ class KeyHash:
         self._key_prefixes: dict[str, dict[str, int]] = {}
         self._newest_prefix = ""
         self._pairs: dict[str, int] = {}
+        self._unique_ids: dict[str, UniqueIdHash] = {}
+
+    def unique_ids(self, topic: str) -> "UniqueIdHash":
+        """The hashes of the unique ids of a topic."""
+        known = self._unique_ids.get(topic)
+        if known is None:
+            _limit(self._unique_ids, _MAX_TOPICS)
+            known = self._unique_ids[topic] = UniqueIdHash(topic)
+        return known
 
     def of(self, topic: str, key: str) -> int:
         """Hash of `topic#key`, 0 ... 2^31-1."""
@@ -119,6 +131,50 @@ class KeyHash:
             return value
 
 
+class UniqueIdHash:
+    """Hashes of `topic#id` for the unique ids of one topic, as bytes: the same values as `KeyHash.of_unique`.
+
+    Owner: the event-loop thread.
+    """
+
+    __slots__ = ("_heads", "_start")
+
+    def __init__(self, topic: str) -> None:
+        self._start = extend_hash(0, topic + "#")
+        self._heads: dict[bytes, int] = {}
+
+    def of_all(self, ids: Iterable[bytes]) -> list[int]:
+        """The hash of each id. Raises ValueError for an id that is not 32 ASCII characters."""
+        heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
+        found = []
+        for unique_id in ids:
+            try:
+                value = (heads[unique_id[:30]] + pairs[unique_id[30:]]) & 0xFFFFFFFF
+            except KeyError:
+                value = self._learn(unique_id)
+            found.append(value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF)
+        return found
+
+    def _learn(self, unique_id: bytes) -> int:
+        if len(unique_id) != _UNIQUE_KEY_CHARACTERS or not unique_id.isascii():
+            raise ValueError(f"a unique id is 32 ASCII characters, got {unique_id!r}")
+        heads, pairs, prefix = self._heads, _HEX_PAIRS_OF_BYTES, unique_id[:24]
+        start = heads.get(prefix)
+        if start is None:
+            _limit(heads, _MAX_TEXTS_PER_TOPIC)
+            start = heads[prefix] = extend_hash(self._start, prefix.decode())
+        try:
+            value = start
+            for at in (24, 26, 28):
+                value = value * _POWER_2 + pairs[unique_id[at : at + 2]]
+            value = value * _POWER_2 & 0xFFFFFFFF
+            _limit(heads, _MAX_TEXTS_PER_TOPIC)
+            heads[unique_id[:30]] = value
+            return (value + pairs[unique_id[30:]]) & 0xFFFFFFFF
+        except KeyError:
+            return extend_hash(start, unique_id[24:].decode())
+
+
 def _absolute(value: int) -> int:
     """Java's Math.abs of the signed reading, with its one negative result made 0."""
     return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
@@ -133,6 +189,6 @@ def _remember(memory: dict[str, dict[str, int]], topic: str, text: str, value: i
     known[text] = value
 
 
-def _limit(memory: dict[str, T], size: int) -> None:
+def _limit(memory: dict[K, T], size: int) -> None:
     if len(memory) >= size:
         memory.clear()

@@ -1,0 +1,185 @@
+"""Records that share all but queue, body, unique id and times: the shared fields are bytes, ready to be packed.
+
+    size | magic | crc | queue | flag | offset | position | sysFlag | born | born host | stored | store host, retries |
+    prepared | body length | body | topic and properties before the id | id | properties behind it
+                                    or topic | length of the properties and all of them
+
+One call packs a whole record into the map. The drawing with widths is in `protocol/message/record.py`. Ordinary
+messages are packed in `record_packing.py`, to the same bytes. Owner: the event-loop thread.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+
+from pocketmq.protocol.message.properties import UNIQ_KEY
+from pocketmq.protocol.message.record import HEADS, MAX_PROPERTIES_BYTES
+
+from ..files.mapped_file import MappedFile
+from ..put_values import AlikeMessage
+
+UNIQUE_ID_BYTES = 32
+TEXT_LENGTH_BYTES = 2
+_NAME = f"{UNIQ_KEY}\x01".encode()
+_INT = struct.Struct(">i")
+_PACK_INT = _INT.pack_into
+_HEAD = ">i4sii4sqq4sq8sq12sqi"
+_HEAD_BYTES = struct.calcsize(_HEAD)
+assert HEADS[0].size == _HEAD_BYTES
+_MAX_SHAPES = 2048
+
+Shape = tuple[Callable[..., None], int]
+"""(the function that packs a record with a body of one length, bytes of the record)"""
+
+
+class RecordTemplate:
+    """What the records share, as bytes."""
+
+    __slots__ = (
+        "_around_bytes",
+        "_behind_id",
+        "_born_host",
+        "_flag",
+        "_host_and_retries",
+        "_id_bytes",
+        "_magic",
+        "_shape_key",
+        "_shapes",
+        "_sys_flag",
+        "_up_to_id",
+        "properties",
+    )
+
+    def __init__(
+        self,
+        shapes: dict[int, Shape],
+        *,
+        magic: int,
+        flag: int,
+        sys_flag: int,
+        born_host: bytes,
+        store_host: bytes,
+        reconsume_times: int,
+        topic_head: bytes,
+        properties: tuple[bytes, int, bytes] | None,
+    ) -> None:
+        """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (32 or
+        0), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of its id.
+        Hosts are packed IPv4 hosts."""
+        self.properties = properties
+        before_id, self._id_bytes, self._behind_id = properties or (b"", 0, b"")
+        self._magic, self._flag, self._sys_flag = _INT.pack(magic), _INT.pack(flag), _INT.pack(sys_flag)
+        self._born_host = born_host
+        self._host_and_retries = store_host + _INT.pack(reconsume_times)
+        property_bytes = len(before_id) + self._id_bytes + len(self._behind_id)
+        self._up_to_id = topic_head
+        if properties is not None:
+            self._up_to_id += property_bytes.to_bytes(TEXT_LENGTH_BYTES, "big") + before_id
+        self._around_bytes = _HEAD_BYTES + len(self._up_to_id) + self._id_bytes + len(self._behind_id)
+        self._shapes = shapes
+        self._shape_key = (len(self._up_to_id) << 16 | len(self._behind_id)) << 48
+
+    def total_bytes(self, messages: Sequence[AlikeMessage]) -> tuple[int, int]:
+        """(bytes of all records, bytes of the largest body)."""
+        bodies = [len(message[1]) for message in messages]
+        total = sum(bodies) + len(bodies) * self._around_bytes
+        if self.properties is None:
+            total += sum([len(message[2]) for message in messages])
+        return total, max(bodies)
+
+    def pack(
+        self,
+        file: MappedFile,
+        messages: Sequence[AlikeMessage],
+        queue_offsets: Sequence[int],
+        store_timestamp: int,
+    ) -> tuple[list[int], list[int]]:
+        """Write the records behind what the file holds, which has room for them; moves the file's end.
+
+        Returns the position of each and the size of each. The first length is written last: where the process dies
+        half-way, the log ends before the first record.
+        """
+        memory, base, shapes, shape_key = file.memory, file.base, self._shapes, self._shape_key
+        magic, flag, sys_flag, born_host = self._magic, self._flag, self._sys_flag, self._born_host
+        host_and_retries, up_to_id, behind_id = self._host_and_retries, self._up_to_id, self._behind_id
+        first_at = at = file.written
+        crc32 = zlib.crc32
+        positions: list[int] = []
+        sizes: list[int] = []
+        size = 0
+        try:
+            for (queue_id, body, unique_id, born_timestamp, prepared_offset), queue_offset in zip(
+                messages, queue_offsets, strict=True
+            ):
+                body_bytes = len(body)
+                pack_record, size = shapes.get(
+                    shape_key + (len(unique_id) << 32) + body_bytes
+                ) or self._shape(body_bytes, len(unique_id))
+                position = base + at
+                pack_record(
+                    memory,
+                    at,
+                    size if sizes else 0,
+                    magic,
+                    crc32(body) & 0x7FFFFFFF,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    position,
+                    sys_flag,
+                    born_timestamp,
+                    born_host,
+                    store_timestamp,
+                    host_and_retries,
+                    prepared_offset,
+                    body_bytes,
+                    body,
+                    up_to_id,
+                    unique_id,
+                    behind_id,
+                )
+                positions.append(position)
+                sizes.append(size)
+                at += size
+        except BaseException:
+            # A value that no field can hold. What is written behind the end would look like records one day.
+            memory[first_at : at + size] = bytes(at + size - first_at)
+            raise
+        _PACK_INT(memory, first_at, sizes[0])
+        file.written = at
+        return positions, sizes
+
+    def _shape(self, body_bytes: int, id_bytes: int) -> Shape:
+        shapes = self._shapes
+        if len(shapes) >= _MAX_SHAPES:
+            shapes.clear()
+        lengths = (body_bytes, len(self._up_to_id), id_bytes, len(self._behind_id))
+        record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
+        shape = shapes[self._shape_key + (id_bytes << 32) + body_bytes] = record.pack_into, record.size
+        return shape
+
+
+def whole_text(properties: bytes) -> bytes:
+    """A property text with its length before it, for a template whose messages share no text. Raises ValueError if it
+    is too long for a record."""
+    if len(properties) > MAX_PROPERTIES_BYTES:
+        raise ValueError(f"properties of {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
+    return len(properties).to_bytes(TEXT_LENGTH_BYTES, "big") + properties
+
+
+def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:
+    """The text before the value of UNIQ_KEY, bytes of the value, the text behind it; (all, 0, nothing) without that
+    property; None if its value is not 32 ASCII characters or cannot be told from other text."""
+    count = properties.count(_NAME)
+    if not count:
+        return properties, 0, b""
+    before, _, rest = properties.partition(_NAME)
+    unique_id, _, _ = rest.partition(b"\x02")
+    if (
+        count > 1
+        or (before and not before.endswith(b"\x02"))
+        or len(unique_id) != UNIQUE_ID_BYTES
+        or not unique_id.isascii()
+    ):
+        return None
+    return before + _NAME, UNIQUE_ID_BYTES, rest[UNIQUE_ID_BYTES:]

@@ -1,0 +1,224 @@
+"""Messages of a template: the same files, numbers and arrivals as one ordinary append after the other."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pocketmq.protocol.message.flags import HOSTS_IPV6, TRANSACTION_PREPARED
+from pocketmq.protocol.message.properties import encode_properties
+from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
+from pocketmq.store.log.record_template import whole_text
+
+IDS = st.text("0123456789ABCDEF", min_size=1, max_size=8).map(lambda text: text.rjust(32, "7"))
+ODD_IDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=32, max_size=32)
+MESSAGES = st.tuples(
+    st.integers(0, 2),
+    st.binary(max_size=60),
+    IDS | ODD_IDS,
+    st.integers(0, 1 << 40),
+    st.just(0) | st.integers(0, 99),
+)
+SHARED = st.fixed_dictionaries(
+    {},
+    optional={
+        "TAGS": st.sampled_from(["red", "blue"]),
+        "KEYS": st.sampled_from(["a", "b c", "  "]),
+        "DELAY": st.just("3"),
+        "colour": st.text(
+            st.characters(codec="utf-8", exclude_characters="\x01\x02"), min_size=1, max_size=5
+        ),
+    },
+)
+KINDS = st.fixed_dictionaries(
+    {
+        "shared": SHARED,
+        "topic": st.sampled_from(["orders", "%RETRY%g", "SCHEDULE_TOPIC_XXXX"]),
+        "flag": st.sampled_from([0, -1, 7]),
+        "sys_flag": st.sampled_from([0, 1, TRANSACTION_PREPARED]),
+        "id_first": st.booleans(),
+        "has_id": st.booleans(),
+        "final": st.booleans(),
+        "shares_text": st.booleans(),
+        "host": st.sampled_from([bytes(range(8)), bytes(20)]),
+    }
+)
+CALLS = st.lists(st.tuples(KINDS, st.lists(MESSAGES, min_size=1, max_size=9)), max_size=9)
+
+
+def files_of(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for part in ("commitlog", "consumequeue", "index")
+        for path in sorted((directory / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+def message_of(kind, alike) -> NewMessage:
+    queue_id, body, unique_id, born_timestamp, prepared_offset = alike
+    of_id = {"UNIQ_KEY": unique_id} if kind["has_id"] else {}
+    properties = {**of_id, **kind["shared"]} if kind["id_first"] else {**kind["shared"], **of_id}
+    if not kind["shares_text"]:
+        properties["number"] = str(born_timestamp)
+    return NewMessage(
+        kind["topic"],
+        queue_id,
+        body,
+        encode_properties(properties, final_separator=kind["final"]),
+        properties,
+        kind["flag"],
+        kind["sys_flag"],
+        born_timestamp,
+        kind["host"],
+        bytes(8),
+        3,
+        prepared_offset,
+    )
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(calls=CALLS, emulate=st.sampled_from([4, 5]), crc=st.booleans(), index=st.booleans())
+def test_files_and_arrivals_equal_those_of_ordinary_appends(
+    tmp_path_factory: pytest.TempPathFactory, calls, emulate, crc, index
+) -> None:
+    folder = tmp_path_factory.mktemp("alike")
+    seen: dict[str, list[object]] = {"alike": [], "ordinary": []}
+    files = {}
+    for way, arrivals in seen.items():
+        config = StoreConfig(
+            store_path_root_dir=str(folder / way),
+            emulate=emulate,
+            mapped_file_size_commit_log=4096,
+            mapped_file_size_consume_queue=200,
+            max_hash_slot_num=8,
+            max_index_num=40,
+            enabled_append_prop_crc=crc,
+            message_index_enable=index,
+        )
+        clock = VirtualClock(1_700_000_000_000)
+        store = MessageStore(
+            config, clock, on_arrival=lambda *it, to=arrivals: to.append(it), flush_in_background=False
+        )
+        store.open()
+        for kind, messages in calls:
+            ordinary = [message_of(kind, message) for message in messages]
+            stored, shares_text = None, kind["shares_text"]
+            template = store.template(ordinary[0], shares_text=shares_text) if way == "alike" else None
+            if template is not None:
+                ids = [message[2].encode() if kind["has_id"] else b"" for message in messages]
+                texts = ids if shares_text else [whole_text(message.properties) for message in ordinary]
+                alike = [
+                    (queue_id, body, text, born, prepared)
+                    for (queue_id, body, _, born, prepared), text in zip(messages, texts, strict=True)
+                ]
+                stored = store.append_alike(template, alike)
+            if stored is None:
+                results = [store.append(message) for message in ordinary]
+                arrivals += [(it.position, it.size, it.queue_offset, it.store_timestamp) for it in results]
+            else:
+                times = [stored.store_timestamp] * len(messages)
+                arrivals += zip(stored.positions, stored.sizes, stored.queue_offsets, times, strict=True)
+                assert stored.end == store.log_end
+            clock.advance(700)
+        arrivals.append((store.statistics.messages, store.statistics.bytes, store.statistics.failed))
+        store.close()
+        files[way] = files_of(folder / way)
+    assert seen["alike"] == seen["ordinary"]
+    assert files["alike"] == files["ordinary"]
+
+
+ID = "7F0000010001000000010000000A0001"
+
+
+def alike(
+    queue_id: int = 0, body: bytes = b"body", unique_id: str = ID
+) -> tuple[int, bytes, bytes, int, int]:
+    return queue_id, body, unique_id.encode(), 0, 0
+
+
+def test_messages_of_several_queues_are_stored_by_one_call(open_store, put, bodies):
+    store = open_store(mapped_file_size_commit_log=1 << 16)
+    first = [put(store, queue_id=number, UNIQ_KEY=ID) for number in range(3)]
+    template = store.template(message_of_id())
+    stored = store.append_alike(template, [alike(number % 3, b"%d" % number) for number in range(6)])
+    assert stored.queue_offsets == [1, 1, 1, 2, 2, 2]
+    assert stored.positions[0] == first[-1].position + first[-1].size
+    assert [bodies(store, queue_id=number) for number in range(3)] == [
+        [b"body", b"0", b"3"],
+        [b"body", b"1", b"4"],
+        [b"body", b"2", b"5"],
+    ]
+    assert len(store.query("orders", ID, 99, 0, 1 << 62).views) == 9
+
+
+def message_of_id(topic: str = "orders", **properties: str) -> NewMessage:
+    properties = {"UNIQ_KEY": ID} | properties
+    return NewMessage(topic, 0, b"", encode_properties(properties), properties)
+
+
+def test_nothing_is_stored_of_messages_that_an_ordinary_append_must_judge(open_store, put):
+    store = open_store(max_message_size=100)
+    template = store.template(message_of_id())
+    assert store.append_alike(template, [alike()]) is None, "the queue has no message yet"
+    put(store)
+    assert store.append_alike(template, [alike(), alike(body=bytes(101))]) is None
+    assert store.append_alike(template, [alike(), alike(1)]) is None, "queue 1 has no message yet"
+    assert store.append_alike(template, [alike(body=bytes(100))] * 30) is None, "the log begins a new file"
+    end, failed = store.log_end, store.statistics.failed
+    assert store.append_alike(template, [alike()]).queue_offsets == [1]
+    assert (store.statistics.messages, failed) == (2, 0)
+    store.close()
+    assert store.append_alike(template, [alike()]) is None
+    assert store.log_end > end
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [(0, b"", ID[1:].encode(), 0, 0), (0, b"", b"\xff" * 32, 0, 0), (0, b"", ID.encode(), 1 << 63, 0)],
+)
+def test_a_value_that_no_record_can_hold_changes_nothing(open_store, put, bodies, wrong):
+    store = open_store()
+    put(store)
+    end = store.log_end
+    template = store.template(message_of_id())
+    with pytest.raises(Exception, match=r"unique id|argument|int"):
+        store.append_alike(template, [alike(body=b"whole"), wrong])
+    assert store.log_end == end
+    assert not any(store.log.files[-1].view[end : end + 300]), "bytes behind the end would look like records"
+    assert store.append_alike(template, [alike(body=b"next")]).queue_offsets == [1]
+    assert bodies(store) == [b"body", b"next"]
+
+
+def test_a_text_that_no_record_can_hold_is_refused():
+    assert whole_text(b"ab") == b"\0\2ab"
+    with pytest.raises(ValueError, match="the limit is 32767"):
+        whole_text(bytes(32_768))
+
+
+def test_messages_that_need_more_than_filling_in_have_no_template(open_store):
+    store = open_store(enable_lmq=True, enable_multi_dispatch=True)
+    assert store.template(message_of_id()) is not None
+    for message in (
+        message_of_id("SCHEDULE_TOPIC_XXXX", DELAY="3"),
+        message_of_id("t" * 300),
+        message_of_id(INNER_MULTI_DISPATCH="%LMQ%a"),
+        message_of_id(UNIQ_KEY="short"),
+        message_of_id(XUNIQ_KEY=ID),
+        message_of_id(big="x" * 33_000),
+    ):
+        assert store.template(message) is None
+    for changed in (
+        {"sys_flag": TRANSACTION_PREPARED},
+        {"sys_flag": HOSTS_IPV6},
+        {"born_host": bytes(20)},
+        {"store_host": bytes(20)},
+    ):
+        message = message_of_id()
+        for name, value in changed.items():
+            setattr(message, name, value)
+        assert store.template(message) is None
+    assert (
+        open_store(store.config.root.parent / "crc", enabled_append_prop_crc=True).template(message_of_id())
+        is None
+    )
