@@ -13,6 +13,8 @@ used as they are. This is not a client; those are in `pocketmq.client`. Every me
 waits refuse to run inside a running event loop, because they would block it: use those of `rocketmq.aio`.
 """
 
+from typing import Final
+
 from .server.embedded import EmbeddedServer
 from .view_of_server import ServerView
 from .views.embedded_source import EmbeddedSource
@@ -28,6 +30,10 @@ class RocketMQ(ServerView):
     def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
         super().__init__(EmbeddedSource(server), prefix)
         self.server = server
+        self.requests: Final = server.requests
+        """Every request and reply: `find`, `count`, `wait_for`, `none`."""
+        self.faults: Final = server.faults
+        """What the server does wrong: `refuse`, `silence`, `delay` ..."""
 
     @property
     def namesrv_addr(self) -> str:

@@ -41,7 +41,7 @@ ROOMS: dict[str, list[str]] = {
         "at_rest",
     ],
     "broker": [
-        "errors",
+        "errors said_once",
         "config",
         "network",
         "filters",
@@ -88,6 +88,8 @@ ROOMS: dict[str, list[str]] = {
     ],
     "testing": [
         "errors",
+        "requests",
+        "faults",
         "state",
         "server",
         "views",
@@ -96,9 +98,10 @@ ROOMS: dict[str, list[str]] = {
         "pytest_plugin",
     ],
     "cli": [
-        "options",
-        "message_forms times",
-        "admin bench demo exec explain pipeline_demo pipeline_prepare send store_command tail",
+        "options cluster_names",
+        "message_forms times completion",
+        "looking",
+        "admin bench demo exec pipeline_demo pipeline_prepare send store_command tail",
         "pipeline",
         "main",
     ],

@@ -45,7 +45,16 @@ class Delayed:
         self.timer.stop()
 
     def periodic(self) -> tuple[Periodic, ...]:
-        return (Periodic("timer rates", SAMPLE_SECONDS, lambda: self.timer.sample(self.clock.now_ms())),)
+        timer = self.timer
+        return (
+            Periodic(
+                "timer rates",
+                SAMPLE_SECONDS,
+                lambda: timer.sample(self.clock.now_ms()),
+                next_work=lambda: self.clock.now_ms() if timer.has_new_figures else None,
+                fills_gaps=True,
+            ),
+        )
 
     def delay_if_asked(self, message: NewMessage) -> NewMessage:
         """Reroute a message with a delay level to the schedule topic."""

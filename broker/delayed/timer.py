@@ -23,7 +23,7 @@ from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_c
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 from ..storing.numbers import number_property
 from ..storing.records import record_of_unit
 from .timer_delivery import RETRY_MS, TimerDelivery
@@ -205,6 +205,12 @@ class MessageTimer:
 
     # -- figures
 
+    @property
+    def has_new_figures(self) -> bool:
+        """Whether the rates will change with the next sample."""
+        _, enqueued, delivered = self._sampled
+        return self.enqueued != enqueued or self.delivery.count != delivered
+
     def sample(self, now_ms: int) -> None:
         """Compute the rates; call it every second."""
         then_ms, enqueued, delivered = self._sampled
@@ -256,8 +262,7 @@ class MessageTimer:
         if self._timer is not None:
             self._timer.cancel()
         self._wake_ms = wake_ms
-        sleep_ms = min(max(wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
-        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
+        self._timer = self._state.timers.call_at(wake_ms, self._tick)
 
     def _next_wake_ms(self, timers: TimerStore, now_ms: int) -> int | None:
         does_wait = timers.last_ms >= timers.read_ms

@@ -67,6 +67,11 @@ class QueueLocks:
         """True if no client of the group consumes orderly; a send to %RETRY% depends on it (5.x)."""
         return all(lock.is_expired(now_ms) for lock in self._groups.get(group, {}).values())
 
+    def next_expiry_ms(self) -> int | None:
+        """When the first lock expires unless its client renews it; `None` without locks."""
+        times = [lock.last_update_ms for locks in self._groups.values() for lock in locks.values()]
+        return min(times) + LOCK_MAX_LIVE_MS + 1 if times else None
+
     def forget(self, is_kept: Callable[[str, str], bool]) -> None:
         """Delete all locks but those for which `is_kept(group, client id)`."""
         for group, locks in list(self._groups.items()):

@@ -31,7 +31,7 @@ from pocketmq.store.tables.metric_table import MetricTable
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
 from ..storing.stored_properties import stored_properties
 from .end_plans import EndPlans, PlannedHalf, committed_text
@@ -159,13 +159,13 @@ class HalfMessages(Remembered):
         offsets[offset] = text = f"{offset},"
         self._unwritten_bytes += len(text)
         if self._timer is None:
-            self._timer = self._state.call_later(write_in_seconds, self._tick)
+            self._timer = self._state.timers.call_later(write_in_seconds, self._tick, is_event=False)
 
     def _tick(self) -> None:
         self._timer = None
         self._write_ops()
         if self._unwritten:
-            self._timer = self._state.call_later(OP_RETRY_SECONDS, self._tick)
+            self._timer = self._state.timers.call_later(OP_RETRY_SECONDS, self._tick, is_event=False)
 
     def _write_ops(self) -> None:
         """Write one op message for each queue, or several if one gets too long; keep what the store refuses."""

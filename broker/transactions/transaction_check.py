@@ -76,11 +76,20 @@ class TransactionCheck(Remembered):
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._state.config.transaction_check_interval / 1000)
+            interval_ms = self._state.config.transaction_check_interval
+            await self._state.timers.sleep(interval_ms / 1000, self._next_work)
             try:
                 await self.check()
             except Exception:
                 _log.exception("a transaction check failed")
+
+    def _next_work(self) -> int | None:
+        """Now, if a half queue has messages that the check has not passed."""
+        store, offsets = self._state.store, self._state.offsets
+        for queue in store.queues_of(HALF_TOPIC):
+            if offsets.query(HALF_TOPIC, CHECK_GROUP, queue.queue_id) < queue.max_offset:
+                return self._state.clock.now_ms()
+        return None
 
     async def check(self) -> None:
         """One round over all half queues. In the 4.9 line it creates the half topic if it does not exist."""

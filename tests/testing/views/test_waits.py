@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pocketmq.client import ConsumeFromWhere, MessageExt, MessageModel, PushConsumer, RetryLater
@@ -52,7 +53,10 @@ async def test_wait_consumed_ends_within_milliseconds_though_the_consumer_stays(
         assert mq.lag(topic, group) > 0, "nothing was committed yet"
 
 
-async def test_wait_consumed_asks_each_member_of_a_broadcasting_group(mq: RocketMQ) -> None:
+async def test_wait_consumed_asks_each_member_of_a_broadcasting_group(
+    mq: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path))
     topic, group = mq.topic("news", queues=1), mq.group("readers")
     first, second = list[str](), list[str]()
     broadcast = {"message_model": MessageModel.BROADCASTING}
