@@ -59,8 +59,6 @@ ROOMS: dict[str, list[str]] = {
         "handler_modules",
         "node",
         "process",
-        "serve_command",
-        "__main__",
     ],
     "client": [
         "errors clock tasks",
@@ -91,9 +89,10 @@ ROOMS: dict[str, list[str]] = {
         "options cluster_names",
         "message_forms times completion",
         "looking",
-        "admin bench demo exec pipeline_demo pipeline_prepare send store_command tail",
+        "admin bench demo exec pipeline_demo pipeline_prepare send serve store_command tail",
         "pipeline",
         "main",
+        "__main__",
     ],
 }
 """Bottom up. Rooms in one line do not import one another."""
