@@ -40,6 +40,10 @@ class RocketMQ:
         self.server = server
         self.prefix = prefix
         self._turn = itertools.count()
+        self.requests: Final = server.requests
+        """Every request and reply: `find`, `count`, `wait_for`, `none`."""
+        self.faults: Final = server.faults
+        """What the server does wrong: `refuse`, `silence`, `delay` ..."""
 
     @property
     def namesrv_addr(self) -> str:

@@ -84,7 +84,7 @@ ROOMS: dict[str, list[str]] = {
         "jobs",
         "behaviour",
     ],
-    "testing": ["errors", "state", "server", "views", "rocketmq", "pytest_plugin"],
+    "testing": ["errors", "requests", "faults", "state", "server", "views", "rocketmq", "pytest_plugin"],
     "cli": [
         "options cluster_names",
         "message_forms times completion",

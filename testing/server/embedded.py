@@ -30,6 +30,9 @@ from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
 from ..errors import NotRunningError
+from ..faults.faults import Faults
+from ..faults.watched_node import WatchedNodes
+from ..requests.requests import Requests
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
 from .settings import Value, broker_config, name_server_config
@@ -79,6 +82,7 @@ class EmbeddedServer:
         self._failure: BaseException | None = None
         self._first_mark: Mark | None = None
         self._connection: Connection | None = None
+        self._watched: WatchedNodes | None = None
 
     # -- addresses
 
@@ -101,6 +105,28 @@ class EmbeddedServer:
     def node(self) -> Node:
         """Name server and broker together; like `broker`, only for the server's thread."""
         return self._running()
+
+    # -- watching
+
+    @property
+    def watched(self) -> WatchedNodes:
+        """The request log and the faults. The server logs its requests from the first use of this on."""
+        if self._watched is None:
+            watched = WatchedNodes(self.call)
+            if self._node is not None:
+                self.call(watched.attach, self._node)
+            self._watched = watched
+        return self._watched
+
+    @property
+    def requests(self) -> Requests:
+        """The request log; begins with its first use."""
+        return self.watched.requests
+
+    @property
+    def faults(self) -> Faults:
+        """What the server does wrong."""
+        return self.watched.faults
 
     # -- start and stop
 
@@ -186,8 +212,12 @@ class EmbeddedServer:
     async def _live(self, node: Node, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         await node.start()
+        if self._watched is not None:
+            self._watched.attach(node)
         started.set_result(None)
         await asyncio.wrap_future(self._asked_to_stop)
+        if self._watched is not None:
+            self._watched.detach(node)
         await node.stop()
 
     # -- asking the running server
