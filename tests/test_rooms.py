@@ -87,9 +87,8 @@ ROOMS: dict[str, list[str]] = {
     "testing": ["errors", "requests", "faults", "state", "server", "views", "rocketmq", "pytest_plugin"],
     "cli": [
         "options cluster_names",
-        "message_forms times completion",
-        "looking",
-        "admin bench demo exec pipeline_demo pipeline_prepare send serve store_command tail",
+        "looking messages",
+        "admin bench completion demo exec pipeline_demo pipeline_prepare serve store_command",
         "pipeline",
         "main",
         "__main__",
