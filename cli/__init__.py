@@ -13,4 +13,5 @@ bench/              load, and how fast it was answered
 store_command.py    store check, store show
 pipeline.py         Spark jobs; pipeline_demo.py, pipeline_prepare.py
 completion.py       TAB in a shell
+__main__.py         `python -m pocketmq.cli`
 """
