@@ -59,8 +59,6 @@ ROOMS: dict[str, list[str]] = {
         "handler_modules",
         "node",
         "process",
-        "serve_command",
-        "__main__",
     ],
     "client": [
         "errors clock tasks",
@@ -99,11 +97,11 @@ ROOMS: dict[str, list[str]] = {
     ],
     "cli": [
         "options cluster_names",
-        "message_forms times completion",
-        "looking",
-        "admin bench demo exec pipeline_demo pipeline_prepare send store_command tail",
+        "looking messages",
+        "admin bench completion demo exec pipeline_demo pipeline_prepare serve store_command",
         "pipeline",
         "main",
+        "__main__",
     ],
 }
 """Bottom up. Rooms in one line do not import one another."""
