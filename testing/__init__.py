@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .errors import (
+        LoadError,
         MessagesMissingError,
         NotRunningError,
+        SnapshotError,
         TestingError,
         UnusedRulesError,
         WouldBlockError,
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
     from .rocketmq import RocketMQ
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
+    from .state.snapshot import Snapshot
     from .views.stored_message import StoredMessage
 
 __all__ = (
     "DROP",
     "PASS",
     "EmbeddedServer",
+    "LoadError",
     "LoggedRequest",
     "Mark",
     "MessagesMissingError",
@@ -50,6 +54,8 @@ __all__ = (
     "Refused",
     "Reply",
     "RocketMQ",
+    "Snapshot",
+    "SnapshotError",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
@@ -66,6 +72,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "Snapshot": "state.snapshot",
     "StoredMessage": "views.stored_message",
 }
 
