@@ -140,7 +140,7 @@ def run(
 
 
 def _row(load: Load, found: dict[str, object], java_rate: float, java_us: float) -> Row:
-    rate, micro = found["perSecond"], found["cpuMicrosecondsPerMessage"]
+    rate, micro = found["per_second"], found["cpu_us_per_message"]
     assert isinstance(rate, float)
     assert isinstance(micro, float)
     row = Row(load.name, rate, java_rate, micro, java_us)

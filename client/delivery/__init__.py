@@ -3,6 +3,7 @@
 delivery_parts.py       the parts that concurrent and ordered delivery share
 listeners.py            calls a user's listener: async or plain, class or function
 concurrent_delivery.py  delivers messages to a concurrent listener
+quick_run.py            settles the messages of a quick listener together
 concurrent_results.py   decides which messages failed, and which offset may be stored
 settlement.py           sends failed messages back and moves the offset
 ordered_delivery.py     delivers messages to an ordered listener, queue by queue

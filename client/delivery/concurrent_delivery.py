@@ -2,19 +2,21 @@
 
 Batches wait in one line. At most `consume_thread_min` workers take from it. A worker is started only while a batch
 waits and every other worker is busy with a listener that awaits something: a listener that returns at once is served
-by one worker, without a task for each message. What a result does is `settlement.py`. Mirrors
-`ConsumeMessageConcurrentlyService`.
+by one worker, without a task for each message, and what it finished is settled together (`quick_run.py`). What a result
+does is `settlement.py`. Mirrors `ConsumeMessageConcurrentlyService`.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 from pocketmq.protocol.message.message_queue import MessageQueue
 
 from ..clock import steady_ms
+from ..hooks.hooks import ConsumeMessageContext
 from ..rebalancing.process_queue import EXPIRED_AT_MOST, EXPIRED_DELAY_LEVEL, ProcessQueue
 from ..tasks import Tasks
 from ..values.listener_returns import (
@@ -28,14 +30,23 @@ from ..values.message import MessageExt
 from .concurrent_results import LOCAL_RETRY_DELAY_MS, batches
 from .delivery_parts import DeliveryParts
 from .listeners import RetryLater, failure_of
+from .quick_run import QuickRun, before_waits
 from .settlement import PulledSettlement, Settlement
 
 _log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE: Final = 256
 """A worker whose listener never awaits lets other tasks run after so many batches."""
+_SUCCESS: Final = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
-_Batch = tuple[Sequence[MessageExt], MessageQueue, Settlement]
+
+class _Line(msgspec.Struct):
+    """Batches that were delivered together and wait. Workers share the iterator: each batch goes to one of them."""
+
+    batches: Iterator[Sequence[MessageExt]]
+    queue: MessageQueue
+    settlement: Settlement
+    size: int
 
 
 class ConcurrentDelivery:
@@ -44,7 +55,8 @@ class ConcurrentDelivery:
     def __init__(self, parts: DeliveryParts) -> None:
         self._parts = parts
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[_Batch] = deque()
+        self._waiting: deque[_Line] = deque()
+        """Only the first may have no batch left: a worker then removes it."""
         self._workers = Tasks(on_failure=self._grow)
         self._is_growing = False
         self._retries: set[asyncio.TimerHandle] = set()
@@ -63,24 +75,34 @@ class ConcurrentDelivery:
 
     def submit(self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement) -> None:
         """Let these messages wait for a worker, in batches."""
+        self._parts.restore_topics(messages)
         size = self._parts.settings.consume_message_batch_max_size
-        self._waiting.extend([(batch, queue, settlement) for batch in batches(messages, size)])
+        for few in batches(messages, TURNS_AT_ONCE * size):
+            # `zip` makes tuples of one message: a batch of one is what most listeners get.
+            cut = zip(few) if size == 1 and not self._parts.call.takes_batch else iter(batches(few, size))
+            self._waiting.append(_Line(cut, queue, settlement, -(-len(few) // size)))
         self._grow()
 
     async def stop(self, wait_ms: int) -> None:
         """Start no more listener calls, wait so long for running ones, then cancel them."""
         self._stopped = True
-        self._waiting.clear()
+        self._clear()
         await self._workers.finish(wait_ms, self.abandon)
 
     def abandon(self) -> None:
         """Start no more listener calls, and cancel those that run, now."""
         self._stopped = True
-        self._waiting.clear()
+        self._clear()
         for timer in self._retries:
             timer.cancel()
         self._workers.cancel()
         self._parts.call.close()
+
+    def _clear(self) -> None:
+        """Take the batches that wait away from the workers too."""
+        for line in self._waiting:
+            deque(line.batches, maxlen=0)
+        self._waiting.clear()
 
     async def clean_expired(self, process_queues: Iterable[ProcessQueue]) -> None:
         """Send back messages whose listener was called longer ago than `consume_timeout`."""
@@ -123,56 +145,115 @@ class ConcurrentDelivery:
         self._grow()
 
     async def _work(self) -> None:
-        turns = 0
-        while self._waiting:
-            messages, queue, settlement = self._waiting.popleft()
-            if settlement.accepts(messages):
-                await self._consume(messages, queue, settlement)
-            turns += 1
-            if turns % TURNS_AT_ONCE == 0:
+        run = QuickRun(self._parts)
+        await before_waits(self._work_on(run), run.all_but_last)
+
+    async def _work_on(self, run: QuickRun) -> None:
+        waiting, simple, turns = self._waiting, self._parts.call.simple, 0
+        size = self._parts.settings.consume_message_batch_max_size
+        is_simple = simple is not None and self._parts.hooks is None and size == 1
+        while waiting:
+            line = waiting[0]
+            if is_simple and isinstance(line.settlement, PulledSettlement):
+                await self._consume_quickly(line, line.settlement, run)
+            else:
+                for messages in line.batches:
+                    if line.settlement.accepts(messages):
+                        await self._consume(messages, line.queue, line.settlement)
+            if waiting and waiting[0] is line:
+                waiting.popleft()
+            turns += line.size
+            if turns >= TURNS_AT_ONCE:
+                turns = 0
                 await asyncio.sleep(0)
+
+    async def _consume_quickly(self, line: _Line, settlement: PulledSettlement, run: QuickRun) -> None:
+        """`_consume` for a listener of one message, as long as it succeeds; what it returns at once is settled
+        together."""
+        listener, process_queue = self._parts.call.simple, settlement.process_queue
+        assert listener is not None
+        now_ms = steady_ms()
+        taken = run.begin(settlement, now_ms)
+        returned: object
+        failure: Exception | asyncio.CancelledError | None
+        for messages in line.batches:
+            if process_queue.dropped:
+                continue
+            (message,) = messages
+            message.consume_start_ms = now_ms
+            taken.append(message)
+            returned, failure = None, None
+            try:
+                returned = await listener(message)
+            except (Exception, asyncio.CancelledError) as error:
+                failure = error
+            now_ms = steady_ms()
+            if failure is not None or (returned is not None and returned is not _SUCCESS):
+                run.all_but_last()
+                taken.clear()
+                context = ConsumeConcurrentlyContext(line.queue)
+                again = await self._conclude(messages, settlement, context, returned, failure)
+                if again:
+                    self._try_again_later(again, line.queue, settlement)
+                now_ms = run.began_ms = steady_ms()
+        run.settle(now_ms)
 
     async def _consume(
         self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement
     ) -> None:
         parts = self._parts
-        parts.restore_topics(messages)
         context = ConsumeConcurrentlyContext(queue)
         hook_context = None if parts.hooks is None else parts.hooks.before(messages, queue)
-        returned, raised = None, False
+        returned: object = None
+        failure: Exception | asyncio.CancelledError | None = None
         began_ms = steady_ms()
         for message in messages:
             message.consume_start_ms = began_ms
         try:
             returned = await parts.call(messages, context)
+        except (Exception, asyncio.CancelledError) as error:
+            failure = error
+        again = await self._conclude(messages, settlement, context, returned, failure, hook_context)
+        if again:
+            self._try_again_later(again, queue, settlement)
+
+    async def _conclude(
+        self,
+        messages: Sequence[MessageExt],
+        settlement: Settlement,
+        context: ConsumeConcurrentlyContext,
+        returned: object,
+        failure: Exception | asyncio.CancelledError | None,
+        hook_context: ConsumeMessageContext | None = None,
+    ) -> list[MessageExt]:
+        """Count one call of the listener, and settle its messages. The messages returned are to be tried again."""
+        parts, raised = self._parts, False
+        if failure is None:
             status = concurrent_status(returned)
             if is_nonsense(returned):
                 _log.warning("the listener of %s returned %r, which is no status", parts.group, returned)
-        except RetryLater as later:
-            context.delay_level_when_next_consume = later.delay_level
-            status = ConsumeConcurrentlyStatus.RECONSUME_LATER
-            returned = status
-        except (Exception, asyncio.CancelledError) as error:
-            parts.listener_failed(failure_of(error), messages)
+        elif isinstance(failure, RetryLater):
+            context.delay_level_when_next_consume = failure.delay_level
+            returned = status = ConsumeConcurrentlyStatus.RECONSUME_LATER
+        else:
+            parts.listener_failed(failure_of(failure), messages)
             status, raised = ConsumeConcurrentlyStatus.RECONSUME_LATER, True
         is_ok = status is ConsumeConcurrentlyStatus.CONSUME_SUCCESS
-        count = len(messages)
-        took_ms = steady_ms() - began_ms
-        parts.statistics.consumed(queue.topic, count if is_ok else 0, 0 if is_ok else count, took_ms)
+        count, topic = len(messages), context.message_queue.topic
+        took_ms = steady_ms() - messages[0].consume_start_ms
+        parts.statistics.consumed(topic, count if is_ok else 0, 0 if is_ok else count, took_ms)
         if parts.hooks is not None and hook_context is not None:
             limit_ms = settlement.listener_limit_ms
             kind = return_type(returned, raised=raised, took_ms=took_ms, timeout_ms=limit_ms)
             parts.hooks.after(hook_context, status.value, is_success=is_ok, return_type=kind)
-        again = await settlement.settle(messages, status, context)
-        if again:
-            self._try_again_later(again, queue, settlement)
+        return await settlement.settle(messages, status, context)
 
     def _try_again_later(
         self, messages: Sequence[MessageExt], queue: MessageQueue, settlement: Settlement
     ) -> None:
         def again() -> None:
             self._retries.discard(timer)
-            self._waiting.append((messages, queue, settlement))
+            self._waiting.append(_Line(iter((messages,)), queue, settlement, 1))
             self._grow()
 
         timer = self._loop.call_later(LOCAL_RETRY_DELAY_MS / 1000, again)

@@ -52,15 +52,18 @@ class ListenerCall:
         if not callable(listener):
             raise InvalidArgument(f"a listener must be a function, not {type(listener).__name__}")
         self._listener = listener
-        self._takes_batch = takes_batch
+        self.takes_batch = takes_batch
         self._takes_context = _accepts_two(listener)
         self._is_coroutine = is_coroutine_function(listener)
         self._threads = threads
         self._pool: ThreadPoolExecutor | None = None
+        is_simple = self._is_coroutine and not takes_batch and not self._takes_context
+        self.simple: Callable[[MessageExt], Awaitable[object]] | None = listener if is_simple else None
+        """The listener, if it is a coroutine function of one message and nothing else."""
 
     def __call__(self, messages: Sequence[MessageExt], context: Context) -> Awaitable[object]:
         """What the listener returns, or raises."""
-        first: object = messages if self._takes_batch else messages[0]
+        first: object = messages if self.takes_batch else messages[0]
         arguments = (first, context) if self._takes_context else (first,)
         if self._is_coroutine:
             awaitable: Awaitable[object] = self._listener(*arguments)

@@ -48,8 +48,8 @@ class PulledSettlement:
 
     def __init__(self, parts: DeliveryParts, queue: MessageQueue, process_queue: ProcessQueue) -> None:
         self._parts = parts
-        self._queue = queue
-        self._process_queue = process_queue
+        self.queue = queue
+        self.process_queue = process_queue
 
     @property
     def listener_limit_ms(self) -> int:
@@ -57,7 +57,16 @@ class PulledSettlement:
 
     def accepts(self, messages: Sequence[MessageExt]) -> bool:
         """The next owner of a dropped queue gets its messages again."""
-        return not self._process_queue.dropped
+        return not self.process_queue.dropped
+
+    def finish(self, messages: Sequence[MessageExt]) -> None:
+        """Forget messages that succeeded, and move the offset."""
+        process_queue = self.process_queue
+        if process_queue.dropped:
+            return
+        offset = process_queue.remove(messages)
+        if offset >= 0:
+            self._parts.offsets.update(self.queue, offset, increase_only=True)
 
     async def settle(
         self,
@@ -66,7 +75,7 @@ class PulledSettlement:
         context: ConsumeConcurrentlyContext,
     ) -> list[MessageExt]:
         """Send back what failed, keep what could not be sent, and move the offset."""
-        parts, process_queue = self._parts, self._process_queue
+        parts, process_queue = self._parts, self.process_queue
         if process_queue.dropped:
             return []
         not_sent: list[MessageExt] = []
@@ -74,7 +83,7 @@ class PulledSettlement:
             not_sent = await self._send_back(messages, status, context)
         offset = finish(process_queue, messages, not_sent)
         if offset >= 0 and not process_queue.dropped:
-            parts.offsets.update(self._queue, offset, increase_only=True)
+            parts.offsets.update(self.queue, offset, increase_only=True)
         return not_sent
 
     async def _send_back(
@@ -89,7 +98,7 @@ class PulledSettlement:
         if model is MessageModel.BROADCASTING:
             _log.warning("a broadcasting consumer failed, its messages are dropped: %r", list(messages))
         failed = to_send_back(
-            self._process_queue, messages, status, ack_index=context.ack_index, message_model=model
+            self.process_queue, messages, status, ack_index=context.ack_index, message_model=model
         )
         level = context.delay_level_when_next_consume
         return [message for message in failed if not await parts.send_back.send_back(message, level)]

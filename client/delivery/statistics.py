@@ -38,12 +38,12 @@ class ConsumerStatistics:
         bucket.pull_count += 1
         bucket.pull_ms += took_ms
 
-    def consumed(self, topic: str, ok: int, failed: int, took_ms: float) -> None:
-        """A listener call ended."""
+    def consumed(self, topic: str, ok: int, failed: int, took_ms: float, *, calls: int = 1) -> None:
+        """A listener call ended, or several of them that took `took_ms` together."""
         bucket = self._current(topic)
         bucket.ok += ok
         bucket.failed += failed
-        bucket.consume_count += 1
+        bucket.consume_count += calls
         bucket.consume_ms += took_ms
 
     def of_topic(self, topic: str) -> ConsumeStatus:

@@ -371,11 +371,18 @@ class PushConsumer(Client):
 
     def _restore_topics(self, messages: Sequence[MessageExt]) -> None:
         """Messages of the retry topics get the topic they were sent to, and none shows the namespace."""
+        namespace = self.namespace
+        ordinary = ""
         for message in messages:
-            if is_retry_topic(message.topic):
-                message.topic = topic_for_listener(message.topic, message.properties, self._group)
-            if self.namespace.name:
-                message.topic = self.namespace.unwrap(message.topic)
+            topic = message.topic
+            if topic is ordinary:
+                continue
+            if is_retry_topic(topic):
+                message.topic = topic = topic_for_listener(topic, message.properties, self._group)
+            elif not namespace.name:
+                ordinary = topic
+            if namespace.name:
+                message.topic = namespace.unwrap(topic)
 
     def _listener_failed(self, error: Exception, messages: Sequence[MessageExt]) -> None:
         _log.warning("the listener of %s failed on %r", self._group, list(messages), exc_info=error)

@@ -12,7 +12,7 @@ pull loop is `flow_control.py`; what a listener's result does is `delivery/concu
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pocketmq.protocol.bodies.client_state import ProcessQueueInfo
@@ -92,15 +92,33 @@ class ProcessQueue:
 
     # -- concurrent consumption
 
-    def put(self, messages: Iterable[MessageExt], max_offset: int = 0) -> bool:
+    def put(self, messages: Sequence[MessageExt], max_offset: int = 0) -> bool:
         """Cache pulled messages, each offset once. True if an ordered consume task has to be started now.
 
         `max_offset` is the MAX_OFFSET property of the last message, 0 if it has none.
         """
         cached, order = self._cached, self._order
-        last = order[-1] if order else -1
-        in_order = True
         offset = -1
+        offsets = [message.queue_offset for message in messages]
+        if offsets:
+            offset = offsets[-1]
+            if offsets[0] > (order[-1] if order else -1) and offsets == sorted({*offsets}):
+                cached.update(zip(offsets, messages, strict=True))
+                order.extend(offsets)
+                self._offset_max = offset
+                self.cached_bytes += sum([len(message.body) for message in messages])
+            else:
+                self._put_among(messages)
+        if 0 <= offset < max_offset:
+            self.behind_count = max_offset - offset
+        if cached and not self.consuming:
+            self.consuming = True
+            return True
+        return False
+
+    def _put_among(self, messages: Sequence[MessageExt]) -> None:
+        """Cache messages of which some are known already, or come before known ones."""
+        cached = self._cached
         for message in messages:
             offset = message.queue_offset
             self.cached_bytes += len(message.body)
@@ -109,20 +127,8 @@ class ProcessQueue:
                 self.cached_bytes -= len(known.body)
             else:
                 self._offset_max = offset
-                if offset > last:
-                    order.append(offset)
-                    last = offset
-                else:
-                    in_order = False
             cached[offset] = message
-        if not in_order:
-            self._sort()
-        if 0 <= offset < max_offset:
-            self.behind_count = max_offset - offset
-        if cached and not self.consuming:
-            self.consuming = True
-            return True
-        return False
+        self._sort()
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
         """Forget finished messages. Returns the offset to store: the smallest one left, else the one after the last
@@ -131,10 +137,12 @@ class ProcessQueue:
         cached = self._cached
         if not cached:
             return -1
+        forget, freed = cached.pop, 0
         for message in messages:
-            gone = cached.pop(message.queue_offset, None)
+            gone = forget(message.queue_offset, None)
             if gone is not None:
-                self.cached_bytes -= len(gone.body)
+                freed += len(gone.body)
+        self.cached_bytes -= freed
         if cached:
             return self.first_offset()
         self._order.clear()

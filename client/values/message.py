@@ -15,7 +15,13 @@ from pocketmq.protocol.message.flags import COMPRESSED, INNER_BATCH, NEED_UNWRAP
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.message.offset_id import encode_message_id, unpack_host
 from pocketmq.protocol.message.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR, decode_properties
-from pocketmq.protocol.message.record import Record, decode_records
+from pocketmq.protocol.message.record import (
+    Record,
+    decode_record,
+    decode_records,
+    properties_of,
+    read_rows,
+)
 
 from ..errors import InvalidArgument
 
@@ -116,11 +122,11 @@ def _check_text(what: str, text: str) -> None:
         )
 
 
-class MessageExt(msgspec.Struct, eq=False):
+class MessageExt(msgspec.Struct, eq=False, gc=False):
     """A received message (official MessageExt). Equality is identity; `body` is inflated.
 
     `topic` and `reconsume_times` are what the listener should see: a message of the retry topic carries the topic it
-    was sent to. Times are epoch milliseconds.
+    was sent to. Times are epoch milliseconds. What few listeners look at is decoded when it is first asked for.
     """
 
     topic: str
@@ -129,21 +135,34 @@ class MessageExt(msgspec.Struct, eq=False):
     queue_offset: int
     broker_name: str
     reconsume_times: int
-    record: Record
-    """As stored; its topic is the one it was read from."""
+    reply: bytes
+    """The records of the pull that brought it, ..."""
+    record_at: int
+    """... and where its own begins there."""
     min_offset: int = -1
     max_offset: int = -1
     """Of the queue, when the message was pulled; `max_offset` is one past the last message."""
     consume_start_ms: int = 0
     """When the listener got it; 0 before."""
+    decoded_record: Record | None = None
     decoded_properties: dict[str, str] | None = None
+
+    @property
+    def record(self) -> Record:
+        """As stored; its topic is the one it was read from."""
+        record = self.decoded_record
+        if record is None:
+            record = self.decoded_record = decode_record(self.reply, self.record_at)
+        return record
 
     @property
     def properties(self) -> dict[str, str]:
         """All properties, the system's among them; decoded when first asked for."""
         properties = self.decoded_properties
         if properties is None:
-            properties = self.decoded_properties = decode_properties(self.record.properties)
+            record = self.decoded_record
+            stored = record.properties if record else properties_of(memoryview(self.reply)[self.record_at :])
+            properties = self.decoded_properties = decode_properties(stored)
             if self.max_offset >= 0:
                 properties[names.MIN_OFFSET] = str(self.min_offset)
                 properties[names.MAX_OFFSET] = str(self.max_offset)
@@ -232,16 +251,40 @@ def decode_messages(
 
     Bodies are empty without `reads_body` (and batches stay together then), and as stored without `inflates`.
     """
+    if not reads_body:
+        return [
+            as_message(_without_body(record), broker_name, min_offset, max_offset)
+            for record in decode_records(data)
+        ]
     messages: list[MessageExt] = []
-    for record in decode_records(data):
-        if reads_body and record.sys_flag & INNER_BATCH and record.sys_flag & NEED_UNWRAP:
-            messages += _unwrapped(record, broker_name, min_offset, max_offset)
-        elif reads_body:
-            messages.append(as_message(record, broker_name, min_offset, max_offset, inflates=inflates))
-        else:
-            bodiless = msgspec.structs.replace(record, body=b"", sys_flag=record.sys_flag & ~COMPRESSED)
-            messages.append(as_message(bodiless, broker_name, min_offset, max_offset))
+    add = messages.append
+    reply = bytes(data)
+    for body, topic, queue_id, queue_offset, times, sys_flag, at in read_rows(reply):
+        if sys_flag & _PACKED:
+            messages += _unpacked(decode_record(reply, at), broker_name, min_offset, max_offset, inflates)
+            continue
+        add(
+            MessageExt(
+                topic, body, queue_id, queue_offset, broker_name, times, reply, at, min_offset, max_offset
+            )
+        )
     return messages
+
+
+_PACKED: Final = COMPRESSED | INNER_BATCH
+"""Bits of the sysFlag of messages whose body is not what was sent."""
+
+
+def _unpacked(
+    record: Record, broker_name: str, min_offset: int, max_offset: int, inflates: bool
+) -> list[MessageExt]:
+    if record.sys_flag & INNER_BATCH and record.sys_flag & NEED_UNWRAP:
+        return _unwrapped(record, broker_name, min_offset, max_offset)
+    return [as_message(record, broker_name, min_offset, max_offset, inflates=inflates)]
+
+
+def _without_body(record: Record) -> Record:
+    return msgspec.structs.replace(record, body=b"", sys_flag=record.sys_flag & ~COMPRESSED)
 
 
 def as_message(
@@ -263,9 +306,11 @@ def as_message(
         record.queue_offset,
         broker_name,
         record.reconsume_times,
-        record,
+        b"",
+        0,
         min_offset,
         max_offset,
+        decoded_record=record,
     )
 
 

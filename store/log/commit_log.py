@@ -49,6 +49,8 @@ class CommitLog:
         """storeTimestamp of the last record appended, ms; 0 before the first."""
         self.file: MappedFile | None = None
         """The file that records are appended to; None for a log without files."""
+        self.forgotten_before = 0
+        """No record before this position is found by its position alone (`rewinding.py`)."""
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
@@ -150,7 +152,7 @@ class CommitLog:
     def read_record(self, position: int) -> memoryview | None:
         """The record that starts at a position, with the length its head says; None if no record can begin there."""
         file = self.files.file_at(position)
-        if file is None:
+        if file is None or position < self.forgotten_before:
             return None
         at = position - file.base
         if at + 8 > file.written:

@@ -2,6 +2,7 @@
 
     size | magic | crc | queue | flag | offset | position | sysFlag | born | born host | stored | store host, retries |
     prepared | body length | body | topic and properties before the id | id | properties behind it
+                                    or topic | length of the properties and all of them
 
 One call packs a whole record into the map. The drawing with widths is in `protocol/message/record.py`. Ordinary
 messages are packed in `record_packing.py`, to the same bytes. Owner: the event-loop thread.
@@ -12,12 +13,13 @@ from collections.abc import Callable
 from zlib import crc32
 
 from pocketmq.protocol.message.properties import UNIQ_KEY
-from pocketmq.protocol.message.record import FILLER, HEADS
+from pocketmq.protocol.message.record import FILLER, HEADS, MAX_PROPERTIES_BYTES
 
 from ..files.mapped_file import MappedFile
 from ..put_values import AlikeMessage
 
 UNIQUE_ID_BYTES = 32
+TEXT_LENGTH_BYTES = 2
 _NAME = f"{UNIQ_KEY}\x01".encode()
 _INT = struct.Struct(">i")
 _PACK_INT = _INT.pack_into
@@ -35,7 +37,6 @@ class RecordTemplate:
     """What the records share, as bytes."""
 
     __slots__ = (
-        "_around_bytes",
         "_behind_id",
         "_born_host",
         "_flag",
@@ -60,25 +61,22 @@ class RecordTemplate:
         store_host: bytes,
         reconsume_times: int,
         topic_head: bytes,
-        properties: tuple[bytes, int, bytes],
+        properties: tuple[bytes, int, bytes] | None,
     ) -> None:
         """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (32 or
-        0), bytes behind it. Hosts are packed IPv4 hosts."""
+        0), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of its id.
+        Hosts are packed IPv4 hosts."""
         self.properties = properties
-        before_id, self._id_bytes, self._behind_id = properties
+        before_id, self._id_bytes, self._behind_id = properties or (b"", 0, b"")
         self._magic, self._flag, self._sys_flag = _INT.pack(magic), _INT.pack(flag), _INT.pack(sys_flag)
         self._born_host = born_host
         self._host_and_retries = store_host + _INT.pack(reconsume_times)
         property_bytes = len(before_id) + self._id_bytes + len(self._behind_id)
-        self._up_to_id = topic_head + property_bytes.to_bytes(2, "big") + before_id
-        self._around_bytes = _HEAD_BYTES + len(self._up_to_id) + self._id_bytes + len(self._behind_id)
+        self._up_to_id = topic_head
+        if properties is not None:
+            self._up_to_id += property_bytes.to_bytes(TEXT_LENGTH_BYTES, "big") + before_id
         self._shapes = shapes
-        self._shape_key = (len(self._up_to_id) << 17 | len(self._behind_id) << 1 | self._id_bytes // 32) << 32
-
-    @property
-    def has_id(self) -> bool:
-        """Whether the messages have a unique id."""
-        return self._id_bytes > 0
+        self._shape_key = (len(self._up_to_id) << 16 | len(self._behind_id)) << 48
 
     def append(
         self,
@@ -89,15 +87,20 @@ class RecordTemplate:
         most_body_bytes: int,
     ) -> int:
         """Write a record behind what the file holds and move the file's end; returns the size of the record, or 0 if
-        the body is too large, a number does not fit its field, or the file has no room reserved for the record and a
+        the body is too large, a value does not fit its field, or the file has no room reserved for the record and a
         filler.
 
         The length is written last: where the process dies half-way, the log ends before the record.
         """
-        queue_id, body, unique_id, born_timestamp, prepared_offset = message
-        body_bytes, at = len(body), file.written
-        pack_record, size = self._shapes.get(self._shape_key + body_bytes) or self._shape(body_bytes)
-        if at + size + _FILLER_BYTES > file.reserved or body_bytes > most_body_bytes:
+        queue_id, body, text, born_timestamp, prepared_offset = message
+        body_bytes, text_bytes, at = len(body), len(text), file.written
+        shape = self._shapes.get(self._shape_key + (text_bytes << 32) + body_bytes)
+        pack_record, size = shape or self._shape(body_bytes, text_bytes)
+        if (
+            at + size + _FILLER_BYTES > file.reserved
+            or body_bytes > most_body_bytes
+            or (text_bytes != self._id_bytes and self.properties is not None)
+        ):
             return 0
         memory = file.memory
         try:
@@ -120,7 +123,7 @@ class RecordTemplate:
                 body_bytes,
                 body,
                 self._up_to_id,
-                unique_id,
+                text,
                 self._behind_id,
             )
         except struct.error:
@@ -131,14 +134,22 @@ class RecordTemplate:
         file.written = at + size
         return size
 
-    def _shape(self, body_bytes: int) -> Shape:
+    def _shape(self, body_bytes: int, text_bytes: int) -> Shape:
         shapes = self._shapes
         if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
-        lengths = (body_bytes, len(self._up_to_id), self._id_bytes, len(self._behind_id))
+        lengths = (body_bytes, len(self._up_to_id), text_bytes, len(self._behind_id))
         record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
-        shape = shapes[self._shape_key + body_bytes] = record.pack_into, record.size
+        shape = shapes[self._shape_key + (text_bytes << 32) + body_bytes] = record.pack_into, record.size
         return shape
+
+
+def whole_text(properties: bytes) -> bytes:
+    """A property text with its length before it, for a template whose messages share no text. Raises ValueError if it
+    is too long for a record."""
+    if len(properties) > MAX_PROPERTIES_BYTES:
+        raise ValueError(f"properties of {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
+    return len(properties).to_bytes(TEXT_LENGTH_BYTES, "big") + properties
 
 
 def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:

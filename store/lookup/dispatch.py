@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
-from ..log.record_template import RecordTemplate
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
 from ..put_values import AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
@@ -155,16 +155,23 @@ class Dispatcher:
         topic, properties = message.topic, message.property_map
         if topic == SCHEDULE_TOPIC or not is_in_queue(message.sys_flag):
             return None
+        around = around_unique_id(message.properties)
+        if around is None:
+            return None
         hashes: Sequence[int] = ()
-        unique_ids = None
+        unique_ids, has_id = None, bool(around[1])
         if self._index.enabled:
             hashes = self._index.hashes_of(topic, properties, message.sys_flag) or ()
-            if record.has_id != bool(properties.get(UNIQ_KEY)):
+            if has_id != bool(properties.get(UNIQ_KEY)):
                 return None
-            if record.has_id:
+            if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
+        id_part = None
+        if record.properties is None:
+            id_at = TEXT_LENGTH_BYTES + len(around[0])
+            id_part = slice(id_at, id_at + around[1])
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes))
+        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part)
 
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""

@@ -7,7 +7,7 @@ read again for them. Owner: the event-loop thread.
 
 from pocketmq.protocol.message.properties import decode_properties
 
-from ..log.record_template import RecordTemplate
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate
 from ..put_values import AlikeMessage
 from .key_hash import UniqueIdHash
 
@@ -15,7 +15,7 @@ from .key_hash import UniqueIdHash
 class MessageTemplate:
     """The shared part of the messages of one topic."""
 
-    __slots__ = ("_fixed_hashes", "_unique_ids", "record", "tags_code", "topic")
+    __slots__ = ("_fixed_hashes", "_id_part", "_unique_ids", "record", "tags_code", "topic")
 
     def __init__(
         self,
@@ -24,21 +24,28 @@ class MessageTemplate:
         tags_code: int,
         unique_ids: UniqueIdHash | None,
         fixed_hashes: tuple[int, ...],
+        id_part: slice | None = None,
     ) -> None:
-        """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys."""
+        """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_part`: where the
+        id lies in the whole text of a message; None if a message has its id alone."""
         self.topic = topic
         self.record = record
         self.tags_code = tags_code
         self._unique_ids = unique_ids
         self._fixed_hashes = fixed_hashes
+        self._id_part = id_part
 
     def key_hashes(self, unique_id: bytes) -> tuple[int, ...]:
         """Hashes of the keys that a message is indexed by. Raises ValueError for an id that is none."""
         if self._unique_ids is None:
             return self._fixed_hashes
+        if self._id_part is not None:
+            unique_id = unique_id[self._id_part]
         of_id = self._unique_ids.of(unique_id)
         return (of_id, *self._fixed_hashes) if self._fixed_hashes else (of_id,)
 
     def properties_of(self, message: AlikeMessage) -> dict[str, str]:
+        if self.record.properties is None:
+            return decode_properties(message[2][TEXT_LENGTH_BYTES:])
         before_id, _, behind_id = self.record.properties
         return decode_properties(before_id + message[2] + behind_id)

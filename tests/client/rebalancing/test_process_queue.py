@@ -1,7 +1,7 @@
 """The process queue: official scripts of operations, and the property that makes consumption at-least-once."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pocketmq.client.rebalancing.process_queue import ProcessQueue
@@ -65,6 +65,22 @@ def test_a_lower_offset_put_later_comes_first():
     queue.put([pulled_message(6), pulled_message(2)])
     assert (queue.first_offset(), queue.last_offset(), queue.max_span()) == (2, 7, 5)
     assert [message.queue_offset for message in queue.take(9)] == [2, 5, 6, 7]
+
+
+@given(st.lists(st.lists(st.integers(0, 12), max_size=6), max_size=6))
+def test_pulls_in_any_order_leave_each_offset_once(pulls: list[list[int]]):
+    """As if every message had been put on its own."""
+    together, singly = ProcessQueue(FakeClock()), ProcessQueue(FakeClock())
+    for offsets in pulls:
+        messages = [pulled_message(offset, b"x" * (offset + number)) for number, offset in enumerate(offsets)]
+        together.put(messages)
+        for message in messages:
+            singly.put([message])
+        assert state(together) == state(singly)
+        assert together.first_offset() == singly.first_offset()
+    everything = singly.take(99)
+    assert [id(message) for message in together.take(99)] == [id(message) for message in everything]
+    assert together.cached_bytes == sum(len(message.body) for message in everything)
 
 
 def test_a_consume_task_is_started_once_until_the_queue_ran_empty():

@@ -1,5 +1,7 @@
 """Records against the vectors computed with the official classes, and round trips."""
 
+import msgspec
+import pocketmq.protocol.message.record as record_module
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +25,7 @@ from pocketmq.protocol.message.record import (
     properties_of,
     queue_id_of,
     queue_offset_of,
+    read_rows,
     store_timestamp_of,
     sys_flag_of,
     topic_of,
@@ -166,3 +169,50 @@ def test_crc_property_covers_the_record_before_it_and_has_reversed_digits():
     assert len(whole) - len(start) == 20
     assert has_valid_crc_property(memoryview(whole))
     assert not has_valid_crc_property(memoryview(b"x" + whole[1:]))
+
+
+def ordinary_rows(data: bytes) -> list[tuple[object, ...]] | str:
+    """What `read_rows` has to return, by the decoder of whole records; the error it has to raise."""
+    rows, position = [], 0
+    try:
+        for record in decode_records(data):
+            place = record.queue_id, record.queue_offset, record.reconsume_times, record.sys_flag, position
+            rows.append((bytes(record.body), record.topic, *place))
+            position += record.size
+    except RecordError as error:
+        return str(error)
+    return rows
+
+
+def quick_rows(data: bytes) -> list[tuple[object, ...]] | str:
+    try:
+        return [*read_rows(data)]
+    except RecordError as error:
+        return str(error)
+
+
+@given(st.lists(records, max_size=6), st.integers(1, 3))
+def test_rows_of_a_reply_are_those_of_its_records(several: list[Record], repeats: int):
+    data = b"".join(map(encode_record, several)) * repeats
+    assert quick_rows(data) == ordinary_rows(data)
+
+
+@given(st.data(), st.lists(records, min_size=1, max_size=3))
+def test_rows_of_a_damaged_reply_fail_as_its_records_do(data: st.DataObject, several: list[Record]):
+    encoded = bytearray(b"".join(map(encode_record, several)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        bit = data.draw(st.integers(0, len(encoded) * 8 - 1))
+        encoded[bit // 8] ^= 1 << bit % 8
+    cut = bytes(encoded[: data.draw(st.integers(0, len(encoded)))])
+    assert quick_rows(cut) == ordinary_rows(cut)
+
+
+@given(st.binary(max_size=400))
+def test_random_bytes_have_no_rows(data: bytes):
+    assert quick_rows(data) == ordinary_rows(data)
+
+
+def test_many_topics_do_not_fill_the_table_of_tails():
+    for number in range(5000):
+        read_rows(encode_record(msgspec.structs.replace(VECTOR_A, topic=f"topic-{number}")))
+    assert len(record_module._tails) <= record_module._MAX_TAILS
