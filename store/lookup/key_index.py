@@ -111,6 +111,7 @@ class KeyIndex:
     def put_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> None:
         """`put` for a record that no file has. The header waits for `write_header`, which must follow."""
         if not self.files or not self.files[-1].add_new(key_hashes, position, store_timestamp):
+            self.write_header()  # of this file: the next may begin now
             self.put(((key_hashes, position, store_timestamp),))
 
     def write_header(self) -> None:
