@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from .errors import MessagesMissingError, NotRunningError, TestingError, WouldBlockError
     from .rocketmq import RocketMQ
+    from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
     from .views.stored_message import StoredMessage
@@ -33,6 +34,7 @@ __all__ = (
     "MessagesMissingError",
     "NotRunningError",
     "RocketMQ",
+    "ServerClock",
     "StoredMessage",
     "TestingError",
     "WouldBlockError",
@@ -42,6 +44,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }
 

@@ -25,6 +25,7 @@ from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC, group_refusal, t
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .errors import TestingError
+from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
 from .views.stored_message import StoredMessage
 from .views.topic_views import lag_of, message_count, stored_messages
@@ -45,6 +46,11 @@ class RocketMQ:
     def namesrv_addr(self) -> str:
         """`127.0.0.1:port`, what clients call namesrvAddr."""
         return self.server.namesrv_addr
+
+    @property
+    def clock(self) -> ServerClock:
+        """The server's time; a server with `virtual_time` moves it only when the test does."""
+        return self.server.clock
 
     # -- names
 
