@@ -27,7 +27,8 @@ from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
 from conformance.servers.server import NAMESRV_ADDR, Server
 
-from .java_ratio import FULL_SPEED, SETTINGS
+from .java_loads import FULL_SPEED
+from .java_sides import SETTINGS
 from .processor import cpu_seconds, print_load_average
 
 TOPIC = "BenchClient"

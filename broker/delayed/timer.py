@@ -185,6 +185,13 @@ class MessageTimer:
                     return
         self._set_timer(0 if timers.queue_offset <= queue_offset else None)
 
+    def is_waiting(self, queue_offset: int, properties: dict[str, str]) -> bool:
+        """Whether this message of the timer topic is not delivered yet."""
+        timers, due_ms = self._timers, _out_ms(properties)
+        if timers is None or due_ms is None:
+            return False
+        return queue_offset >= timers.queue_offset or due_ms >= timers.read_ms
+
     def is_crowded(self, out_ms: int) -> bool:
         """Whether to refuse a message for that slot: at random above the limit, always above twice the limit."""
         most = self._state.config.store.timer_congest_num_each_slot

@@ -78,6 +78,17 @@ class Statistics:
         if topic == SCHEDULE_TOPIC:
             self._event("QUEUE_PUT", f"{topic}@{queue_id}").add(count, size_bytes)
 
+    def messages_put(self, topic: str, sends: int, size_bytes: int) -> None:
+        """As `message_put` for sends of one message each, none of them delayed."""
+        traffic = self._puts.get(topic)
+        if traffic is None:
+            traffic = self._new_put(topic)
+        for series in (traffic, traffic.total):
+            if series is not None:
+                series.calls += sends
+                series.count += sends
+                series.size_bytes += size_bytes
+
     def message_got(self, topic: str, group: str, count: int, size_bytes: int) -> None:
         """One read delivered `count` messages of `size_bytes` to a consumer of `group`."""
         traffic = self._gets.get((topic, group))
