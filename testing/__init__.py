@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .faults.outcomes import DROP, PASS, Refused, Reply
     from .requests.logged_request import LoggedRequest
     from .rocketmq import RocketMQ
+    from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
     from .state.snapshot import Snapshot
@@ -54,6 +55,7 @@ __all__ = (
     "Refused",
     "Reply",
     "RocketMQ",
+    "ServerClock",
     "Snapshot",
     "SnapshotError",
     "StoredMessage",
@@ -73,6 +75,7 @@ _PLACES: Final = {
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
     "Snapshot": "state.snapshot",
+    "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
 from .state.load import Load, LoadSource, read_load
 from .state.snapshot import Snapshot
@@ -43,6 +44,11 @@ class RocketMQ(ServerView):
     def namesrv_addr(self) -> str:
         """`127.0.0.1:port`, what clients call namesrvAddr."""
         return self.server.namesrv_addr
+
+    @property
+    def clock(self) -> ServerClock:
+        """The server's time; a server with `virtual_time` moves it only when the test does."""
+        return self.server.clock
 
     # -- views of what only the server itself knows. Called with fields, each is filtered: `locks(group="billing")`
 
