@@ -12,7 +12,8 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     requests/           the log of requests and replies
     faults/             what a test makes the server do wrong
     views/              looking without changing, and waiting
-    rocketmq.py         topics, groups and messages of one test
+    view_of_server.py   topics, groups, messages, views and waits on any server
+    rocketmq.py         the same on an embedded server, and what only that can show
     pytest_plugin.py    the fixtures; the only file that needs pytest
     errors.py
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .faults.outcomes import DROP, PASS, Refused, Reply
     from .requests.logged_request import LoggedRequest
     from .rocketmq import RocketMQ
+    from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
     from .views.stored_message import StoredMessage
@@ -49,6 +51,7 @@ __all__ = (
     "Refused",
     "Reply",
     "RocketMQ",
+    "ServerClock",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
@@ -65,6 +68,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }
 

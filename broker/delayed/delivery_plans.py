@@ -1,7 +1,7 @@
 """What delivering a timed message stores, read from its record without decoding its properties.
 
-    text of a waiting message   -> shape and values: its id, its real queue, its moment      (`storing/text_shapes.py`)
-    shape                       -> DeliveryPlan: real topic, and the text of the delivered message, which has two more
+    text of a waiting message  ->  shape and values: id, keys, real queue, moment     (`storing/text_shapes.py`)
+    shape                      ->  DeliveryPlan: real topic, and the text of the delivered message, which has two more
                                    values: when the message was enqueued, and now
 
 Only messages that are delivered to their real topic have a plan: none that rolls or recalls. No official class.
@@ -41,7 +41,7 @@ _SHORT: Final = struct.Struct(">h")
 _HEAD: Final = HEADS[0]
 _HEAD_BYTES: Final = HEADS[0].size
 _NUMBERS: Final = (names.REAL_QID, names.TIMER_OUT_MS)
-_CUT: Final = TextCutter(names.UNIQ_KEY, *_NUMBERS)
+_CUT: Final = TextCutter(names.UNIQ_KEY, names.KEYS, *_NUMBERS)
 _DETOURS: Final = frozenset((names.TIMER_DEL_UNIQKEY, names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS))
 _MOST_QUEUE_DIGITS: Final = 9
 _TIME_DIGITS: Final = 13
@@ -166,8 +166,12 @@ class DeliveryPlans:
         form = form_of(text, [*values, *times])
         # The store hashes the id, which it finds at the same place in all texts of a template.
         if names.UNIQ_KEY in of_values:
-            id_place = form.numbers.index(of_values.index(names.UNIQ_KEY))
-            if queue_number in form.numbers[:id_place]:
+            before_id = form.numbers[: form.numbers.index(of_values.index(names.UNIQ_KEY))]
+            if any(
+                of_values[number] in (names.KEYS, names.REAL_QID)
+                for number in before_id
+                if number < len(values)
+            ):
                 return None
         out_number = of_values.index(names.TIMER_OUT_MS) if names.TIMER_OUT_MS in of_values else None
         return DeliveryPlan(topic, form, queue_number, out_number, {})

@@ -67,7 +67,7 @@ class TimerDelivery:
         positions.reverse()
         first = done = 0
         while first < len(positions):
-            count = 0 if recalled else self._deliver_alike(timers, positions, first)
+            count = 0 if recalled else self._attempt_alike(timers, positions, first)
             if not count:
                 count = 1
                 unit = timers.log.read(positions[first])
@@ -88,9 +88,19 @@ class TimerDelivery:
             if number % UNITS_IN_AN_ITERATION == 0:
                 yield 0
 
+    def _attempt_alike(self, timers: TimerStore, positions: "array[int]", first: int) -> int:
+        """`_deliver_alike`; if that fails, the messages are decoded, and only the one that fails again is skipped."""
+        try:
+            return self._deliver_alike(timers, positions, first)
+        except Exception:
+            _log.exception("timed messages are delivered one by one")
+            return 0
+
     def _deliver_alike(self, timers: TimerStore, positions: "array[int]", first: int) -> int:
         """Deliver messages that are alike in one step, from the unit `first` on; returns how many. 0: the first of them
         must be decoded."""
+        if self._plans.shapes.skips():
+            return 0
         state, find = self._state, self._plans.find
         now = b"%d" % state.clock.now_ms()
         plan, template, messages = None, None, list[AlikeMessage]()
