@@ -108,18 +108,15 @@ class KeyIndex:
         """Hashes of the unique ids of a topic."""
         return self._hashes.unique_ids(topic)
 
-    def put_alike(
-        self, hashes: Sequence[int], each: int, positions: Sequence[int], store_timestamp: int
-    ) -> None:
-        """`put` for messages of one moment with `each` hashes, in the order of the messages."""
-        of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
-        if not self.files or not self.files[-1].add_alike(hashes, of_hashes, store_timestamp):
-            self.put(
-                [
-                    (list(hashes[number * each : (number + 1) * each]), position, store_timestamp)
-                    for number, position in enumerate(positions)
-                ]
-            )
+    def put_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> None:
+        """`put` for a record that no file has. The header waits for `write_header`, which must follow."""
+        if not self.files or not self.files[-1].add_new(key_hashes, position, store_timestamp):
+            self.write_header()  # of this file: the next may begin now
+            self.put(((key_hashes, position, store_timestamp),))
+
+    def write_header(self) -> None:
+        if self.files:
+            self.files[-1].write_header()
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Index messages in log order; those that the newest file already has are skipped.

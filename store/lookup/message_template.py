@@ -5,8 +5,6 @@ into it: the same bytes in log, queues and index as `append` leaves, for a part 
 read again for them. Owner: the event-loop thread.
 """
 
-from collections.abc import Sequence
-
 from pocketmq.protocol.message.properties import decode_properties
 
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate
@@ -17,7 +15,7 @@ from .key_hash import UniqueIdHash
 class MessageTemplate:
     """The shared part of the messages of one topic."""
 
-    __slots__ = ("_fixed_hashes", "_id_part", "_unique_ids", "hashes_each", "record", "tags_code", "topic")
+    __slots__ = ("_fixed_hashes", "_id_part", "_unique_ids", "record", "tags_code", "topic")
 
     def __init__(
         self,
@@ -25,7 +23,7 @@ class MessageTemplate:
         record: RecordTemplate,
         tags_code: int,
         unique_ids: UniqueIdHash | None,
-        fixed_hashes: list[int],
+        fixed_hashes: tuple[int, ...],
         id_part: slice | None = None,
     ) -> None:
         """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_part`: where the
@@ -36,19 +34,15 @@ class MessageTemplate:
         self._unique_ids = unique_ids
         self._fixed_hashes = fixed_hashes
         self._id_part = id_part
-        self.hashes_each = (unique_ids is not None) + len(fixed_hashes)
-        """Index entries of each message."""
 
-    def index_hashes(self, messages: Sequence[AlikeMessage]) -> list[int]:
-        """The key hashes of all messages, `hashes_each` of each. Raises ValueError for an id that is none."""
-        fixed = self._fixed_hashes
+    def key_hashes(self, unique_id: bytes) -> tuple[int, ...]:
+        """Hashes of the keys that a message is indexed by. Raises ValueError for an id that is none."""
         if self._unique_ids is None:
-            return fixed * len(messages)
-        ids, part = [message[2] for message in messages], self._id_part
-        if part is not None:
-            ids = [text[part] for text in ids]
-        hashes = self._unique_ids.of_all(ids)
-        return [value for of_id in hashes for value in (of_id, *fixed)] if fixed else hashes
+            return self._fixed_hashes
+        if self._id_part is not None:
+            unique_id = unique_id[self._id_part]
+        of_id = self._unique_ids.of(unique_id)
+        return (of_id, *self._fixed_hashes) if self._fixed_hashes else (of_id,)
 
     def properties_of(self, message: AlikeMessage) -> dict[str, str]:
         if self.record.properties is None:
