@@ -6,6 +6,7 @@ found", the client's ConsumeFromWhere decides. The broker tries these rules in o
     B0  a server-side reset waits for this queue                 -> the offset of the reset
     B1  the group has a stored offset                            -> the stored offset
     B2  the request forbids a default (setZeroIfNotFound=false)  -> not found
+    B7  newGroupsStartAt is first or last (a key of our own)     -> the min or the max offset
     B3  min offset > 0: the first messages are already deleted   -> not found
     B4  min offset 0, the first message is still in memory       -> 0
     B5  min offset 0, the first message is cold                  -> not found
@@ -28,6 +29,7 @@ class Rule(enum.Enum):
     RESET_PENDING = "B0"
     STORED_OFFSET = "B1"
     DEFAULT_FORBIDDEN = "B2"
+    START_IS_SET = "B7"
     HISTORY_DELETED = "B3"
     FIRST_MESSAGE_HOT = "B4"
     FIRST_MESSAGE_COLD = "B5"
@@ -41,6 +43,9 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     stored_offset: int = -1
     set_zero_if_not_found: bool | None = None
     min_offset: int = 0
+    max_offset: int = 0
+    new_groups_start_at: str = "official"
+    """`first` and `last` decide for a group without an offset."""
     is_first_message_hot: bool | None = None
     """`None` if the queue has no unit 0."""
 
@@ -60,6 +65,9 @@ def decide(facts: QueueFacts, *, is_5: bool) -> Decision:
         return Decision(Rule.STORED_OFFSET, facts.stored_offset)
     if is_5 and facts.set_zero_if_not_found is False:
         return Decision(Rule.DEFAULT_FORBIDDEN, None)
+    if facts.new_groups_start_at != "official":
+        at_first = facts.new_groups_start_at == "first"
+        return Decision(Rule.START_IS_SET, facts.min_offset if at_first else facts.max_offset)
     if facts.min_offset > 0:
         return Decision(Rule.HISTORY_DELETED, None)
     if facts.is_first_message_hot is None:

@@ -29,6 +29,7 @@ class Sending:
         self.tables = state.tables
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
+        self.random = state.random
         self.delayed = delayed
         self.transactions = transactions
         self.replication = cluster.replication
