@@ -227,7 +227,7 @@ async def test_a_long_pull_lets_other_tasks_run():
     bench = Bench(listener, workers=1)
     bench.deliver(range(3 * TURNS_AT_ONCE))
     await other()
-    assert turns == [0, TURNS_AT_ONCE, 2 * TURNS_AT_ONCE]
+    assert sorted({*turns}) == [0, TURNS_AT_ONCE, 2 * TURNS_AT_ONCE]
 
 
 async def test_an_offset_store_that_fails_does_not_end_a_listener_that_waits(
