@@ -126,12 +126,11 @@ bench: $(SPARK) ## the numbers of bench/RESULTS.md
 	$(BIN)/python -m bench.replication
 ifeq ($(INTEROP_MISSING),)
 	$(BIN)/python -m bench.java_ratio
-	$(BIN)/python -m bench.java_ratio --set flushDiskType=SYNC_FLUSH --only "64 threads, 128"
-	$(BIN)/python -m bench.ha_ratio
+	$(BIN)/python -m bench.limit
 	$(BIN)/python -m bench.client
 	$(BIN)/python -m bench.pipeline
 else
-	@echo "bench.java_ratio, bench.ha_ratio, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
+	@echo "bench.java_ratio, bench.limit, bench.client: skipped, not on PATH: $(INTEROP_MISSING)"
 endif
 
 torture: $(STAMP) ## a thousand kills of a writer, and a thousand lives of a store with power losses

@@ -27,7 +27,8 @@ from conformance.servers.our_server import OurServer
 from conformance.servers.processes import Running
 from conformance.servers.server import NAMESRV_ADDR, Server
 
-from .java_ratio import FULL_SPEED, SETTINGS
+from .java_loads import FULL_SPEED
+from .java_sides import SETTINGS
 from .processor import cpu_seconds, print_load_average
 
 TOPIC = "BenchClient"
@@ -140,7 +141,7 @@ def run(
 
 
 def _row(load: Load, found: dict[str, object], java_rate: float, java_us: float) -> Row:
-    rate, micro = found["perSecond"], found["cpuMicrosecondsPerMessage"]
+    rate, micro = found["per_second"], found["cpu_us_per_message"]
     assert isinstance(rate, float)
     assert isinstance(micro, float)
     row = Row(load.name, rate, java_rate, micro, java_us)

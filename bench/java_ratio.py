@@ -1,212 +1,196 @@
-"""How fast is our broker for the official Java clients, against the official broker in the same run?
+"""How fast is our broker for the official Java clients, against the official brokers in the same run?
 
-    python -m bench.java_ratio [--seconds 10] [--warm-up 6] [--version 5.5] [--only WORD] [--json FILE]
-    python -m bench.java_ratio --set flushDiskType=SYNC_FLUSH --only "64 threads, 128"
+    python -m bench.java_ratio [--against both] [--rounds 3] [--seconds 4] [--warm-up 4] [--minutes 20]
+    python -m bench.java_ratio --against 4.9 --rows "64 threads, 128" --rows batch
+    python -m bench.java_ratio --list
 
-Official benchmark programs (Producer, BatchProducer, Consumer, TransactionProducer) drive both brokers in turns, on one
-machine, each in a network namespace of its own and stopped while the other is measured. A row gives messages per second
-on both, their ratio, and messages per second of broker CPU. Needs Java and Maven, as the interop tests do.
+Official benchmark programs of 5.5.0 drive the brokers in turns: 4.9.7, 5.5.0 and ours, each in a network namespace of
+its own and stopped while another is measured. Of each row the median of the rounds is added to bench/results.jsonl,
+with the processor time of the broker a message; `python -m bench.results` makes the table of bench/RESULTS.md of them.
+A row that fails is reported and the others go on. After `--minutes` each row left gets one round. Needs Java and
+Maven, as the interop tests do.
 """
 
 import argparse
 import contextlib
-import json
-import re
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from conformance.official.programs import example
-from conformance.official.servers import OfficialServer
-from conformance.servers.our_server import OurServer
-from conformance.servers.processes import Running
-from conformance.servers.server import Server
+from . import results
+from .java_loads import LOADS, Load, LoadFailed, Measured, Timing, measure
+from .java_sides import OFFICIAL, OURS, SERVERS, SETTINGS, Side
+from .processor import print_load_average
 
-from .processor import cpu_seconds, print_load_average
-
-COMMIT_LOG_BYTES = 1_073_741_824
-TOPIC = "BenchmarkTest"
-DRAIN_LIMIT_SECONDS = 120.0
-SETTINGS: dict[str, object] = {
-    "mappedFileSizeCommitLog": COMMIT_LOG_BYTES,
-    "maxHashSlotNum": 5_000_000,
-    "maxIndexNum": 20_000_000,
-}
-FULL_SPEED = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")
-"""The tests run Java with its quick compiler; a comparison has to give it the good one."""
+FAILURES = (LoadFailed, AssertionError, OSError, RuntimeError, ValueError, KeyError)
+"""Of a load program, of a server that ended, of a reply: they concern one row. ProgramFailed is an AssertionError."""
 
 
-@dataclass
-class Row:
-    """One measurement of one side."""
+class Comparison:
+    """One run: the sides, started once for all rows that need the same servers."""
 
-    name: str
-    side: str
-    per_second: float
-    per_cpu_second: float
+    def __init__(
+        self, names: Sequence[str], settings: dict[str, object], timing: Timing, folder: Path
+    ) -> None:
+        self._names = names
+        self._settings = settings
+        self._timing = timing
+        self._folder = folder
+        self._homes = 0
+        self._servers = ""
+        self._sides: dict[str, Side] = {}
+        self.run = results.this_run()
+        self.failures: list[str] = []
 
+    def row(self, load: Load, rounds: int, deadline: float) -> list[results.Result]:
+        """Measure one row on all sides in turns; the sides that failed are missing."""
+        self._prepare(load.servers)
+        measured: dict[str, list[Measured]] = {name: [] for name in self._names}
+        for number in range(rounds):
+            if number and time.monotonic() > deadline:
+                break
+            for name in self._names:
+                try:
+                    measured[name].append(self._measure(name, load))
+                except FAILURES as error:
+                    self._failed(f"{load.name}, {name}, round {number + 1}", error)
+        found = []
+        for name, rows in measured.items():
+            if rows:
+                figures = [(one.per_second, one.microseconds) for one in rows]
+                found.append(
+                    results.result(self.run, load.name, name, figures, self._remark(name, load, rows))
+                )
+        return found
 
-@dataclass(frozen=True)
-class Load:
-    """One benchmark program: its arguments, and the number it prints every second."""
-
-    name: str
-    program: str
-    words: tuple[str, ...]
-    pattern: str
-    drains: bool = False
-    """It ends when the backlog of the loads before it is read."""
-
-
-LOADS = (
-    Load("sync send, 1 thread, 128 B", "benchmark.Producer", ("-w", "1", "-s", "128"), r"Send TPS: (\d+)"),
-    Load("sync send, 64 threads, 128 B", "benchmark.Producer", ("-w", "64", "-s", "128"), r"Send TPS: (\d+)"),
-    Load(
-        "batch of 16, 64 threads, 128 B",
-        "benchmark.BatchProducer",
-        ("-w", "64", "-b", "16"),
-        r"Send MPS: (\d+)",
-    ),
-    Load(
-        "backlog drain, push consumer", "benchmark.Consumer", ("-w", "20"), r"Consume TPS: (\d+)", drains=True
-    ),
-    Load(
-        "transactions, 32 threads, 128 B",
-        "benchmark.TransactionProducer",
-        ("-w", "32", "-s", "128"),
-        r"Send TPS:\s*(\d+)",
-    ),
-)
-
-
-def measure(server: Server, load: Load, process_id: int, warm_up: float, seconds: float, version: str) -> Row:
-    """Run one program against one server; the mean of the seconds after the warm-up."""
-    words = (*load.words, "-n", "127.0.0.1:9876", "-t", TOPIC, "-ri", "1000")
-    program = example(version, load.program)
-    cpu_at_start = cpu_seconds(process_id)
-    with server.programs.start_java(program, *words, java_opts=FULL_SPEED) as running:
-        running.wait_for(load.pattern, timeout=60)
-        if load.drains:
-            return measure_drain(server, load, process_id, running, cpu_at_start)
-        time.sleep(warm_up)
-        seen = len(re.findall(load.pattern, running.output))
-        began, cpu_began = time.monotonic(), cpu_seconds(process_id)
-        time.sleep(seconds)
-        elapsed, cpu = time.monotonic() - began, cpu_seconds(process_id) - cpu_began
-        rates = [int(text) for text in re.findall(load.pattern, running.output)[seen:]]
-        running.kill()
-    rate = sum(rates) / len(rates) if rates else 0.0
-    return Row(load.name, server.side, rate, rate * elapsed / cpu if cpu else 0.0)
-
-
-def measure_drain(server: Server, load: Load, process_id: int, running: Running, cpu_at_start: float) -> Row:
-    """Read the backlog to its end; the mean of the full seconds of reading."""
-    deadline = time.monotonic() + DRAIN_LIMIT_SECONDS
-    rates: list[int] = []
-    while time.monotonic() < deadline and not (any(rates) and rates[-1] == 0):
-        time.sleep(0.2)
-        rates = [int(text) for text in re.findall(load.pattern, running.output)]
-    cpu = cpu_seconds(process_id) - cpu_at_start
-    running.kill()
-    reading = [rate for rate in rates if rate]
-    full = reading[1:-1] or reading
-    return Row(load.name, server.side, sum(full) / len(full), sum(reading) / cpu if cpu else 0.0)
-
-
-class Side:
-    """One server and the processes it consists of; frozen while the other side is measured."""
-
-    def __init__(self, name: str, home: Path, version: str, settings: dict[str, object]) -> None:
-        self.name = name
-        if name == "ours":
-            self.server: Server = OurServer(home, broker_conf=settings, options=("--log-level", "error"))
-        else:
-            self.server = OfficialServer(version, home, broker_conf=settings, java_opts=FULL_SPEED)
-
-    @property
-    def broker(self) -> Running:
-        server = self.server
-        running = (
-            server.process
-            if isinstance(server, OurServer)
-            else cast(OfficialServer, server).brokers["broker"]
+    def _measure(self, name: str, load: Load) -> Measured:
+        side = self._sides.get(name)
+        if side is None or not side.alive:
+            side = self._start(name)
+        with side.awake():
+            measured = measure(side.server, load, side.pid, self._timing)
+        print(
+            f"  {name:13} {load.name:55} {measured.per_second:9.0f} /s {measured.microseconds:7.1f} us",
+            flush=True,
         )
-        assert running is not None, "the server has been started"
-        return running
+        return measured
 
-    @property
-    def processes(self) -> list[Running]:
-        server = self.server
-        if isinstance(server, OfficialServer) and server.name_server is not None:
-            return [server.name_server, self.broker]
-        return [self.broker]
+    def _remark(self, name: str, load: Load, rows: list[Measured]) -> str:
+        """What a rate does not say: whether a consumer kept up, how far behind a slave was."""
+        if load.beside_consumer:
+            share = sum(one.read for one in rows) / sum(one.messages for one in rows)
+            return f"the consumer read {share:.0%} of what was sent meanwhile"
+        if load.servers == "with slave" and name in self._sides:
+            try:
+                with self._sides[name].awake():
+                    return f"the slave had the whole log {self._sides[name].seconds_behind():.1f} s later"
+            except FAILURES as error:
+                self._failed(f"{load.name}, {name}, its slave", error)
+        return ""
+
+    def _prepare(self, servers: str) -> None:
+        """Start the servers that the next row needs, unless they run already."""
+        if servers == self._servers:
+            return
+        self.close()
+        self._servers = servers
+        for name in self._names:
+            try:
+                self._start(name)
+            except FAILURES as error:
+                self._failed(f"the start of {name}, {servers}", error)
+
+    def _start(self, name: str) -> Side:
+        if (old := self._sides.pop(name, None)) is not None:
+            old.close()
+        self._homes += 1
+        settings = self._settings | SERVERS[self._servers]
+        home = self._folder / f"{self._homes}"
+        side = Side(name, home, settings, with_slave=self._servers == "with slave")
+        self._sides[name] = side
+        return side
+
+    def _failed(self, what: str, error: BaseException) -> None:
+        self.failures.append(f"{what}: {type(error).__name__}: {error}")
+        print(f"  FAILED {self.failures[-1]}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """End everything that was started."""
+        while self._sides:
+            _, side = self._sides.popitem()
+            try:
+                side.close()
+            except FAILURES as error:
+                self._failed(f"the end of {side.name}", error)
 
 
-def run(
-    seconds: float, warm_up: float, version: str, loads: Sequence[Load], settings: dict[str, object]
-) -> list[Row]:
-    """Each load on both sides, one right after the other, so that a noisy minute affects both."""
-    rows = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers:
-        sides = [Side(name, Path(folder) / name, version, settings) for name in ("official", "ours")]
-        for side in sides:
-            servers.enter_context(side.server)
-            time.sleep(3)  # a JVM's own start-up work
-            for process in side.processes:
-                process.freeze()
-        for load in loads:
-            for side in sides:
-                for process in side.processes:
-                    process.thaw()
-                row = measure(side.server, load, side.broker.process.pid, warm_up, seconds, version)
-                for process in side.processes:
-                    process.freeze()
-                rows.append(row)
-                print(f"  {side.name:9} {load.name:32} {row.per_second:9.0f} /s", flush=True)
-        for side in sides:
-            for process in side.processes:
-                process.thaw()
-    return rows
+def compare(
+    names: Sequence[str],
+    loads: Sequence[Load],
+    settings: dict[str, object],
+    timing: Timing,
+    rounds: int,
+    minutes: float,
+) -> tuple[list[results.Result], list[str]]:
+    """All rows; the results that were added to the file, and what failed."""
+    deadline = time.monotonic() + minutes * 60
+    found: list[results.Result] = []
+    with tempfile.TemporaryDirectory() as folder:
+        comparison = Comparison(names, settings, timing, Path(folder))
+        with contextlib.closing(comparison):
+            for load in loads:
+                row = comparison.row(load, rounds, deadline)
+                results.append(row)
+                found += row
+    return found, comparison.failures
 
 
-def table(rows: list[Row], loads: Sequence[Load]) -> str:
-    lines = [
-        "| load | official /s | ours /s | ratio | official /CPU s | ours /CPU s |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for load in loads:
-        official, ours = (
-            next(r for r in rows if r.name == load.name and (r.side == "ours") is own)
-            for own in (False, True)
-        )
-        ratio = ours.per_second / official.per_second if official.per_second else 0.0
-        lines.append(
-            f"| {load.name} | {official.per_second:.0f} | {ours.per_second:.0f} | {ratio:.2f} | "
-            f"{official.per_cpu_second:.0f} | {ours.per_cpu_second:.0f} |"
-        )
-    return "\n".join(lines)
+def chosen(words: Sequence[str]) -> list[Load]:
+    """The loads whose name holds one of the words, in an order that starts each kind of server once."""
+    loads = [load for load in LOADS if not words or any(word in load.name for word in words)]
+    return sorted(loads, key=lambda load: list(SERVERS).index(load.servers))
+
+
+def end_on_signal(*_: object) -> None:
+    sys.exit("ended by a signal; what was measured is in the file")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--warm-up", type=float, default=6.0)
-    parser.add_argument("--version", choices=("4.9", "5.5"), default="5.5")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for both brokers")
-    parser.add_argument("--only", default="", metavar="TEXT", help="loads whose name holds it")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--against", choices=("4.9", "5.5", "both"), default="both")
+    parser.add_argument(
+        "--rows", action="append", default=[], metavar="TEXT", help="rows whose name holds it"
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
+    parser.add_argument("--warm-up", type=float, default=4.0, help="seconds before each measurement")
+    parser.add_argument("--minutes", type=float, default=20.0, help="after them each row left gets one round")
+    parser.add_argument("--backlog", type=int, default=1_000_000, help="messages of the drain")
+    parser.add_argument("--clients", choices=("4.9", "5.5"), default="5.5", help="whose benchmark programs")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for all brokers")
+    parser.add_argument("--list", action="store_true", help="only name the rows")
     options = parser.parse_args()
-    loads = [load for load in LOADS if options.only in load.name]
+    loads = chosen(options.rows)
+    if options.list or not loads:
+        print("\n".join(load.name for load in loads or LOADS))
+        sys.exit(0 if loads else "no row has such a name; these exist")
+    if options.set:  # a row of its own in the file
+        loads = [replace(load, name=f"{load.name} ({', '.join(options.set)})") for load in loads]
+    signal.signal(signal.SIGTERM, end_on_signal)
+    lines = tuple(OFFICIAL) if options.against == "both" else (options.against,)
+    names = (*(OFFICIAL[line] for line in lines), OURS)
     settings = SETTINGS | dict(word.split("=", 1) for word in options.set)
+    timing = Timing(options.warm_up, options.seconds, options.backlog, options.clients)
     print_load_average()
-    rows = run(options.seconds, options.warm_up, options.version, loads, settings)
+    found, failures = compare(names, loads, settings, timing, options.rounds, options.minutes)
     print_load_average()
-    print(table(rows, loads))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    print(results.table(found))
+    if failures:
+        sys.exit("failed:\n" + "\n".join(failures))
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from .pop.popping import Popping
 from .pulling.pulling import Pulling
 from .sending.sending import Sending
 from .state.broker_state import BrokerState, Identity, persist
-from .state.call_later import CallLater
-from .state.periodic import Periodic, Timers
+from .state.periodic import Periodic, PeriodicActions
+from .state.timers import Timers
 from .transactions.transactions import Transactions
 
 
@@ -42,7 +42,7 @@ class Broker:
         identity: Identity,
         *,
         connect: Connect,
-        call_later: CallLater | None = None,
+        timers: Timers | None = None,
         writes_in_background: bool = True,
     ) -> None:
         self.state = state = BrokerState(
@@ -53,7 +53,7 @@ class Broker:
             is_awaited=self._is_awaited,
             may_be_awaited=self._may_be_awaited,
             on_topics_changed=self._topics_changed,
-            call_later=call_later,
+            timers=timers,
             writes_in_background=writes_in_background,
         )
         self.config, self.clock, self.identity = config, clock, identity
@@ -69,7 +69,7 @@ class Broker:
         self.cluster = Cluster(state, self.delayed, self.membership, connect)
         self.popping = Popping(state, self.delayed, self.membership, self.cluster)
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
-        self._timers = Timers()
+        self._periodic_actions = PeriodicActions(state.timers)
 
     @property
     def parts(self) -> tuple[object, ...]:
@@ -118,11 +118,11 @@ class Broker:
         self.delayed.start()
         self.transactions.start()
         await self.cluster.start()
-        self._timers.start(self._periodic())
+        self._periodic_actions.start(self._periodic())
 
     async def stop(self) -> None:
         """Unregister, and answer the held requests."""
-        self._timers.stop()
+        self._periodic_actions.stop()
         self.tables.stop()
         self.delayed.stop()
         await self.transactions.stop()

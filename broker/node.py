@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pocketmq.protocol.languages import V4_9_7, V5_5_0
 from pocketmq.protocol.message.offset_id import pack_host
-from pocketmq.store import Clock, WallClock
+from pocketmq.store import Clock, VirtualClock, WallClock
 
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker
@@ -29,6 +29,8 @@ from .network.server import Server
 from .network.tls import Tls
 from .network.watch import Watcher
 from .state.broker_state import Identity
+from .state.virtual_time import VirtualTime
+from .state.virtual_timers import VirtualTimers
 
 if TYPE_CHECKING:
     from .network.journal import Journal
@@ -50,12 +52,16 @@ class Node:
         *,
         host: str = "127.0.0.1",
         clock: Clock | None = None,
+        virtual_time: bool = False,
         journal_folder: Path | None = None,
     ) -> None:
         self._config = config
         self._name_server_config = name_server_config
         self._host = host
         self._clock = clock or WallClock()
+        self._virtual_time = virtual_time
+        self.time: VirtualTime | None = None
+        """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
         self._ha_sockets: list[socket] = []
         self._journal_folder = journal_folder
@@ -136,6 +142,8 @@ class Node:
 
     async def _stop_serving(self) -> None:
         try:
+            if self.time is not None:
+                await self.time.stop()
             if self._broker is not None:
                 await self._broker.stop()
         finally:
@@ -160,8 +168,16 @@ class Node:
 
     # -- the broker
 
+    def _broker_clock(self) -> Clock:
+        """The name server keeps the wall's time, because a broker that it forgets is one that is silent now."""
+        if not self._virtual_time:
+            return self._clock
+        clock = VirtualClock(self._clock.now_ms(), wall=self._clock)
+        self.time = VirtualTime(VirtualTimers(clock))
+        return clock
+
     async def _start_broker(self) -> None:
-        config = self._config
+        config, clock = self._config, self._broker_clock()
         server = self._new_server(BROKER.name, signer=signer_of(config))
         port = await server.bind(self._host, config.listen_port)
         fast = await self._bind_fast_port(port - 2)
@@ -171,10 +187,11 @@ class Node:
             store_host=pack_host(config.broker_ip1, port),
             ha_address=socket_address(config.broker_ip2, port_of(self._ha_sockets)),
             own_name_server=self.namesrv_address,
-            boot_time_ms=self._clock.now_ms(),
+            boot_time_ms=clock.now_ms(),
         )
         self.broker_address = identity.address
-        self._broker = broker = Broker(config, self._clock, identity, connect=server.connect)
+        timers = None if self.time is None else self.time.timers
+        self._broker = broker = Broker(config, clock, identity, connect=server.connect, timers=timers)
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
         guard = broker.access.guard

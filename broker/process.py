@@ -5,13 +5,17 @@
 
 import asyncio
 import contextlib
+import json
+import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from .config.broker_config import BrokerConfig
 from .config.name_server_config import NameServerConfig
+from .errors import StartError
 from .node import Node
 
 WANTED_FILES: Final = 65536
@@ -19,13 +23,19 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(
-    config: BrokerConfig, name_server_config: NameServerConfig | None, journal_folder: Path | None = None
+    config: BrokerConfig,
+    name_server_config: NameServerConfig | None,
+    journal_folder: Path | None = None,
+    ports_file: Path | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open."""
+    """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open.
+
+    `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run.
+    """
     raise_file_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         node = Node(config, name_server_config, host=config.bind_address, journal_folder=journal_folder)
-        runner.run(_serve(node, config))
+        runner.run(_serve(node, config, ports_file))
 
 
 def raise_file_limit() -> None:
@@ -50,7 +60,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _serve(node: Node, config: BrokerConfig) -> None:
+async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None) -> None:
     stop_requested = asyncio.Event()
     _on_signals(stop_requested.set)
     starting = asyncio.create_task(node.start())
@@ -62,9 +72,44 @@ async def _serve(node: Node, config: BrokerConfig) -> None:
             await starting
         return
     starting.result()
-    print(f"NAMESRV_ADDR={node.namesrv_address or config.namesrv_addr}", flush=True)
-    await stopping
-    await node.stop()
+    namesrv_addr = node.namesrv_address or config.namesrv_addr
+    try:
+        if ports_file is not None:
+            write_ports(ports_file, node)
+        print(f"NAMESRV_ADDR={namesrv_addr}", flush=True)
+        if sys.stderr.isatty():
+            print(welcome(node, config, namesrv_addr), file=sys.stderr, flush=True)
+        await stopping
+    finally:
+        stopping.cancel()
+        await node.stop()
+
+
+def welcome(node: Node, config: BrokerConfig, namesrv_addr: str) -> str:
+    """What runs here, in three lines for a person at a terminal."""
+    line = "5.5" if config.is_5 else "4.9"
+    return (
+        f"name server {namesrv_addr}, broker {config.broker_name} {node.broker_address}, like RocketMQ {line}\n"
+        f"store {config.store.root.absolute()}\n"
+        "Ctrl-C stops it; `pocketmq topics`, `groups`, `lag` and `tail TOPIC` look inside"
+    )
+
+
+def write_ports(file: Path, node: Node) -> None:
+    """Write the addresses as JSON, at once: a reader sees all of the file or none. `StartError` if it cannot be."""
+    ports = {
+        "namesrv": node.namesrv_address or None,
+        "broker": node.broker_address,
+        "admin": None,
+        "grpc": None,
+    }
+    half = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        half.write_text(json.dumps(ports) + "\n")
+        half.replace(file)
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise StartError(f"cannot write --ports-file {file}: {error.strerror}") from error
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

@@ -33,6 +33,7 @@ _KEYS: Final = {
     "--host": "bindAddress",
     "--port": "listenPort",
     "--namesrv": "namesrvAddr",
+    "--emulate": "emulate",
 }
 _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 
@@ -53,6 +54,13 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
 @click.option(
     "--journal", metavar="DIR", help="Record every request and its answer in files of this directory."
 )
+@click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
+@click.option(
+    "--ports-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all addresses to FILE, as JSON.",
+)
 @click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
 )
@@ -72,6 +80,8 @@ def serve(
     no_namesrv: bool,
     namesrv: str | None,
     journal: str | None,
+    emulate: str | None,
+    ports_file: Path | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -85,7 +95,13 @@ def serve(
     )
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
-            options = {"--store": store_dir, "--host": host, "--port": port, "--namesrv": namesrv}
+            options = {
+                "--store": store_dir,
+                "--host": host,
+                "--port": port,
+                "--namesrv": namesrv,
+                "--emulate": emulate,
+            }
             broker = _broker_config(conf_file, sets, options, no_namesrv=no_namesrv)
             name_server = None
             if not no_namesrv:
@@ -96,7 +112,7 @@ def serve(
             from .process import run
 
             _log.info("store: %s", broker.store.root.absolute())
-            run(broker, name_server, None if journal is None else Path(journal))
+            run(broker, name_server, None if journal is None else Path(journal), ports_file)
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)

@@ -18,8 +18,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -49,6 +51,15 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 @click.option("-c", "conf_file", metavar="FILE", help="A broker.conf.")
 @click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="One key of broker.conf; repeatable.")
 @click.option("--store", metavar="DIR", help="A store to keep.  [default: a temporary one]")
+@click.option("--keep", is_flag=True, help="Keep the temporary store, and say where it is.")
+@click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
+@click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR.")
+@click.option(
+    "--ports-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all addresses to FILE, as JSON.",
+)
 @click.option(
     "--namesrv-port",
     type=click.IntRange(0, 65535),
@@ -67,6 +78,10 @@ def exec_command(
     conf_file: str | None,
     sets: tuple[str, ...],
     store: str | None,
+    keep: bool,
+    emulate: str | None,
+    journal: str | None,
+    ports_file: Path | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -77,6 +92,7 @@ def exec_command(
     exit code is that of COMMAND.
     """
     from pocketmq.broker.config.loading import read_settings
+    from pocketmq.broker.process import write_ports
     from pocketmq.testing.server.embedded import EmbeddedServer
 
     logging.basicConfig(
@@ -85,8 +101,17 @@ def exec_command(
     program = _Program(command)
     try:
         settings = {setting.key: setting.value for setting in read_settings(None, sets)}
-        server = EmbeddedServer(settings, conf=conf_file, store=store, namesrv_port=namesrv_port)
+        if emulate is not None:
+            settings["emulate"] = emulate
+        if keep and store is None:
+            store = tempfile.mkdtemp(prefix="pocketmq-")
+            click.echo(f"pocketmq: the store is kept in {store}", err=True)
+        server = EmbeddedServer(
+            settings, conf=conf_file, store=store, namesrv_port=namesrv_port, journal=journal
+        )
         with program.signals(), server:
+            if ports_file is not None:
+                write_ports(ports_file, server.node)
             code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)

@@ -1,14 +1,29 @@
 """The program `pocketmq`: its commands, each imported when it is used.
 
 `COMMANDS` has one line for each command. Nothing else is imported for `--help`, for completion, or for another command,
-so `pocketmq serve` and each TAB stay quick.
+so `pocketmq serve` and each TAB stay quick. Exit codes are the same in all commands:
+
+    0    all is well
+    1    the command found something, or something failed: damage, duplicates, sends that failed
+    2    the user can correct something: one line on standard error
+    3    nobody answers at the address
+    130  Ctrl-C
+
+`exec` ends with the code of its program.
 """
 
+import difflib
+import errno
+import os
+import sys
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
+
+USER_ERROR: Final = 2
+INTERRUPTED: Final = 130
 
 
 class Entry(NamedTuple):
@@ -20,7 +35,7 @@ class Entry(NamedTuple):
     """The line that `pocketmq --help` shows: the first sentence of the command's own help."""
 
 
-COMMANDS: Final = {
+RUN: Final = {
     "serve": Entry(
         "pocketmq.broker.serve_command:serve", "Serve RocketMQ: a broker and its name server in one process."
     ),
@@ -29,26 +44,48 @@ COMMANDS: Final = {
         "pocketmq.cli.demo:demo",
         "Show where a consumer group starts reading, and why, on a broker of its own.",
     ),
-    "explain": Entry(
-        "pocketmq.cli.explain:explain", "Say where GROUP starts reading TOPIC, queue by queue, and why."
-    ),
-    "send": Entry(
-        "pocketmq.cli.send:send", "Send messages to TOPIC: each BODY, or each line of FILE or standard input."
-    ),
-    "tail": Entry("pocketmq.cli.tail:tail", "Print the messages of TOPIC as they arrive."),
-    "admin": Entry(
-        "pocketmq.cli.admin.command:admin", "Look into a cluster and change it: the commands of mqadmin."
-    ),
-    "store": Entry(
-        "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
-    ),
     "bench": Entry(
         "pocketmq.cli.bench.command:bench", "Measure the messages a second and the latencies of a broker."
+    ),
+}
+LOOK: Final = {
+    "topics": Entry("pocketmq.cli.looking.topics:topics", "List the topics with their queues and messages."),
+    "groups": Entry(
+        "pocketmq.cli.looking.groups:groups", "List the consumer groups with members, topics and lag."
+    ),
+    "lag": Entry(
+        "pocketmq.cli.looking.lag:lag",
+        "Say how many messages a group has still to consume, queue by queue.",
+    ),
+    "clients": Entry(
+        "pocketmq.cli.looking.clients:clients",
+        "List the clients that are connected, with group, address and version.",
+    ),
+    "explain": Entry(
+        "pocketmq.cli.looking.explain:explain",
+        "Say where GROUP starts reading TOPIC, queue by queue, and why.",
+    ),
+    "tail": Entry("pocketmq.cli.tail:tail", "Print the messages of TOPIC as they arrive."),
+    "store": Entry(
+        "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
     ),
     "pipeline": Entry(
         "pocketmq.cli.pipeline:pipeline", "Topics, stores and client behaviour as data frames: jobs on Spark."
     ),
 }
+CHANGE: Final = {
+    "send": Entry(
+        "pocketmq.cli.send:send", "Send messages to TOPIC: each BODY, or each line of FILE or standard input."
+    ),
+    "admin": Entry(
+        "pocketmq.cli.admin.command:admin", "Look into a cluster and change it: the commands of mqadmin."
+    ),
+    "completion": Entry(
+        "pocketmq.cli.completion:completion", "Print what makes TAB complete pocketmq's words in a shell."
+    ),
+}
+CHAPTERS: Final = {"Run": RUN, "Look": LOOK, "Change": CHANGE}
+COMMANDS: Final = {name: entry for chapter in CHAPTERS.values() for name, entry in chapter.items()}
 """Name -> where the command is, and what it does."""
 
 
@@ -67,9 +104,21 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=2)
+            if not close:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {' or '.join(close)}?", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+        for title, chapter in CHAPTERS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry.summary) for name, entry in chapter.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [
@@ -78,6 +127,35 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run the program. A mistake of the user is one line on standard error and exit code 2."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            click.echo(f"{_program(error)}: {_one_line(error.format_message())}", err=True)
+            sys.exit(USER_ERROR)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+            # The reader of our output closed it. The flush at exit must not fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _program(error: click.ClickException) -> str:
+    """`pocketmq send`, as far as the command line got."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return "pocketmq" if context is None else context.command_path
+
+
+def _one_line(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines())
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,7 @@
 text   Orders queue 0 offset 12: the body as text
 body   the bytes of the body, and a line end
 full   the line, and below it times, ids and properties
-json   one object a line; a body that is not UTF-8 becomes bodyBase64
+json   one object a line, with the names of the HTTP port; `text` is null for a body that is not UTF-8
 """
 
 import base64
@@ -43,29 +43,34 @@ def full_form(message: MessageExt) -> bytes:
 
 
 def json_form(message: MessageExt) -> bytes:
-    """All of a message, for programs; names as in the official MessageExt."""
+    """All of a message, for programs."""
     seen: dict[str, Any] = {
         "topic": message.topic,
-        "brokerName": message.broker_name,
-        "queueId": message.queue_id,
-        "queueOffset": message.queue_offset,
-        "msgId": message.message_id,
-        "offsetMsgId": message.offset_message_id,
+        "broker_name": message.broker_name,
+        "queue_id": message.queue_id,
+        "queue_offset": message.queue_offset,
+        "message_id": message.message_id,
+        "offset_message_id": message.offset_message_id,
         "tags": message.tags,
         "keys": message.keys,
         "flag": message.flag,
-        "bornTimestamp": message.born_timestamp,
-        "bornHost": message.born_host,
-        "storeTimestamp": message.store_timestamp,
-        "storeHost": message.store_host,
-        "reconsumeTimes": message.reconsume_times,
+        "born_timestamp": message.born_timestamp,
+        "born_host": message.born_host,
+        "store_timestamp": message.store_timestamp,
+        "store_host": message.store_host,
+        "reconsume_times": message.reconsume_times,
         "properties": message.properties,
+        "text": _utf8(message.body),
+        "body_base64": base64.b64encode(message.body).decode(),
     }
-    try:
-        seen["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        seen["bodyBase64"] = base64.b64encode(message.body).decode()
     return orjson.dumps(seen) + b"\n"
+
+
+def _utf8(body: bytes) -> str | None:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _moment(epoch_ms: int) -> str:

@@ -8,12 +8,14 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 import click
-from pocketmq.client import ClientError
+from pocketmq.client import ClientError, NotReachable
 from pocketmq.pipeline.jobs.access_options import access_options
 from pocketmq.pipeline.planning.access import Access
 
 USER_ERROR: Final = 2
+UNREACHABLE: Final = 3
 INTERRUPTED: Final = 130
+"""Exit codes; `main.py` has all of them."""
 
 namesrv_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
     "-n",
@@ -45,7 +47,7 @@ def client_keywords(namesrv_addr: str, access: Access) -> dict[str, Any]:
 def run_command(
     work: Coroutine[Any, Any, None], *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> None:
-    """Run a command's coroutine. An error of the client becomes one line and exit code 2.
+    """Run a command's coroutine. An error of the client becomes one line and exit code 2, or 3 if nobody answers.
 
     If the reader of our output closes it (`| head`), the command ends without a message.
     """
@@ -69,6 +71,9 @@ def run_command(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # so that the flush at exit cannot fail again
         return
+    if isinstance(first, NotReachable):
+        click.echo(f"pocketmq: {first}; is a server there? `pocketmq serve` starts one", err=True)
+        sys.exit(UNREACHABLE)
     click.echo(f"pocketmq: {first}", err=True)
     sys.exit(USER_ERROR)
 

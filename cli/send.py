@@ -12,6 +12,7 @@ import click
 import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
+from .cluster_names import complete_topics
 from .options import client_options, run_command
 from .times import moment_of
 
@@ -31,6 +32,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     order_key: str | None
     one_way: bool
     quiet: bool
+    as_json: bool
 
 
 def property_of(text: str) -> tuple[str, str]:
@@ -42,7 +44,7 @@ def property_of(text: str) -> tuple[str, str]:
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.argument("bodies", metavar="[BODY]...", nargs=-1)
 @click.option("--tags", "--tag", default="", help="The messages' tag.")
 @click.option("--keys", "--key", multiple=True, help="A key, or several separated by spaces; repeatable.")
@@ -85,6 +87,7 @@ def property_of(text: str) -> tuple[str, str]:
 @click.option("-g", "--group", default="pocketmq-send", show_default=True, help="The producer group.")
 @click.option("--timeout-ms", type=click.IntRange(1), default=3000, show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print no results.")
+@click.option("--json", "as_json", is_flag=True, help="Print each result as one JSON object a line.")
 @client_options
 def send(
     *,
@@ -105,6 +108,7 @@ def send(
     group: str,
     timeout_ms: int,
     quiet: bool,
+    as_json: bool,
     client: dict[str, Any],
 ) -> None:
     """Send messages to TOPIC: each BODY, or each line of FILE or standard input.
@@ -130,6 +134,7 @@ def send(
         order_key=order_key,
         one_way=one_way,
         quiet=quiet,
+        as_json=as_json,
     )
     source = (body.encode() for body in bodies) if bodies else _messages(file, whole=whole)
     run_command(_send(wanted, source, group, timeout_ms, client))
@@ -161,13 +166,26 @@ async def _send(
                 message, queue_id=wanted.queue_id, selector=selector, arg=wanted.order_key
             )
             if not wanted.quiet:
-                click.echo(_line(result))
+                click.echo(_json(result) if wanted.as_json else _line(result))
 
 
 def _line(result: SendResult) -> str:
     status = "" if result.status is SendStatus.SEND_OK else f" {result.status.value}"
     recall = "" if result.recall_handle is None else f" recall handle {result.recall_handle}"
     return f"{result.message_id} queue {result.queue.queue_id} offset {result.queue_offset}{status}{recall}"
+
+
+def _json(result: SendResult) -> str:
+    seen = {
+        "message_id": result.message_id,
+        "topic": result.queue.topic,
+        "broker_name": result.queue.broker_name,
+        "queue_id": result.queue.queue_id,
+        "queue_offset": result.queue_offset,
+        "status": result.status.value,
+        "recall_handle": result.recall_handle,
+    }
+    return msgspec.json.encode(seen).decode()
 
 
 def _messages(file: Path | None, *, whole: bool) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ from pocketmq.client import (
 )
 from pocketmq.client.settings.timestamps import format_timestamp
 
+from .cluster_names import complete_groups, complete_topics
 from .message_forms import FORMS
 from .options import client_options, run_command
 from .times import epoch_ms
@@ -80,7 +81,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @click.option("--tags", default="*", show_default=True, help="A tag expression: `A || B`.")
 @click.option("--sql", help="An SQL92 expression of properties, instead of tags.")
 @click.option(
@@ -101,8 +102,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     show_default=True,
     help="Wait for new messages, or end with the last one that exists at the start.",
 )
-@click.option("-g", "--group", help="Read as a member of this consumer group.  [default: no group]")
+@click.option(
+    "-g",
+    "--group",
+    shell_complete=complete_groups,
+    help="Read as a member of this consumer group.  [default: no group]",
+)
 @click.option("-o", "--output", "form", type=click.Choice(tuple(FORMS)), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
 @client_options
 def tail(
     *,
@@ -116,6 +123,7 @@ def tail(
     follow: bool,
     group: str | None,
     form: str,
+    as_json: bool,
     client: dict[str, Any],
 ) -> None:
     """Print the messages of TOPIC as they arrive. Without --group no offset is stored."""
@@ -135,7 +143,7 @@ def tail(
         count=count,
     )
     messages = _read(wanted, client) if group is None else _consume(wanted, group, client)
-    run_command(_print(messages, FORMS[form]))
+    run_command(_print(messages, FORMS["json" if as_json else form]))
 
 
 async def _print(messages: AsyncGenerator[MessageExt, None], form: Callable[[MessageExt], bytes]) -> None:

@@ -5,6 +5,7 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     errors.py           what the owner of a store can do about each refusal
     clock.py            wall clock and virtual clock
     layout.py           the name of every file and folder
+    remembered.py       what an object knows, as a value to return to
     put_values.py       a message to append, and what an append returns
     put_statistics.py   counters of appends
     delay_levels.py     messageDelayLevel, parsed
@@ -16,6 +17,8 @@ The map, bottom up. log/ holds the messages, lookup/ can be rebuilt from it, dur
     durability/         lock, flusher, checkpoint, recovery
     admission.py        whether messages are accepted now
     appending.py        the hot path: message to record to queue
+    discarding.py       files of queues, deleted in a thread
+    rewinding.py        back to an earlier state of queues and index, for tests
     message_store.py    the facade: open, append, read, delete, close
     retention.py        old log files are deleted
     timer/              timed messages that wait

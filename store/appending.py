@@ -149,12 +149,16 @@ class Appending:
         statistics.bytes += position - results[0].position
         return results
 
-    def template(self, message: NewMessage) -> MessageTemplate | None:
+    def template(self, message: NewMessage, *, shares_text: bool = True) -> MessageTemplate | None:
         """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
-        does more for it than fill these in."""
+        does more for it than fill these in.
+
+        Without `shares_text` they differ in the property text, too, but have its tags and keys, and their unique id at
+        the same place. Such a message has `whole_text` in the place of its id.
+        """
         if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
             return None
-        record = self._log.template(message)
+        record = self._log.template(message, shares_text=shares_text)
         return self._dispatcher.template(message, record) if record is not None else None
 
     def append_alike(self, template: MessageTemplate, messages: Sequence[AlikeMessage]) -> Stored | None:

@@ -10,6 +10,8 @@ Official class: DefaultMessageStore.
 import logging
 from collections.abc import Callable
 
+from pocketmq.protocol.message.record import MIN_RECORD_BYTES
+
 from . import layout
 from .admission import Admission
 from .appending import Appending
@@ -32,6 +34,7 @@ from .lookup.queue_table import QueueTable
 from .reading.message_reader import MessageReader
 from .reading.positions import QueuePositions
 from .reading.residency import MemoryBudget
+from .rewinding import Rewinding
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +103,15 @@ class MessageStore:
         self.is_hot = positions.is_hot
         self.hotness = positions.hotness
         self.replication = ReplicatedLog(self.log)
+        self.rewinding = Rewinding(
+            config,
+            self.log,
+            self._queues,
+            self._index,
+            self._dispatcher,
+            self._log_dispatch,
+            self.delete_oldest_log_file,
+        )
         self._lock = StoreLock(config.root)
         self._abort = AbortMarker(config.root)
         self._flusher: Flusher | None = None
@@ -164,6 +176,7 @@ class MessageStore:
         if self._flusher is None:
             return
         self.admission.close()
+        self.rewinding.close()
         try:
             self._flusher.stop()
             self.log.files.drop_prepared()
@@ -283,10 +296,21 @@ class MessageStore:
         """Delete queues all of whose messages have left the log, unless `is_kept(topic)`; returns how many."""
         return self._queues.delete_expired(self.log.start, is_kept)
 
+    @property
+    def log_file_count(self) -> int:
+        return len(self.log.files)
+
     def oldest_log_file_written_ms(self) -> int | None:
         """When the oldest log file was last written; None if only the file being written to is left."""
         files = self.log.files
         return files[0].path.stat().st_mtime_ns // 1_000_000 if len(files) > 1 else None
+
+    def second_log_file_begun_ms(self) -> int | None:
+        """The store time of the first message after the oldest log file; None without one. In virtual time it says when
+        the oldest file was last written: the file system's times are the wall's."""
+        files = self.log.files
+        begun_ms = self.log.store_timestamp(files[1].base, MIN_RECORD_BYTES) if len(files) > 1 else -1
+        return begun_ms if begun_ms >= 0 else None
 
     def delete_oldest_log_file(self) -> bool:
         """Delete the oldest log file, and queue files and index files that only it needed; moves the min offsets.

@@ -30,6 +30,7 @@ _log = logging.getLogger("pocketmq.retention")
 MANUAL_ROUNDS: Final = 20
 """Rounds that one request of an administrator causes."""
 HOUR_MS: Final = 3_600_000
+QUARTER_HOUR_MS: Final = HOUR_MS // 4
 
 
 class Retention:
@@ -43,6 +44,9 @@ class Retention:
         self._clock = clock
         self.disk = disk or SystemDisk()
         self._manual_rounds = 0
+        self._next_key: tuple[int, int, int, str] | None = None
+        self._next_ms: int | None = None
+        """What `next_work` has found for these settings and this log."""
 
     def request_manual(self) -> None:
         """Delete expired files now and in the next rounds, at any hour."""
@@ -53,9 +57,40 @@ class Retention:
         wants_space, at_any_age = self._check_disks()
         if self._manual_rounds > 0:
             self._manual_rounds -= 1
-        elif not (wants_space or self._is_the_hour()):
+        elif not (wants_space or self._is_the_hour(self._clock.now_ms())):
             return 0
         return self._delete(at_any_age=at_any_age)
+
+    def next_work(self) -> int | None:
+        """When the oldest file is expired and it is one of the hours of `deleteWhen`; `None` if only one file is left.
+
+        Full disks and requests of administrators make a round earlier.
+        """
+        now_ms, config = self._clock.now_ms(), self._config
+        if self._manual_rounds > 0:
+            return now_ms
+        key = (
+            self._store.log_start,
+            self._store.log_file_count,
+            config.file_reserved_time,
+            config.delete_when,
+        )
+        if key != self._next_key or (self._next_ms is not None and self._next_ms < now_ms):
+            self._next_key, self._next_ms = key, self._next_round_ms(now_ms)
+        return self._next_ms
+
+    def _next_round_ms(self, now_ms: int) -> int | None:
+        written_ms = self._oldest_written_ms()
+        if written_ms is None:
+            return None
+        expired_ms = max(written_ms + self._config.file_reserved_time * HOUR_MS, now_ms)
+        if self._is_the_hour(expired_ms):
+            return expired_ms
+        next_hour_ms = (
+            expired_ms // QUARTER_HOUR_MS + 1
+        ) * QUARTER_HOUR_MS  # time zones differ by quarter hours
+        quarters = (next_hour_ms + number * QUARTER_HOUR_MS for number in range(24 * 4 + 4))
+        return next((time_ms for time_ms in quarters if self._is_the_hour(time_ms)), None)
 
     def _check_disks(self) -> tuple[bool, bool]:
         """(delete now, also files that are not expired), by the fuller disk. Lets the store refuse or accept."""
@@ -98,8 +133,8 @@ class Retention:
             min(max(normal, 10), 95) / 100,
         )
 
-    def _is_the_hour(self) -> bool:
-        hour = datetime.fromtimestamp(self._clock.now_ms() / 1000).hour
+    def _is_the_hour(self, time_ms: int) -> bool:
+        hour = datetime.fromtimestamp(time_ms / 1000).hour
         return any(
             part.strip().isdigit() and int(part) == hour for part in self._config.delete_when.split(";")
         )
@@ -115,7 +150,14 @@ class Retention:
         return deleted
 
     def _is_oldest_expired(self) -> bool:
-        written_ms = self._store.oldest_log_file_written_ms()
+        written_ms = self._oldest_written_ms()
         if written_ms is None:
             return False
         return written_ms + self._config.file_reserved_time * HOUR_MS <= self._clock.now_ms()
+
+    def _oldest_written_ms(self) -> int | None:
+        """When the oldest file was last written, by the store's clock; `None` if only the newest file is left."""
+        written_ms = self._store.oldest_log_file_written_ms()
+        if written_ms is None or not self._clock.is_apart:
+            return written_ms
+        return self._store.second_log_file_begun_ms() or written_ms

@@ -5,7 +5,6 @@ table as a connection would. Time is a `VirtualClock`. It registers nowhere, and
 """
 
 import asyncio
-import heapq
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,8 @@ from pocketmq.broker.handler_modules import HANDLER_MODULES
 from pocketmq.broker.network.connection import Connection
 from pocketmq.broker.network.dispatch import BROKER, HELD, Answer, Result
 from pocketmq.broker.state.broker_state import Identity
+from pocketmq.broker.state.timers import LONGEST_SLEEP_MS, Timer
+from pocketmq.broker.state.virtual_timers import VirtualTimers
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.protocol.errors import BodyError, FieldError
 from pocketmq.protocol.languages import V5_5_0
@@ -89,50 +90,20 @@ class FakeConnection:
         return requests
 
 
-class FakeTimer:
-    def __init__(self, action: Callable[[], None]) -> None:
-        self.action: Callable[[], None] | None = action
+class FakeLoop(VirtualTimers):
+    """The event loop's timers on a virtual clock; `run_for` lets time pass from one to the next."""
 
-    def cancel(self) -> None:
-        self.action = None
-
-
-class FakeLoop:
-    """Timers on a virtual clock; `run_for` lets time pass from one to the next."""
-
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self._queue: list[tuple[int, int, FakeTimer]] = []
-        self._count = 0
-        self.fired = 0
-
-    def call_later(self, seconds: float, action: Callable[[], None]) -> FakeTimer:
-        timer = FakeTimer(action)
-        self._count += 1
-        heapq.heappush(self._queue, (self._clock.monotonic_ms() + round(seconds * 1000), self._count, timer))
-        return timer
-
-    @property
-    def waiting(self) -> int:
-        return sum(timer.action is not None for _, _, timer in self._queue)
-
-    def forget(self) -> None:
-        """The process is killed: no timer fires any more."""
-        self._queue.clear()
+    def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
+        """As `LoopTimers` do: no longer than a second, because a test may set the calendar."""
+        return self.call_later(min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS) / 1000, callback)
 
     def run_for(self, ms: int, most: int = 1 << 30) -> None:
         """Let time pass; with `most`, no more timers than that fire."""
-        end_ms = self._clock.monotonic_ms() + ms
-        while self._queue and self._queue[0][0] <= end_ms:
-            due_ms, _, timer = heapq.heappop(self._queue)
-            self._clock.advance(max(due_ms - self._clock.monotonic_ms(), 0))
-            if timer.action is not None:
-                if not most:
-                    return
-                most -= 1
-                self.fired += 1
-                timer.action()
-        self._clock.advance(end_ms - self._clock.monotonic_ms())
+        end_ms = self.clock.elapsed_ms + ms
+        for _ in range(most):
+            if not self.run_next(end_ms):
+                self.move_to(end_ms)
+                return
 
 
 class Asked(msgspec.Struct):
@@ -182,7 +153,7 @@ def make_broker(
         clock,
         identity,
         connect=connect or _no_peers,
-        call_later=(loop or FakeLoop(clock)).call_later,
+        timers=loop or FakeLoop(clock),
         writes_in_background=False,
     )
     broker.open()

@@ -55,6 +55,8 @@ class _SecretFile(JsonFile):
 class UserTable(JsonTable):
     """The users that may sign requests, by name."""
 
+    remembered = ("_users",)
+
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_change: Callable[[], None] | None = None
     ) -> None:
@@ -122,6 +124,8 @@ class UserTable(JsonTable):
 
 class AclTable(JsonTable):
     """What each subject (`User:name`) may and may not do."""
+
+    remembered = ("_acls",)
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from pocketmq.store import NewMessage, PutStatus
 
 from ..errors import Refusal
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.stored_properties import stored_properties
@@ -37,9 +37,6 @@ RETRY_MS: Final = 100
 """Wait after an append that failed."""
 FAILURE_PAUSE_MS: Final = 10_000
 """How long a level pauses after an unexpected error."""
-LONGEST_SLEEP_MS: Final = 1000
-"""Longest wait between checks: the timer follows the monotonic clock, due times follow the wall clock, which may be
-set."""
 MAX_DELIVERIES: Final = 200
 """Messages of one level moved in one loop iteration, some milliseconds of work."""
 
@@ -157,10 +154,8 @@ class DelayLevels:
             self._timer = None
         if not self._due_ms:
             return
-        now_ms = self._state.clock.now_ms()
         self._wake_ms = min(self._due_ms.values())
-        sleep_ms = min(max(self._wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
-        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
+        self._timer = self._state.timers.call_at(self._wake_ms, self._tick)
 
     def _deliver_level(self, level: int, now_ms: int) -> int | None:
         """Deliver the due messages of one level; returns when to check again, `None` if no message waits."""

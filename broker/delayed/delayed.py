@@ -1,6 +1,7 @@
 """The part of a broker that keeps messages until they are due: delay levels, and the timer of the 5.x line."""
 
 from pocketmq.store import Clock, NewMessage
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
@@ -33,12 +34,27 @@ class Delayed:
         """Stop delivering delay levels. The timer runs until `close`, because it may be in the middle of a slot."""
         self.levels.stop()
 
+    def rewind(self, mark: TimerCheckpoint | None) -> None:
+        """Follow the queues, which went back to their state at the mark (`MessageTimer.mark`)."""
+        self.levels.stop()
+        self.timer.rewind(mark)
+        self.levels.start()
+
     def close(self) -> None:
         """Finish the current slot and save the timer."""
         self.timer.stop()
 
     def periodic(self) -> tuple[Periodic, ...]:
-        return (Periodic("timer rates", SAMPLE_SECONDS, lambda: self.timer.sample(self.clock.now_ms())),)
+        timer = self.timer
+        return (
+            Periodic(
+                "timer rates",
+                SAMPLE_SECONDS,
+                lambda: timer.sample(self.clock.now_ms()),
+                next_work=lambda: self.clock.now_ms() if timer.has_new_figures else None,
+                fills_gaps=True,
+            ),
+        )
 
     def delay_if_asked(self, message: NewMessage) -> NewMessage:
         """Reroute a message with a delay level to the schedule topic."""

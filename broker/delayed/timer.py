@@ -23,7 +23,7 @@ from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_c
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
 
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 from ..storing.numbers import number_property
 from ..storing.records import record_of_unit
 from .timer_delivery import RETRY_MS, TimerDelivery
@@ -127,6 +127,27 @@ class MessageTimer:
         if timers is not None:
             timers.close()
 
+    def mark(self) -> TimerCheckpoint | None:
+        """How far the timer has come, for `rewind`; `None` if it has no files."""
+        timers = self._timers
+        return None if timers is None else timers.checkpoint(self._state.clock.now_ms())
+
+    def rewind(self, mark: TimerCheckpoint | None) -> None:
+        """Forget all waiting messages, and read the timer topic again, which went back to its state at the mark.
+        Messages delivered before the mark stay delivered. Raises `StoreError`, OSError."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        timers, self._timers, self._work = self._timers, None, None
+        self._saved_end = 0
+        if timers is not None:
+            timers.delete()
+        if not self._is_running or mark is None or not self._state.store.max_offset(TIMER_TOPIC, 0):
+            return
+        write_timer_checkpoint(checkpoint_path(self._state.config.store), mark)
+        self._open()
+        self._set_timer(0)
+
     def _finish_slot(self, timers: TimerStore) -> None:
         """Deliver the rest of a slot: the next start would deliver the whole slot again."""
         work, self._work = self._work, None
@@ -176,6 +197,12 @@ class MessageTimer:
         return count >= most * 2 or random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
 
     # -- figures
+
+    @property
+    def has_new_figures(self) -> bool:
+        """Whether the rates will change with the next sample."""
+        _, enqueued, delivered = self._sampled
+        return self.enqueued != enqueued or self.delivery.count != delivered
 
     def sample(self, now_ms: int) -> None:
         """Compute the rates; call it every second."""
@@ -228,8 +255,7 @@ class MessageTimer:
         if self._timer is not None:
             self._timer.cancel()
         self._wake_ms = wake_ms
-        sleep_ms = min(max(wake_ms - now_ms, 0), LONGEST_SLEEP_MS)
-        self._timer = self._state.call_later(sleep_ms / 1000, self._tick)
+        self._timer = self._state.timers.call_at(wake_ms, self._tick)
 
     def _next_wake_ms(self, timers: TimerStore, now_ms: int) -> int | None:
         does_wait = timers.last_ms >= timers.read_ms

@@ -69,6 +69,8 @@ class FilterFile(Body, frozen=True):
 class ConsumerFilters(JsonTable):
     """All SQL filters of a broker. Filtered pulls call `find`, which is one look-up."""
 
+    remembered = ("_filters",)
+
     def __init__(self, config: "BrokerConfig", now_ms: Callable[[], int]) -> None:
         super().__init__(config.store.root / layout.CONFIG / layout.CONSUMER_FILTERS, now_ms)
         self._is_5 = config.is_5

@@ -3,6 +3,7 @@
 first_position.py     the part of a broker
 rules.py              the rules B0 to B6: pure functions
 verdict.py            collects the facts, applies the rules, and writes the verdict
+from_outside.py       which rule an answer of another broker came from
 offset_handlers.py    14 and 15, and the limits of a queue: 29 to 32
 broadcast_offsets.py  offsets of broadcasting consumers behind a proxy
 

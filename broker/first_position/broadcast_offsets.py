@@ -13,6 +13,7 @@ while the client is connected directly (not through a proxy). Mirrors `Broadcast
 `PullMessageProcessor`; owned by the event loop. `pulling/pull.py` calls it.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pocketmq.protocol.requests.pull import PullMessage
@@ -95,6 +96,23 @@ class BroadcastOffsets:
         client.from_proxy = from_proxy
         client.offsets[request.queue_id] = max(offset, client.offsets.get(request.queue_id, offset))
 
+    def next_expiry_ms(self) -> int | None:
+        """When the first client that has left expires; `None` if none has left."""
+        least_ms = self._state.config.broadcast_offset_expire_second * 1000
+        times = [
+            client.pulled_ms + least_ms
+            for (_, group), clients in self._clients.items()
+            for client_id, client in clients.items()
+            if self._consumers.find(group, client_id) is None
+        ]
+        return min(times, default=None)
+
+    def forget(self, is_kept: Callable[[str], bool]) -> None:
+        """Delete the clients of all groups but those for which `is_kept(group)`."""
+        for topic, group in list(self._clients):
+            if not is_kept(group):
+                del self._clients[topic, group]
+
     def expire(self, now_ms: int) -> None:
         """Delete expired clients; commit the lowest offset of each group to the offset table."""
         config = self._state.config
@@ -108,6 +126,8 @@ class BroadcastOffsets:
                 if is_online or silent_ms < least_ms:
                     for queue_id, offset in client.offsets.items():
                         lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+                if is_online and self._state.timers.is_virtual:
+                    continue  # a jump of virtual time is no silence
                 if silent_ms >= (most_ms if is_online else least_ms):
                     del clients[client_id]
             if not clients:

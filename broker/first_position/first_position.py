@@ -23,5 +23,11 @@ class FirstPosition:
 
     def periodic(self) -> tuple[Periodic, ...]:
         return (
-            Periodic("broadcasts", BROADCAST_SECONDS, lambda: self.broadcasts.expire(self.clock.now_ms())),
+            Periodic(
+                "broadcasts",
+                BROADCAST_SECONDS,
+                lambda: self.broadcasts.expire(self.clock.now_ms()),
+                next_work=self.broadcasts.next_expiry_ms,
+                also_by_wall=True,
+            ),
         )

@@ -53,7 +53,7 @@ def heart_beat(
         heartbeat.client_id or "",
         command.language,
         command.version,
-        membership.clock.now_ms(),
+        membership.clock.wall_ms(),
     )
     is_changed = False
     for consumer in heartbeat.consumer_data_set:
@@ -109,6 +109,7 @@ def _register_consumer(
     before = membership.consumers.get(name)
     remembered = None if before is None else before.heartbeat_fingerprint
     without_sub = is_v2 and heartbeat.without_sub
+    subscribed = {} if before is None else before.expressions()
     membership.consumers.register(
         name,
         client,
@@ -123,6 +124,8 @@ def _register_consumer(
     group = membership.consumers.get(name)
     if group is not None:
         group.heartbeat_fingerprint = heartbeat.heartbeat_fingerprint
+        if not without_sub:
+            membership.hints.heartbeat(group, subscribed, consumer.subscription_data_set)
     if remembered is None:
         # Also after our restart: the official broker would continue without the subscriptions.
         return without_sub

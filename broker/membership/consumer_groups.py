@@ -64,6 +64,10 @@ class ConsumerGroup:
         """The group's subscription to a topic. Every pull calls it."""
         return self.subscriptions.get(topic)
 
+    def expressions(self) -> dict[str, str]:
+        """Each topic of the group with its expression."""
+        return {topic: known.sub_string or "" for topic, known in self.subscriptions.items()}
+
     def clients(self) -> list[Client]:
         return list(self.connections.values())
 
@@ -86,7 +90,7 @@ class ConsumerGroup:
         """Record a heartbeat; True if the connection is a new member."""
         known = self.connections.get(client.connection)
         if known is None:
-            _log.info("new consumer of %s: %r", self.name, client)
+            _log.debug("new consumer of %s: %r", self.name, client)
             self.connections[client.connection] = client
             return True
         if known.client_id != client.client_id:
@@ -110,7 +114,7 @@ class ConsumerGroup:
             elif subscription.sub_version > known.sub_version:
                 self.subscriptions[topic] = subscription
         for topic in [topic for topic in self.subscriptions if topic not in named]:
-            _log.info("%s no longer subscribes to %s", self.name, topic)
+            _log.debug("%s no longer subscribes to %s", self.name, topic)
             changed = True
             del self.subscriptions[topic]
         return changed
@@ -140,6 +144,10 @@ class ConsumerGroups:
     def get(self, group: str) -> ConsumerGroup | None:
         """The group; `None` if none of its clients is connected."""
         return self._groups.get(group)
+
+    def names(self) -> list[str]:
+        """The groups that have members now."""
+        return list(self._groups)
 
     def find(self, group: str, client_id: str) -> Client | None:
         """One member of one group."""
@@ -198,7 +206,7 @@ class ConsumerGroups:
             client = group.connections.pop(connection, None)
             if client is None:
                 continue
-            _log.info("consumer %r of %s disconnected", client, group.name)
+            _log.debug("consumer %r of %s disconnected", client, group.name)
             self._drop_if_empty(group)
             self._notify_members(group)
 

@@ -8,6 +8,7 @@ from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
 from .consumer_groups import ConsumerGroups
 from .consumer_notices import ConsumerNotices
+from .hints import MembershipHints
 from .producer_groups import ProducerGroups
 from .queue_locks import QueueLocks
 from .request_modes import RequestModes
@@ -37,6 +38,7 @@ class Membership:
         )
         self.producers = ProducerGroups(is_5=config.is_5, expiry_ms=config.channel_expired_timeout)
         self.locks = QueueLocks()
+        self.hints = MembershipHints(state.topics)
         self.request_modes = RequestModes(state.folder, now_ms)
 
     @property
@@ -49,11 +51,16 @@ class Membership:
         self.producers.connection_closed(connection)
 
     def periodic(self) -> tuple[Periodic, ...]:
-        now_ms = self.clock.now_ms
+        now_ms, wall_ms = self.clock.now_ms, self.clock.wall_ms
         return (
             Periodic("notices", NOTICE_SECONDS, self.notices.flush),
-            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(now_ms())),
-            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(now_ms())),
-            Periodic("locks", EXPIRY_SCAN_SECONDS, lambda: self.locks.expire(now_ms())),
+            Periodic("consumers", EXPIRY_SCAN_SECONDS, lambda: self.consumers.expire(wall_ms())),
+            Periodic("producers", EXPIRY_SCAN_SECONDS, lambda: self.producers.expire(wall_ms())),
+            Periodic(
+                "locks",
+                EXPIRY_SCAN_SECONDS,
+                lambda: self.locks.expire(now_ms()),
+                next_work=self.locks.next_expiry_ms,
+            ),
             Periodic("filters", FILTER_SAVE_SECONDS, lambda: self.state.tables.save(self.filters)),
         )

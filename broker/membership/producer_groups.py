@@ -63,7 +63,7 @@ class ProducerGroups:
             return
         members[client.connection] = client
         self._by_client_id[client.client_id] = client.connection
-        _log.info("new producer of %s: %r", group, client)
+        _log.debug("new producer of %s: %r", group, client)
 
     def unregister(self, group: str, connection: Peer) -> None:
         """A client's producer of this group shut down (35)."""
@@ -81,7 +81,7 @@ class ProducerGroups:
             client = members.pop(connection, None)
             if client is None:
                 continue
-            _log.info("producer %r of %s disconnected", client, group)
+            _log.debug("producer %r of %s disconnected", client, group)
             self._forget_client_id(client)
             self._drop_if_empty(group, members)
 

@@ -5,7 +5,7 @@ The owner renews its locks every 20 s, and stops consuming if it could not renew
 `RebalanceLockManager`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pocketmq.protocol.message.message_queue import MessageQueue
@@ -66,6 +66,28 @@ class QueueLocks:
     def are_all_expired(self, group: str, now_ms: int) -> bool:
         """True if no client of the group consumes orderly; a send to %RETRY% depends on it (5.x)."""
         return all(lock.is_expired(now_ms) for lock in self._groups.get(group, {}).values())
+
+    def next_expiry_ms(self) -> int | None:
+        """When the first lock expires unless its client renews it; `None` without locks."""
+        times = [lock.last_update_ms for locks in self._groups.values() for lock in locks.values()]
+        return min(times) + LOCK_MAX_LIVE_MS + 1 if times else None
+
+    def forget(self, is_kept: Callable[[str, str], bool]) -> None:
+        """Delete all locks but those for which `is_kept(group, client id)`."""
+        for group, locks in list(self._groups.items()):
+            for queue in [queue for queue, lock in locks.items() if not is_kept(group, lock.client_id)]:
+                del locks[queue]
+            if not locks:
+                del self._groups[group]
+
+    def held(self, now_ms: int) -> list[tuple[str, MessageQueue, str]]:
+        """Every lock that has not expired: group, queue, client id."""
+        return [
+            (group, queue, lock.client_id)
+            for group, locks in self._groups.items()
+            for queue, lock in locks.items()
+            if not lock.is_expired(now_ms)
+        ]
 
     def expire(self, now_ms: int) -> None:
         """Delete expired locks, so that the table does not grow."""

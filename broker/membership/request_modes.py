@@ -25,6 +25,8 @@ MAX_MODES: Final = 100_000
 class RequestModes(JsonTable):
     """All modes set by request."""
 
+    remembered = ("_modes",)
+
     def __init__(self, config_folder: Path, now_ms: Callable[[], int]) -> None:
         super().__init__(config_folder / layout.REQUEST_MODES, now_ms)
         self._modes: dict[str, dict[str, SetMessageRequestModeRequestBody]] = {}

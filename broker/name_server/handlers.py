@@ -168,6 +168,7 @@ def get_route_info_by_topic(name_server: NameServer, request: GetRouteInfoByTopi
         name_server.routes, request.topic, with_acting_master=is_5 and config.support_acting_master
     )
     if route is None:
+        name_server.say_why_no_route(request.topic)
         text = f"No topic route info in name server for the topic: {request.topic}"
         raise Refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}{faq(is_5=is_5)}")
     if config.order_message_enable:

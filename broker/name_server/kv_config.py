@@ -14,6 +14,7 @@ from msgspec import field
 from pocketmq.protocol.bodies.body import Body
 from pocketmq.store import StoreError
 from pocketmq.store.files.json_file import JsonFile
+from pocketmq.store.remembered import Memory, Remembered
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 """Namespace of ordered topics: topic -> `broker:queues;broker:queues`."""
@@ -27,8 +28,10 @@ class _File(Body, frozen=True):
     config_table: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-class KvConfig:
+class KvConfig(Remembered):
     """The settings and their file; without a path they are in memory only."""
+
+    remembered = ("_namespaces",)
 
     def __init__(self, path: Path | None) -> None:
         self._file = None if path is None else JsonFile(path)
@@ -55,6 +58,13 @@ class KvConfig:
         """Remove a key if it exists; the namespace stays."""
         self._namespaces.get(namespace, {}).pop(key, None)
         self._save()
+
+    def recall(self, memory: Memory) -> bool:
+        """As in `Remembered`; a difference is written."""
+        if not super().recall(memory):
+            return False
+        self._save()
+        return True
 
     def _save(self) -> None:
         """Write at once, as the official name server does: when a tool gets its reply, the setting is on disk."""

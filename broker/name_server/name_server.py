@@ -16,12 +16,14 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pocketmq.protocol.message.topics import AUTO_CREATE_TOPIC
 from pocketmq.protocol.requests.name_server import NotifyMinBrokerIdChange
 from pocketmq.store import Clock
 
 from ..errors import PeerError
 from ..network.connection import Connection
 from ..network.dispatch import Peer
+from ..said_once import SaidOnce
 from .kv_config import KvConfig
 from .route_table import RouteTable
 
@@ -44,6 +46,7 @@ class NameServer:
     def __init__(self, config: "NameServerConfig", clock: Clock, *, is_5: bool = True) -> None:
         self.config = config
         self.is_5 = is_5
+        self._said = SaidOnce()
         self.routes = RouteTable(config, clock, self._min_broker_changed, is_5=is_5)
         self.kv = KvConfig(Path(config.kv_config_path) if config.kv_config_path else None)
         self._clock = clock
@@ -80,6 +83,21 @@ class NameServer:
         if not self.config.need_wait_for_service or not self.is_5:
             return True
         return self._clock.monotonic_ms() - self._started_ms >= self.config.wait_seconds_for_service * 1000
+
+    def say_why_no_route(self, topic: str) -> None:
+        """Say in the log, once a topic, why nobody finds it."""
+        if topic.startswith("%") or topic == AUTO_CREATE_TOPIC or not self._said.first(topic):
+            return
+        if not self.routes.brokers:
+            _log.warning("no route for topic %s: no broker is registered here", topic)
+        elif self.routes.topics.get(AUTO_CREATE_TOPIC):
+            _log.info("no route for topic %s yet: it does not exist; the first send creates it", topic)
+        else:
+            _log.warning(
+                "no route for topic %s: it does not exist, and no broker creates topics by itself "
+                "(autoCreateTopicEnable=false): create it first",
+                topic,
+            )
 
     def scan(self) -> None:
         """Drop the brokers whose heartbeat is overdue, and close their connections."""

@@ -5,6 +5,7 @@ The name server and the broker are two servers with different handler tables. A 
 """
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import socket
@@ -26,6 +27,7 @@ _log = logging.getLogger("pocketmq.network")
 IDLE_SCAN_SECONDS: Final = 10.0
 """At most; with a short idle limit the scan runs more often."""
 CONNECT_TIMEOUT_SECONDS: Final = 3.0
+CLOSE_TIMEOUT_SECONDS: Final = 2.0
 
 
 class Server:
@@ -70,6 +72,8 @@ class Server:
         """Bound; `serve` has not accepted from them yet."""
         self._listeners: list[asyncio.Server] = []
         self._is_closed = False
+        self._last_closed: asyncio.Event | None = None
+        """While `close` waits for the connections."""
         self._idle_scan_seconds = min(IDLE_SCAN_SECONDS, self.limits.idle_seconds / 4)
         self._idle_scan = self.loop.call_later(self._idle_scan_seconds, self._close_idle)
 
@@ -131,10 +135,11 @@ class Server:
             listener.close()
         for peer in self._peers():
             peer.close()
-        for _ in range(100):
-            if not self.connections:
-                break
-            await asyncio.sleep(0.02)
+        if self.connections:
+            self._last_closed = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_TIMEOUT_SECONDS):
+                    await self._last_closed.wait()
         for connection in list(self.connections):
             connection.abort()
         await asyncio.sleep(0)  # asyncio reports their end in the next loop iteration
@@ -170,6 +175,8 @@ class Server:
 
     def disconnected(self, connection: Member) -> None:
         self.connections.discard(connection)
+        if self._last_closed is not None and not self.connections:
+            self._last_closed.set()
         if self._on_close is not None:
             self._on_close(connection)
 

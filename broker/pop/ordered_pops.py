@@ -71,6 +71,8 @@ class OrderFile(Body, frozen=True):
 class OrderedPops(JsonTable):
     """All queues that groups pop orderly."""
 
+    remembered = ("_table",)
+
     def __init__(
         self, config_folder: Path, now_ms: Callable[[], int], on_free_at: Callable[[str, str, int, int], None]
     ) -> None:

@@ -28,7 +28,7 @@ from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..state.refusals import UNSET_REMARK
 from .pop_handlers import checked_topic_and_group, filter_of
-from .pop_waiters import Polling, PopWaiter
+from .pop_waiters import Birth, Polling, PopWaiter
 from .popping import Popping
 
 _CORRECTED: Final = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -95,10 +95,10 @@ class _Peek:
 @handles(Notification, main_port=True)
 def notification(popping: Popping, request: Notification, call: Call) -> Answer | Held:
     """Answer that a message can be popped; hold the request until one can."""
-    return _notify(popping, request, call, request.born_time or popping.clock.now_ms())
+    return _notify(popping, request, call, Birth.of(request.born_time, popping.clock))
 
 
-def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -> Answer | Held:
+def _notify(popping: Popping, request: Notification, call: Call, birth: Birth) -> Answer | Held:
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     config = popping.config
@@ -110,13 +110,14 @@ def _notify(popping: Popping, request: Notification, call: Call, born_ms: int) -
 
     def again() -> None:
         try:
-            result = _notify(popping, request, call, born_ms)
+            result = _notify(popping, request, call, birth)
         except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
 
-    waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
+    poll_ms = request.poll_time
+    waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
     key = (request.topic, request.consumer_group, request.queue_id)
     polling = popping.notification_waiters.hold(key, waiter, request.poll_time)
     if polling is Polling.WAITS:

@@ -25,7 +25,7 @@ from ..filters.tag_filter import TagsMatch, expression_match
 from ..network.dispatch import HELD, Answer, Call, Held, handles
 from ..storing.numbers import INT_MAX, number_property
 from .pop_reading import PopReading
-from .pop_waiters import Polling, PopWaiter
+from .pop_waiters import Birth, Polling, PopWaiter
 from .popping import Popping
 
 MAX_MESSAGES: Final = 32
@@ -37,12 +37,12 @@ PRIORITY: Final = "PRIORITY"
 @handles(PopMessage, main_port=True)
 def pop_message(popping: Popping, request: PopMessage, call: Call) -> Answer | Held:
     """Deliver messages, which stay hidden from the group for `invisible_time`; hold the request if there are none."""
-    return _pop(popping, request, call, request.born_time or popping.clock.now_ms())
+    return _pop(popping, request, call, Birth.of(request.born_time, popping.clock))
 
 
-def _pop(popping: Popping, request: PopMessage, call: Call, born_ms: int) -> Answer | Held:
+def _pop(popping: Popping, request: PopMessage, call: Call, birth: Birth) -> Answer | Held:
     now_ms = popping.clock.now_ms()
-    topic_config, group_config = _checked(popping, request, call, now_ms - born_ms)
+    topic_config, group_config = _checked(popping, request, call, now_ms - birth.ms)
     matches, sql = filter_of(popping, request.topic, request.exp, request.exp_type)
     revive_queue_id = ORDERED_REVIVE_QUEUE if request.order else popping.next_revive_queue()
     reading = PopReading(popping, request, now_ms, revive_queue_id, matches, sql)
@@ -51,7 +51,7 @@ def _pop(popping: Popping, request: PopMessage, call: Call, born_ms: int) -> Ans
         popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
     code, remark = ResponseCode.SUCCESS, "FOUND"
     if not reading.count:
-        polling = _wait(popping, request, call, born_ms, matches, sql)
+        polling = _wait(popping, request, call, birth, matches, sql)
         if polling is Polling.WAITS:
             if reading.rest > 0:
                 popping.waiters.wake(request.topic, request.consumer_group, request.queue_id)
@@ -113,19 +113,20 @@ def _wait(
     popping: Popping,
     request: PopMessage,
     call: Call,
-    born_ms: int,
+    birth: Birth,
     matches: TagsMatch | None,
     sql: SqlFilter | None,
 ) -> Polling:
     def again() -> None:
         try:
-            result = _pop(popping, request, call, born_ms)
+            result = _pop(popping, request, call, birth)
         except Refusal as error:
             result = Answer(code=error.code, remark=error.remark)
         if isinstance(result, Answer):
             call.answer(result)
 
-    waiter = PopWaiter(call, born_ms + request.poll_time, again, matches, sql)
+    poll_ms = request.poll_time
+    waiter = PopWaiter(call, birth.ms + poll_ms, birth.wall_ms + poll_ms, again, matches, sql)
     key = (request.topic, request.consumer_group, request.queue_id)
     return popping.waiters.hold(key, waiter, request.poll_time)
 

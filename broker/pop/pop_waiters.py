@@ -7,21 +7,21 @@ in a retry topic wake the group that they name (ORIGIN_GROUP). Limits: `popPolli
 `maxPopPollingSize` in all. Pulls wait in `pulling/pull_waiters.py`. Mirrors `PopLongPollingService`.
 """
 
-import asyncio
 import heapq
 import itertools
 import logging
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.topics import RETRY_PREFIX
+from pocketmq.store import Clock
 
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Call
-from ..state.call_later import CallLater, Timer
+from ..state.timers import Timer, Timers
 from ..state.turns import Turns
 
 _log = logging.getLogger("pocketmq.pop")
@@ -31,6 +31,9 @@ MAX_ANSWERS: Final = 256
 """Requests handled again in one loop iteration, some milliseconds of work."""
 EARLY_MS: Final = 50
 """A waiter is answered this long before its time is over, so that the answer is not late."""
+
+EARLY_BY_WALL_MS: Final = 1000
+"""The same by the clients' clocks, if the broker's is virtual: that many ms may pass until the next scan."""
 
 WaitKey = tuple[str, str, int]
 """Topic, group and queue for which a request waits."""
@@ -45,21 +48,36 @@ class Polling(Enum):
     NOT_WANTED = auto()
 
 
+class Birth(NamedTuple):
+    """When a client sent its request, by the broker's clock and by the client's."""
+
+    ms: int
+    wall_ms: int
+
+    @classmethod
+    def of(cls, born_ms: int, clock: Clock) -> "Birth":
+        """From the field bornTime, 0 if the client does not send it."""
+        wall_ms = born_ms or clock.wall_ms()
+        return cls(clock.from_wall_ms(wall_ms), wall_ms)
+
+
 class PopWaiter:
     """One suspended request. `again` handles it once more and answers it, or lets it wait again."""
 
-    __slots__ = ("again", "call", "is_waiting", "matches", "sql", "until_ms")
+    __slots__ = ("again", "call", "is_waiting", "matches", "sql", "until_ms", "wall_until_ms")
 
     def __init__(
         self,
         call: Call,
         until_ms: int,
+        wall_until_ms: int,
         again: Callable[[], None],
         matches: TagsMatch | None,
         sql: SqlFilter | None,
     ) -> None:
         self.call = call
         self.until_ms = until_ms
+        self.wall_until_ms = wall_until_ms
         self.again = again
         self.matches = matches
         self.sql = sql
@@ -76,28 +94,28 @@ class PopWaiters:
 
     def __init__(
         self,
-        now_ms: Callable[[], int],
+        clock: Clock,
+        timers: Timers,
         *,
         key_limit: Callable[[], int],
         total_limit: Callable[[], int],
         force_interval: Callable[[], int],
         wakes_last: bool = False,
-        call_later: CallLater | None = None,
     ) -> None:
         """With `wakes_last`, a message wakes the request with the most time left, of several with one wait key."""
-        self._now_ms = now_ms
+        self._clock = clock
+        self._timers = timers
         self._key_limit = key_limit
         self._total_limit = total_limit
         self._force_interval = force_interval
         self._wakes_last = wakes_last
-        self._call_later = call_later
         self._waiting: dict[WaitKey, list[tuple[int, int, PopWaiter]]] = {}
         """Heaps by time; they may still contain waiters that no longer wait."""
         self._groups: dict[str, set[str]] = {}
         """The waiting groups of each topic."""
         self._counts: dict[WaitKey, int] = {}
         self._times: list[tuple[int, int, WaitKey, PopWaiter]] = []
-        self._turns: Turns[PopWaiter] = Turns(lambda waiter: waiter.again(), MAX_ANSWERS)
+        self._turns: Turns[PopWaiter] = Turns(lambda waiter: waiter.again(), MAX_ANSWERS, timers.call_soon)
         self._order = itertools.count()
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -118,7 +136,7 @@ class PopWaiters:
             return Polling.NOT_WANTED
         if self.total >= self._total_limit():
             return Polling.FULL
-        if self._now_ms() > waiter.until_ms - EARLY_MS:
+        if self._is_over(waiter):
             return Polling.TIMED_OUT
         if self._counts.get(key, 0) > self._key_limit():
             return Polling.FULL
@@ -170,15 +188,19 @@ class PopWaiters:
         """Wake one request with this key, whatever its filter."""
         return self._wake((topic, group, queue_id), True, 0, None)
 
+    def wake_all(self) -> None:
+        """Handle all requests once more; they may wait again."""
+        for key in list(self._waiting):
+            while self._wake(key, True, 0, None):
+                pass
+
     def stop(self) -> int:
         """Handle all requests once more and hold none again; returns the number of loop iterations that it takes."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for key in list(self._waiting):
-            while self._wake(key, True, 0, None):
-                pass
+        self.wake_all()
         return self._turns.iterations
 
     def scan(self, now_ms: int) -> None:
@@ -192,6 +214,13 @@ class PopWaiters:
                 self._leave(key, waiter)
                 self._turns.add(waiter)
         self._set_timer()
+
+    def scan_by_wall(self) -> None:
+        """In virtual time: wake the requests whose time will soon be over by the clients' clocks."""
+        over = [entry for entry in self._times if entry[3].is_waiting and self._is_over(entry[3])]
+        for _, _, key, waiter in over:
+            self._leave(key, waiter)
+            self._turns.add(waiter)
 
     def _wake(
         self, key: WaitKey, is_forced: bool, tags_code: int, property_map: Mapping[str, str] | None
@@ -247,9 +276,14 @@ class PopWaiters:
                 return
             self._timer.cancel()
         self._timer_ms = next_ms
-        call_later = self._call_later or asyncio.get_running_loop().call_later
-        self._timer = call_later(max(next_ms - self._now_ms(), 0) / 1000, self._tick)
+        wait_ms = max(next_ms - self._clock.now_ms(), 0)
+        self._timer = self._timers.call_later(wait_ms / 1000, self._tick, is_event=False)
 
     def _tick(self) -> None:
         self._timer = None
-        self.scan(self._now_ms())
+        self.scan(self._clock.now_ms())
+
+    def _is_over(self, waiter: PopWaiter) -> bool:
+        if self._clock.now_ms() > waiter.until_ms - EARLY_MS:
+            return True
+        return self._timers.is_virtual and self._clock.wall_ms() > waiter.wall_until_ms - EARLY_BY_WALL_MS

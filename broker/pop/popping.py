@@ -56,11 +56,29 @@ class Popping:
         self.queue_alarms.stop()
         return self.waiters.stop() + self.notification_waiters.stop()
 
+    def rewind(self) -> None:
+        """Follow queues and tables that went back to an earlier state; suspended requests are handled once more."""
+        self.revive.forget()
+        self.queue_alarms.stop()
+        self.ordered_pops.announce()
+        self.waiters.wake_all()
+        self.notification_waiters.wake_all()
+
     def periodic(self) -> tuple[Periodic, ...]:
-        return (
-            Periodic("revive", lambda: self.config.revive_interval / 1000, self.revive.tick),
+        actions = [
+            Periodic(
+                "revive",
+                lambda: self.config.revive_interval / 1000,
+                self.revive.tick,
+                next_work=self.revive.next_work,
+                is_event=True,
+            ),
             Periodic("order", ORDER_SAVE_SECONDS, self._save_order),
-        )
+        ]
+        if self.state.timers.is_virtual:
+            waiters = (self.waiters, self.notification_waiters)
+            actions += [Periodic("waiters by the wall's time", 0.5, each.scan_by_wall) for each in waiters]
+        return tuple(actions)
 
     @property
     def has_waiting(self) -> bool:
@@ -105,10 +123,10 @@ class Popping:
     def _new_waiters(self, *, wakes_last: bool) -> PopWaiters:
         config = self.config
         return PopWaiters(
-            self.clock.now_ms,
+            self.clock,
+            self.state.timers,
             key_limit=lambda: config.pop_polling_size,
             total_limit=lambda: config.max_pop_polling_size,
             force_interval=lambda: config.pop_long_polling_force_notify_interval,
             wakes_last=wakes_last,
-            call_later=self.state.call_later,
         )

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 
 MAX_ALARMS: Final = 10_000
 """Limit of queues with an alarm. Further queues also become free in time, but no request is woken then."""
@@ -31,7 +31,7 @@ class QueueAlarms:
         if len(self._timers) >= MAX_ALARMS:
             return
         seconds = max(free_at_ms - state.clock.now_ms() + 1, 0) / 1000
-        self._timers[key] = state.call_later(seconds, partial(self._ring, key))
+        self._timers[key] = state.timers.call_later(seconds, partial(self._ring, key))
 
     def stop(self) -> None:
         for timer in self._timers.values():

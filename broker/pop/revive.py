@@ -10,7 +10,6 @@ If a message cannot be stored, its checkpoint is stored again with a later time.
 the event loop, due every `reviveInterval`.
 """
 
-import asyncio
 import logging
 from typing import Final
 
@@ -113,10 +112,33 @@ class Revive:
         config = self._state.config
         return config.is_5 and not config.is_slave and config.store.timer_wheel_enable
 
+    def forget(self) -> None:
+        """Read every queue again from the offset of the last finished checkpoint: the queues have changed."""
+        self._queues.clear()
+
     def tick(self) -> None:
         """Run one pass; if there is more to read, run the next one in the next loop iteration."""
         if self.run(self._state.clock.now_ms()):
-            asyncio.get_running_loop().call_soon(self.tick)
+            self._state.timers.call_soon(self.tick)
+
+    def next_work(self) -> int | None:
+        """When the next checkpoint can be finished, or now if there are records to read; `None` without either."""
+        if not self.is_served:
+            return None
+        now_ms, times = self._state.clock.now_ms(), []
+        for queue_id in range(self._state.config.revive_queue_num):
+            end = self._state.store.max_offset(self._topic, queue_id)
+            if end == 0:
+                continue
+            queue = self._queue(queue_id)
+            if queue.next_offset < end:
+                return now_ms
+            if queue.points:
+                due_ms = next(iter(queue.points.values())).check_point.due_ms + GRACE_MS + 1
+                if queue.latest_due_ms < due_ms:  # the clock decides, once the queue is quiet
+                    due_ms = max(due_ms, queue.latest_due_ms + QUIET_MS + 1)
+                times.append(due_ms)
+        return min(times, default=None)
 
     def run(self, now_ms: int) -> bool:
         """Run one pass over all queues; True if there is more to read."""

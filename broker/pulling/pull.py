@@ -122,6 +122,7 @@ class Pull:
                 self._matches,
                 self.woken,
                 self._sql,
+                wall_deadline_ms=pulling.clock.wall_ms() + wait_ms,
             )
         )
 

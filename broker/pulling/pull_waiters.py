@@ -12,10 +12,13 @@ from typing import Final
 from ..filters.sql_filter import SqlFilter
 from ..filters.tag_filter import TagsMatch
 from ..network.dispatch import Call
+from ..state.timers import CallSoon
 from ..state.turns import Turns
 
 MAX_ANSWERS: Final = 256
 """Pulls answered in one loop iteration, a few milliseconds of work; one scan may wake thousands."""
+
+_NEVER_MS: Final = 1 << 62
 
 Answerer = Callable[["PullWaiter"], None]
 
@@ -23,7 +26,17 @@ Answerer = Callable[["PullWaiter"], None]
 class PullWaiter:
     """One suspended pull."""
 
-    __slots__ = ("answer", "call", "deadline_ms", "matches", "offset", "queue_id", "sql", "topic")
+    __slots__ = (
+        "answer",
+        "call",
+        "deadline_ms",
+        "matches",
+        "offset",
+        "queue_id",
+        "sql",
+        "topic",
+        "wall_deadline_ms",
+    )
 
     def __init__(
         self,
@@ -35,6 +48,8 @@ class PullWaiter:
         matches: TagsMatch | None,
         answer: Answerer,
         sql: SqlFilter | None = None,
+        *,
+        wall_deadline_ms: int | None = None,
     ) -> None:
         self.call = call
         self.topic = topic
@@ -44,6 +59,8 @@ class PullWaiter:
         self.matches = matches
         self.answer = answer
         self.sql = sql
+        self.wall_deadline_ms = deadline_ms if wall_deadline_ms is None else wall_deadline_ms
+        """The deadline by the clients' clocks; another one than `deadline_ms` only if the broker's clock is virtual."""
 
     def wants(self, queue_offset: int, tags_code: int, property_map: Mapping[str, str] | None) -> bool:
         """Whether a new message may be one that this pull waits for."""
@@ -55,11 +72,12 @@ class PullWaiter:
 class PullWaiters:
     """All suspended pulls of a broker, by topic and queue. Owned by the event loop."""
 
-    def __init__(self, max_waiters: int) -> None:
+    def __init__(self, max_waiters: int, call_soon: CallSoon) -> None:
         self._max_waiters = max_waiters
         self._waiting: dict[tuple[str, int], list[PullWaiter]] = {}
-        self._turns: Turns[PullWaiter] = Turns(lambda waiter: waiter.answer(waiter), MAX_ANSWERS)
+        self._turns: Turns[PullWaiter] = Turns(lambda waiter: waiter.answer(waiter), MAX_ANSWERS, call_soon)
         self._count = 0
+        self._earliest_ms = 0
 
     def __len__(self) -> int:
         return self._count
@@ -68,9 +86,16 @@ class PullWaiters:
     def is_full(self) -> bool:
         return self._count >= self._max_waiters
 
+    @property
+    def earliest_ms(self) -> int | None:
+        """The earliest deadline, or that of a pull answered since the last scan; `None` if no pull waits."""
+        return self._earliest_ms if self._count else None
+
     def hold(self, waiter: PullWaiter) -> None:
         """Keep a pull until a message arrives, its deadline passes, or its connection closes."""
         self._waiting.setdefault((waiter.topic, waiter.queue_id), []).append(waiter)
+        if not self._count or waiter.deadline_ms < self._earliest_ms:
+            self._earliest_ms = waiter.deadline_ms
         self._count += 1
 
     def has_waiting(self, topic: str, queue_id: int) -> bool:
@@ -97,23 +122,29 @@ class PullWaiters:
                 staying.append(waiter)
         self._keep((topic, queue_id), staying)
 
-    def scan(self, now_ms: int, max_offset: Callable[[str, int], int]) -> None:
-        """Wake the waiters whose deadline has passed or whose queue has grown; drop those of closed connections.
+    def scan(self, now_ms: int, wall_ms: int, max_offset: Callable[[str, int], int]) -> None:
+        """Wake the waiters whose deadline has passed, by the broker's clock or by the clients', or whose queue has
+        grown; drop those of closed connections.
 
         The scan ignores subscriptions, as in the official broker: a filtered pull is answered with the offset up to
         which nothing matched.
         """
+        earliest_ms = _NEVER_MS
         for key, waiters in list(self._waiting.items()):
             end = max_offset(*key)
             staying = []
             for waiter in waiters:
                 if waiter.call.connection.closed:
                     self._count -= 1
-                elif now_ms >= waiter.deadline_ms or end > waiter.offset:
+                elif (
+                    now_ms >= waiter.deadline_ms or end > waiter.offset or wall_ms >= waiter.wall_deadline_ms
+                ):
                     self._make_due(waiter)
                 else:
                     staying.append(waiter)
+                    earliest_ms = min(earliest_ms, waiter.deadline_ms)
             self._keep(key, staying)
+        self._earliest_ms = earliest_ms
 
     def wake_all(self) -> int:
         """Answer all pulls in the next loop iterations because the broker stops; returns the number of iterations."""

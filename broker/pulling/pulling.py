@@ -27,7 +27,7 @@ class Pulling:
         self.consumers = membership.consumers
         self.filters = membership.filters
         self.broadcasts = first_position.broadcasts
-        self.waiters = PullWaiters(state.config.pull_thread_pool_queue_capacity)
+        self.waiters = PullWaiters(state.config.pull_thread_pool_queue_capacity, state.timers.call_soon)
 
     def periodic(self) -> tuple[Periodic, ...]:
         config = self.config
@@ -35,6 +35,9 @@ class Pulling:
         seconds = WAITER_SCAN_SECONDS if config.long_polling_enable else short_poll_seconds
         return (
             Periodic(
-                "waiters", seconds, lambda: self.waiters.scan(self.clock.now_ms(), self.store.max_offset)
+                "waiters", seconds, self._scan, next_work=lambda: self.waiters.earliest_ms, also_by_wall=True
             ),
         )
+
+    def _scan(self) -> None:
+        self.waiters.scan(self.clock.now_ms(), self.clock.wall_ms(), self.store.max_offset)

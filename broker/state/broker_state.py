@@ -24,11 +24,11 @@ from pocketmq.store.tables.offset_table import OffsetTable
 from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
-from .call_later import CallLater
 from .periodic import Periodic
 from .statistics import Statistics
 from .store_owner import refuse_other_brokers_store
 from .table_saver import TableSaver
+from .timers import LoopTimers, Timers
 
 _log = logging.getLogger("pocketmq.state")
 
@@ -62,7 +62,7 @@ class BrokerState:
         is_awaited: IsAwaited,
         may_be_awaited: MayBeAwaited,
         on_topics_changed: Callable[[], None],
-        call_later: CallLater | None = None,
+        timers: Timers | None = None,
         writes_in_background: bool = True,
     ) -> None:
         """`on_arrival`, `is_awaited` and `may_be_awaited` are passed to the store; `on_topics_changed` is called after
@@ -72,7 +72,8 @@ class BrokerState:
         self.config = config
         self.clock = clock
         self.identity = identity
-        self.call_later: CallLater = call_later or loop.call_later
+        self.timers: Timers = timers or LoopTimers(clock)
+        """Whatever the broker does later, except saving and waits on disks and peers."""
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
         """The data version of the settings, which change by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
@@ -124,7 +125,13 @@ class BrokerState:
         """The actions of this object that the broker repeats."""
         config, tables = self.config, self.tables
         return (
-            Periodic("statistics", SAMPLE_SECONDS, lambda: self.statistics.sample(self.clock.now_ms())),
+            Periodic(
+                "statistics",
+                SAMPLE_SECONDS,
+                lambda: self.statistics.sample(self.clock.now_ms()),
+                next_work=self.statistics.next_work,
+                fills_gaps=True,
+            ),
             Periodic(
                 "offsets",
                 lambda: config.flush_consumer_offset_interval / 1000,
@@ -135,7 +142,13 @@ class BrokerState:
                 lambda: config.store.flush_delay_offset_interval / 1000,
                 lambda: tables.save(self.delays),
             ),
-            Periodic("retention", lambda: config.store.clean_resource_interval / 1000, self.retention.run),
+            Periodic(
+                "retention",
+                lambda: config.store.clean_resource_interval / 1000,
+                self.retention.run,
+                next_work=self.retention.next_work,
+                also_by_wall=True,
+            ),
         )
 
     def _topics_changed(self) -> None:

@@ -1,13 +1,18 @@
-"""Actions that a broker repeats: each part lists its own (`Periodic`), `Timers` runs them on the event loop.
+"""Actions that a broker repeats: each part lists its own (`Periodic`), `PeriodicActions` runs them.
 
 The next period starts when the action ends. An action that fails is logged and repeated. If the period is a setting, a
 changed value applies from the next period on.
+
+An action with `next_work` belongs to the broker's clock, which may be virtual. One without it belongs to the wall's
+time for ever, for example the saving of a table.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+from .timers import LoopRepeat, NextWork, Timer, Timers
 
 _log = logging.getLogger("pocketmq.state")
 
@@ -18,39 +23,57 @@ class Periodic(NamedTuple):
     name: str
     seconds: float | Callable[[], float]
     action: Callable[[], object]
+    next_work: NextWork | None = None
+    """From which time on the action has work: periods before are skipped in virtual time."""
+    is_event: bool = False
+    """Whether clients see what it does, so that virtual time can move to it."""
+    fills_gaps: bool = False
+    """Whether the action fills in what skipped periods would have recorded."""
+    also_by_wall: bool = False
+    """In virtual time, repeat the action by the wall's time too."""
 
 
-class Timers:
+class PeriodicActions:
     """One timer for each action. `start` and `stop` mirror each other."""
 
-    def __init__(self) -> None:
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._is_stopped = False
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._repeated: list[Timer] = []
 
     def start(self, actions: Iterable[Periodic]) -> None:
         """Start the timers; each action first runs after one period."""
+        loop = asyncio.get_running_loop()
         for periodic in actions:
-            self._start(periodic)
+            seconds, action = _seconds_of(periodic), _logging_failures(periodic)
+            is_virtual = self._timers.is_virtual and periodic.next_work is not None
+            if is_virtual and periodic.next_work is not None:
+                repeat = self._timers.repeat(
+                    seconds,
+                    action,
+                    periodic.next_work,
+                    is_event=periodic.is_event,
+                    fills_gaps=periodic.fills_gaps,
+                )
+                self._repeated.append(repeat)
+            if not is_virtual or periodic.also_by_wall:
+                self._repeated.append(LoopRepeat(loop, seconds, action))
 
     def stop(self) -> None:
-        self._is_stopped = True
-        for timer in self._timers.values():
+        for timer in self._repeated:
             timer.cancel()
-        self._timers.clear()
+        self._repeated.clear()
 
-    def _start(self, periodic: Periodic) -> None:
-        name, seconds, action = periodic
-        loop = asyncio.get_running_loop()
 
-        def wait_seconds() -> float:
-            return seconds() if callable(seconds) else seconds
+def _seconds_of(periodic: Periodic) -> Callable[[], float]:
+    seconds = periodic.seconds
+    return seconds if callable(seconds) else lambda: seconds
 
-        def act() -> None:
-            try:
-                action()
-            except Exception:
-                _log.exception("periodic action %s failed", name)
-            if not self._is_stopped:
-                self._timers[name] = loop.call_later(wait_seconds(), act)
 
-        self._timers[name] = loop.call_later(wait_seconds(), act)
+def _logging_failures(periodic: Periodic) -> Callable[[], None]:
+    def act() -> None:
+        try:
+            periodic.action()
+        except Exception:
+            _log.exception("periodic action %s failed", periodic.name)
+
+    return act

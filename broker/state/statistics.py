@@ -14,7 +14,7 @@ So a message counts from the next snapshot on, as in the official broker. Mirror
 `StoreStatsService` and `BrokerStats`; all owned by the event loop.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import Final
 
 from pocketmq.protocol.bodies.broker import BrokerStatsData
@@ -25,7 +25,7 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
 from .put_times import PutTimes
-from .traffic import WINDOWS, DayTotals, Throughput, Traffic, sum_of, window_of
+from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Traffic, sum_of, window_of
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
@@ -46,6 +46,7 @@ class Statistics:
     ) -> None:
         now_ms = clock.now_ms()
         self._config = config
+        self._clock = clock
         self._store = store
         self._topics = topics
         self._groups = groups
@@ -58,6 +59,8 @@ class Statistics:
         self.put_times = PutTimes(now_ms)
         self.throughput = Throughput()
         self.day_totals = DayTotals(now_ms)
+        self._sampled: tuple[int, ...] = ()
+        """The sums of the last sample, in virtual time."""
 
     # -- called by the send and pull paths
 
@@ -139,11 +142,31 @@ class Statistics:
             del self._gets[key]
         self._drop_events(lambda key: key.endswith("@" + group))
 
+    def forget(self, topics: Set[str], groups: Set[str]) -> None:
+        """Delete the series of many topics and groups at once."""
+        for topic in topics & self._puts.keys():
+            del self._puts[topic]
+        for key in [key for key in self._gets if key[0] in topics or key[1] in groups]:
+            del self._gets[key]
+        self._drop_events(lambda key: key.partition("@")[0] in topics or key.rpartition("@")[2] in groups)
+
     # -- snapshots
+
+    def next_work(self) -> int | None:
+        """Now, if something was counted since the last sample."""
+        return None if self._sums() == self._sampled else self._clock.now_ms()
+
+    def _sums(self) -> tuple[int, ...]:
+        stored, reader = self._store.statistics, self._store.reader
+        all_puts = self._user_puts.calls + self._system_puts.calls
+        all_gets = self._user_gets.calls + self._system_gets.calls
+        return (stored.messages, reader.found_times, reader.missed_times, all_puts, all_gets)
 
     def sample(self, now_ms: int) -> None:
         """Take the snapshots that are due; call it every second. If the clock is set back or ahead, a window only gets
         shorter."""
+        if self._clock.is_apart:
+            self._fill_gap(now_ms)
         stored, reader = self._store.statistics, self._store.reader
         self.throughput.snapshot(
             now_ms, stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages
@@ -156,6 +179,16 @@ class Statistics:
             self._last_window_ms[window] = now_ms
             for traffic in self._all():
                 traffic.snapshot(window, step_ms, now_ms)
+
+    def _fill_gap(self, now_ms: int) -> None:
+        """Take the snapshots of the seconds that virtual time has skipped: nothing was counted in them."""
+        self._sampled = self._sums()
+        self.throughput.fill_gap(now_ms)
+        for window, step_ms in WINDOWS:
+            steps = min((now_ms - self._last_window_ms[window]) // step_ms, MOST_SNAPSHOTS)
+            for ago in range(steps - 1, 0, -1):
+                for traffic in self._all():
+                    traffic.snapshot(window, step_ms, now_ms - ago * step_ms)
 
     # -- answers
 

@@ -13,6 +13,8 @@ from pocketmq.protocol.bodies.broker import BrokerStatsItem
 TPS_SPANS_SECONDS: Final = (10, 60, 600)
 WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
 
+MOST_SNAPSHOTS: Final = 25
+
 _Sum = tuple[int, int, int, int]
 """(time in ms, calls, messages, bytes)"""
 
@@ -30,7 +32,7 @@ class Traffic:
         """The series over all topics, which counts the same messages."""
         self.minute: deque[_Sum] = deque(maxlen=7)
         self.hour: deque[_Sum] = deque(maxlen=7)
-        self.day: deque[_Sum] = deque(maxlen=25)
+        self.day: deque[_Sum] = deque(maxlen=MOST_SNAPSHOTS)
 
     def add(self, count: int, size_bytes: int) -> None:
         self.calls += 1
@@ -52,6 +54,14 @@ class Throughput:
 
     def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
         self._sums.append((now_ms, stored, found, missed, transferred))
+
+    def fill_gap(self, now_ms: int) -> None:
+        """Repeat the last snapshot for each second since, except the current one."""
+        if self._sums:
+            then_ms, stored, found, missed, transferred = self._sums[-1]
+            seconds = min((now_ms - then_ms) // 1000, TPS_SPANS_SECONDS[-1] + 1)
+            for ago in range(seconds - 1, 0, -1):
+                self._sums.append((now_ms - ago * 1000, stored, found, missed, transferred))
 
     def stored(self, seconds: int) -> float | None:
         """Messages a second over the last `seconds`; `None` until that many snapshots exist."""

@@ -6,7 +6,6 @@ An arriving message only marks the requests that wait for it; when they are hand
 waiting pulls (`pulling/pull_waiters.py`) and pops (`pop/pop_waiters.py`).
 """
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
 from ..network.dispatch import Answer, Call
+from .timers import CallSoon
 
 _log = logging.getLogger("pocketmq.turns")
 
@@ -32,15 +32,16 @@ HeldT = TypeVar("HeldT", bound=HeldRequest)
 class Turns(Generic[HeldT]):
     """Owned by the event loop."""
 
-    def __init__(self, handle: Callable[[HeldT], None], most: int) -> None:
+    def __init__(self, handle: Callable[[HeldT], None], most: int, call_soon: CallSoon) -> None:
         self._handle = handle
+        self._call_soon = call_soon
         self._most = most
         self._due: deque[HeldT] = deque()
 
     def add(self, request: HeldT) -> None:
         """Handle the request in one of the next loop iterations."""
         if not self._due:
-            asyncio.get_running_loop().call_soon(self._run)
+            self._call_soon(self._run)
         self._due.append(request)
 
     @property
@@ -55,7 +56,7 @@ class Turns(Generic[HeldT]):
             if not request.call.connection.closed:
                 self._attempt(request)
         if due:
-            asyncio.get_running_loop().call_soon(self._run)
+            self._call_soon(self._run)
 
     def _attempt(self, request: HeldT) -> None:
         try:

@@ -25,14 +25,16 @@ from pocketmq.protocol.message.flags import (
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.remembered import Remembered
 from pocketmq.store.tables.metric_table import MetricTable
 
 from ..config.broker_config import BrokerConfig
 from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
-from ..state.call_later import Timer
+from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
 from ..storing.stored_properties import stored_properties
+from .end_plans import EndPlans, PlannedHalf, committed_text
 
 _log = logging.getLogger("pocketmq.transactions")
 
@@ -58,16 +60,12 @@ def half_message(config: BrokerConfig, message: NewMessage) -> NewMessage:
 
 
 def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]) -> NewMessage:
-    """The message that a half message becomes. 5.x removes REAL_TOPIC and REAL_QID from the stored text, 4.9 does not.
+    """The message that a half message becomes.
 
     `properties` are those of the record, and become those of the message. Raises KeyError or ValueError if the record
     does not name its real topic and queue.
     """
-    is_5 = delayed.config.is_5
-    kept = b"" if is_5 else stored_properties(properties, is_5=is_5)
-    topic, queue_id = properties.pop(names.REAL_TOPIC), int(properties.pop(names.REAL_QID))
-    text = kept or stored_properties(properties, is_5=is_5)
-    properties.pop(names.TRAN_MSG, None)
+    text, topic, queue_id = committed_text(properties, is_5=delayed.config.is_5)
     message = copy_of(half, topic, queue_id, properties, text)
     message.sys_flag = with_transaction_type(half.sys_flag, TRANSACTION_COMMIT)
     message.prepared_transaction_offset = half.position
@@ -76,15 +74,21 @@ def committed_message(delayed: Delayed, half: Record, properties: dict[str, str]
     return delayed.time_if_asked(message)
 
 
-class HalfMessages:
+class HalfMessages(Remembered):
     """Ends half messages, and remembers which have ended. `stop` writes the rest."""
+
+    remembered = (
+        "_unwritten",
+        "_unwritten_bytes",
+    )
 
     def __init__(self, state: BrokerState, delayed: Delayed, open_count: MetricTable) -> None:
         self._state = state
         self._delayed = delayed
         self._open_count = open_count
-        self._unwritten: dict[int, dict[int, None]] = {}
-        """Queue id -> offsets of ended half messages that no op message names yet, oldest first."""
+        self.plans = EndPlans(is_5=state.config.is_5)
+        self._unwritten: dict[int, dict[int, str]] = {}
+        """Queue id -> offsets of ended half messages that no op message names yet, oldest first, each with its text."""
         self._unwritten_bytes = 0
         self._timer: Timer | None = None
 
@@ -101,36 +105,43 @@ class HalfMessages:
         `properties` are those of the record, and are changed. Raises KeyError or ValueError if the record does not name
         its real topic and queue, `Refusal` if its DELAY is not a number.
         """
-        state = self._state
         real_topic = properties.get(names.REAL_TOPIC)
-        message = committed_message(self._delayed, half, properties)
+        return self._commit(half, committed_message(self._delayed, half, properties), real_topic)
+
+    def commit_planned(self, half: PlannedHalf) -> AppendResult:
+        """`commit` for a half message with a plan."""
+        return self._commit(half, half.message, half.plan.topic)
+
+    def _commit(
+        self, half: Record | PlannedHalf, message: NewMessage, real_topic: str | None
+    ) -> AppendResult:
+        state = self._state
         result = state.store.append(message)
         if result.status is PutStatus.PUT_OK:
-            self.ended(half)
+            self.ended(half.queue_id, half.queue_offset)
             if state.config.is_5:
                 state.statistics.message_put(message.topic, 1, result.size)
                 self.count_down(real_topic)
         return result
 
-    def roll_back(self, half: Record, properties: dict[str, str]) -> None:
+    def roll_back(self, half: Record | PlannedHalf, real_topic: str | None) -> None:
         """Drop the message: no consumer gets it."""
-        self.ended(half)
-        self.count_down(properties.get(names.REAL_TOPIC))
+        self.ended(half.queue_id, half.queue_offset)
+        self.count_down(real_topic)
 
     def count_down(self, real_topic: str | None) -> None:
         """Count one open transaction less."""
         if real_topic is not None and self._state.config.is_5:
             self._open_count.add(real_topic, -1)
 
-    def ended(self, half: Record) -> None:
+    def ended(self, queue_id: int, offset: int) -> None:
         """Record that this half message has ended: the check skips it from now on."""
-        offset = half.queue_offset
         config = self._state.config
         if not config.is_5 and not self._unwritten:
-            if not self._write_op(half.queue_id, str(offset)):
-                self._collect(half.queue_id, offset, OP_RETRY_SECONDS)
+            if not self._write_op(queue_id, str(offset)):
+                self._collect(queue_id, offset, OP_RETRY_SECONDS)
             return
-        self._collect(half.queue_id, offset, config.transaction_op_batch_interval / 1000)
+        self._collect(queue_id, offset, config.transaction_op_batch_interval / 1000)
         if self._unwritten_bytes > config.transaction_op_msg_max_size:
             self._write_ops()
 
@@ -140,16 +151,21 @@ class HalfMessages:
         return offsets is not None and offset in offsets
 
     def _collect(self, queue_id: int, offset: int, write_in_seconds: float) -> None:
-        self._unwritten.setdefault(queue_id, {})[offset] = None
-        self._unwritten_bytes += len(str(offset)) + 1
+        offsets = self._unwritten.get(queue_id)
+        if offsets is None:
+            offsets = self._unwritten[queue_id] = {}
+        if offset in offsets:
+            return  # a client may end a message twice
+        offsets[offset] = text = f"{offset},"
+        self._unwritten_bytes += len(text)
         if self._timer is None:
-            self._timer = self._state.call_later(write_in_seconds, self._tick)
+            self._timer = self._state.timers.call_later(write_in_seconds, self._tick, is_event=False)
 
     def _tick(self) -> None:
         self._timer = None
         self._write_ops()
         if self._unwritten:
-            self._timer = self._state.call_later(OP_RETRY_SECONDS, self._tick)
+            self._timer = self._state.timers.call_later(OP_RETRY_SECONDS, self._tick, is_event=False)
 
     def _write_ops(self) -> None:
         """Write one op message for each queue, or several if one gets too long; keep what the store refuses."""
@@ -157,12 +173,12 @@ class HalfMessages:
         for queue_id, offsets in list(self._unwritten.items()):
             while offsets:
                 chosen, size = [], 0
-                for offset in offsets:
+                for offset, text in offsets.items():
                     chosen.append(offset)
-                    size += len(str(offset)) + 1
+                    size += len(text)
                     if size >= limit or not self._state.config.is_5:
                         break
-                text = "".join(f"{offset}," for offset in chosen)
+                text = "".join(map(offsets.__getitem__, chosen))
                 if not self._write_op(queue_id, text if self._state.config.is_5 else str(chosen[0])):
                     return
                 for offset in chosen:

@@ -30,6 +30,7 @@ from pocketmq.protocol.message.topics import CHECK_MAX_TIME_TOPIC, HALF_TOPIC, O
 from pocketmq.protocol.requests.send import CheckTransactionState
 from pocketmq.store import PutStatus
 from pocketmq.store.lookup.consume_queue import ConsumeQueue
+from pocketmq.store.remembered import Remembered
 
 from ..membership.producer_groups import ProducerGroups
 from ..state.broker_state import BrokerState
@@ -50,8 +51,10 @@ MAX_ENDED_BEHIND: Final = 100_000
 HOUR_MS: Final = 3_600_000
 
 
-class TransactionCheck:
+class TransactionCheck(Remembered):
     """Runs the rounds. `start` and `stop` mirror each other; a slave checks nothing."""
+
+    remembered = ("_ended_behind",)
 
     def __init__(self, state: BrokerState, half_messages: HalfMessages, producers: ProducerGroups) -> None:
         self._state = state
@@ -73,11 +76,20 @@ class TransactionCheck:
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(self._state.config.transaction_check_interval / 1000)
+            interval_ms = self._state.config.transaction_check_interval
+            await self._state.timers.sleep(interval_ms / 1000, self._next_work)
             try:
                 await self.check()
             except Exception:
                 _log.exception("a transaction check failed")
+
+    def _next_work(self) -> int | None:
+        """Now, if a half queue has messages that the check has not passed."""
+        store, offsets = self._state.store, self._state.offsets
+        for queue in store.queues_of(HALF_TOPIC):
+            if offsets.query(HALF_TOPIC, CHECK_GROUP, queue.queue_id) < queue.max_offset:
+                return self._state.clock.now_ms()
+        return None
 
     async def check(self) -> None:
         """One round over all half queues. In the 4.9 line it creates the half topic if it does not exist."""

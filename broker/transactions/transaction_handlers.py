@@ -25,6 +25,7 @@ from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_named
 from ..storing.stored_properties import stored_properties
+from .end_plans import PlannedHalf
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -40,13 +41,43 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
+    half = _planned_half(transactions, request)
+    if half is None:
+        return _end_decoded(transactions, request)
+    half_messages = transactions.half_messages
+    if verdict == TRANSACTION_ROLLBACK:
+        half_messages.roll_back(half, half.plan.topic)
+        return Answer(remark=UNSET_REMARK)
+    result = half_messages.commit_planned(half)
+    if result.status is not PutStatus.PUT_OK:
+        raise _refusal(transactions, result.status)
+    return Answer()
+
+
+def _planned_half(transactions: Transactions, request: EndTransaction) -> PlannedHalf | None:
+    """The half message of a request, if it has a plan and matches the request: nothing is left to check."""
+    position = request.commit_log_offset
+    record = transactions.store.read_record(position) if position >= 0 else None
+    half = None if record is None else transactions.half_messages.plans.find(record)
+    if (
+        half is None
+        or half.plan.group != request.producer_group
+        or half.queue_offset != request.tran_state_table_offset
+        or half.position != position
+    ):
+        return None
+    return half
+
+
+def _end_decoded(transactions: Transactions, request: EndTransaction) -> Answer:
+    """End any half message, from its decoded record."""
     half = _half_record(transactions, request.commit_log_offset)
     properties = decode_properties(half.properties)
     if transactions.config.is_5 and _is_too_late(transactions, request, half, properties):
         return Answer(code=ResponseCode.ILLEGAL_OPERATION, remark=UNSET_REMARK)
     _check_match(request, half, properties)
-    if verdict == TRANSACTION_ROLLBACK:
-        transactions.half_messages.roll_back(half, properties)
+    if request.commit_or_rollback == TRANSACTION_ROLLBACK:
+        transactions.half_messages.roll_back(half, properties.get(names.REAL_TOPIC))
         return Answer(remark=UNSET_REMARK)
     try:
         result = transactions.half_messages.commit(half, properties)

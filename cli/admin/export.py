@@ -13,6 +13,7 @@ from pocketmq.client.clock import wall_ms
 from pocketmq.client.connections.route import MASTER_ID
 from pocketmq.protocol.bodies.topic_config import TopicConfigSerializeWrapper
 from pocketmq.protocol.message.topics import (
+    PREDEFINED_GROUPS,
     is_dlq_topic,
     is_retry_topic,
     is_system_group,
@@ -23,20 +24,6 @@ from pocketmq.protocol.text import fastjson
 from .given import Given
 
 FOLDER: Final = "/tmp/rocketmq/export"
-PREDEFINED_GROUPS: Final = frozenset(
-    {
-        *(
-            "DEFAULT_CONSUMER",
-            "DEFAULT_PRODUCER",
-            "TOOLS_CONSUMER",
-            "SCHEDULE_CONSUMER",
-            "FILTERSRV_CONSUMER",
-        ),
-        *("__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP"),
-        *("CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL"),
-    }
-)
-"""Groups of tools and of the broker itself (official MixAll.isPredefinedGroup)."""
 SETTINGS: Final = (
     *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
     *(

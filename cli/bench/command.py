@@ -20,6 +20,8 @@ from rich.progress import Progress as Bar
 from ..options import client_options, run_command
 from .runs import Measured, Plan, Progress, consume, end_to_end, produce
 
+FAILED: Final = 1
+"""Exit code if sends failed, or nothing was measured."""
 PERCENTILES: Final = (50, 90, 99, 99.9)
 MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "producer": produce,
@@ -75,7 +77,7 @@ MODES: Final[dict[str, Callable[[Plan, Progress], Awaitable[Measured]]]] = {
     "--follow", is_flag=True, help="consumer: run for --duration instead of to the end of the backlog."
 )
 @click.option("-g", "--group", default="", help="The consumer group.  [default: a new one]")
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object.")
 @client_options
 def bench(*, mode: str, as_json: bool, rate: float, **options: Any) -> None:
     """Measure the messages a second and the latencies of a broker.
@@ -109,13 +111,9 @@ async def _bench(mode: str, plan: Plan, *, as_json: bool) -> None:
             showing.cancel()
     if progress.first_error:
         click.echo(f"pocketmq: {progress.failed} sends failed, the first: {progress.first_error}", err=True)
-    click.echo(
-        orjson.dumps(as_object(measured, plan), option=orjson.OPT_INDENT_2)
-        if as_json
-        else _text(measured, plan)
-    )
-    if not measured.messages:
-        sys.exit(1)
+    click.echo(orjson.dumps(as_object(measured, plan)).decode() if as_json else _text(measured, plan))
+    if progress.failed or not measured.messages:
+        sys.exit(FAILED)
 
 
 async def _show(bar: Bar, progress: Progress) -> None:
@@ -130,19 +128,19 @@ def as_object(measured: Measured, plan: Plan) -> dict[str, Any]:
     return {
         "mode": measured.mode,
         "topic": plan.topic,
-        "bodyBytes": plan.body_bytes,
+        "body_bytes": plan.body_bytes,
         "tasks": plan.tasks,
-        "inFlight": plan.in_flight,
+        "in_flight": plan.in_flight,
         "batch": plan.batch,
         "rate": plan.rate,
         "messages": measured.messages,
         "failed": measured.failed,
         "seconds": measured.seconds,
-        "perSecond": measured.per_second,
-        "cpuMicrosecondsPerMessage": _cpu_us(measured),
-        "rssBeginBytes": measured.rss_begin_bytes,
-        "rssEndBytes": measured.rss_end_bytes,
-        "latenciesMs": {
+        "per_second": measured.per_second,
+        "cpu_us_per_message": _cpu_us(measured),
+        "rss_begin_bytes": measured.rss_begin_bytes,
+        "rss_end_bytes": measured.rss_end_bytes,
+        "latencies_ms": {
             name: {
                 **{f"p{percent:g}": one.percentile_ms(percent) for percent in PERCENTILES},
                 "max": one.max_ms,

@@ -18,10 +18,13 @@ from pocketmq.protocol.message.topics import pop_retry_topic, retry_topic
 from pocketmq.protocol.requests.group import GetBrokerConsumeStats, GetConsumeStats
 from pocketmq.protocol.requests.offset import (
     CloneGroupOffset,
+    ExplainFirstPosition,
     GetMaxOffset,
     InvokeBrokerToResetOffset,
+    QueryConsumerOffset,
     SearchOffsetByTimestamp,
     UpdateConsumerOffset,
+    Verdict,
 )
 from pocketmq.protocol.requests.topic import GetTopicStatsInfo
 from pocketmq.protocol.wire.response_codes import ResponseCode
@@ -84,6 +87,42 @@ class AdminOffsets(AdminGroups):
     ) -> ConsumeStatsList:
         """The progress of every group of one broker (fetchConsumeStatsInBroker)."""
         return await self._call(address, GetBrokerConsumeStats(is_order=is_order), timeout_ms=timeout_ms)
+
+    async def consume_stats_at(self, address: str, group: str) -> ConsumeStats:
+        """What one broker knows of a group's offsets, in every topic; an empty table if it has none."""
+        return await self._call(
+            address, GetConsumeStats(consumer_group=group), timeout_ms=3 * self.timeout_ms
+        )
+
+    async def query_offset(
+        self, group: str, queue: MessageQueue, *, set_zero_if_not_found: bool | None = None
+    ) -> int | None:
+        """What the broker answers a group that asks where to start a queue (queryConsumerOffset); `None`: not found.
+
+        A 5.x broker that is asked with `set_zero_if_not_found=False` answers a stored offset only. Asking changes
+        nothing.
+        """
+        address = await self._usable.routes.find_master(queue)
+        request = QueryConsumerOffset(
+            consumer_group=group,
+            topic=queue.topic,
+            queue_id=queue.queue_id,
+            set_zero_if_not_found=set_zero_if_not_found,
+            broker_name=queue.broker_name,
+        )
+        try:
+            return (await self._call(address, request)).offset
+        except RequestRefused as refusal:
+            if refusal.code == ResponseCode.QUERY_NOT_FOUND:
+                return None
+            raise
+
+    async def verdicts(self, address: str, group: str, topic: str) -> list[Verdict]:
+        """Where a group would start each queue of the topic at one broker, and which rule decides.
+
+        Only a PocketMQ answers; others refuse with REQUEST_CODE_NOT_SUPPORTED.
+        """
+        return await self._call(address, ExplainFirstPosition(consumer_group=group, topic=topic))
 
     # -- moving a group
 

@@ -119,7 +119,15 @@ def test_the_report_shows_what_java_and_python_members_did(
 def _report(journal: Path, folder: Path) -> dict[str, Any]:
     """The job's JSON; its HTML page is beside it. Exit code 1 means that the report has findings."""
     output = folder / "report.json"
-    words = ["--json", str(output), "--html", str(folder / "report.html"), "--master", "local[2]", "--quiet"]
+    words = [
+        "--json-file",
+        str(output),
+        "--html",
+        str(folder / "report.html"),
+        "--master",
+        "local[2]",
+        "--quiet",
+    ]
     program = [sys.executable, "-m", "pocketmq.pipeline.behaviour.job", str(journal), *words]
     ran = subprocess.run(program, capture_output=True, text=True, check=False, env=dict(os.environ))
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {}

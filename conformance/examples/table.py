@@ -7,7 +7,7 @@ client 4.9.8, and 5.5.0.
 from dataclasses import dataclass
 
 PRODUCERS, BATCHES = "conformance/examples/world.py", "conformance/examples/test_2_batches.py"
-WAITING, RATIO = "conformance/waiting/test_waiting_examples.py", "bench/java_ratio.py"
+WAITING, RATIO = "conformance/waiting/test_waiting_examples.py", "bench/java_loads.py"
 
 ELSEWHERE = {
     "batch.SimpleBatchProducer": BATCHES,

@@ -42,7 +42,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         (
             click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
             click.option("--memory", default="1g", show_default=True, help="Memory of the driver."),
-            click.option("--json", "json_file", metavar="FILE", help="Write all tables as JSON."),
+            click.option("--json-file", "json_file", metavar="FILE", help="Write all tables as JSON."),
             click.option(
                 "--parquet",
                 "parquet_folder",
@@ -187,7 +187,7 @@ def check_session(master: str, memory: str) -> None:
 
 def check_outputs(outputs: Outputs) -> None:
     """`OptionError` for files that could not be written at the end."""
-    for option, text in (("--json", outputs.json_file), ("--html", outputs.html_file)):
+    for option, text in (("--json-file", outputs.json_file), ("--html", outputs.html_file)):
         if text is None:
             continue
         if not Path(text).absolute().parent.is_dir():

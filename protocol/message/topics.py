@@ -54,6 +54,21 @@ MAX_GROUP_LENGTH: Final = 120
 _LEGAL: Final = re.compile(r"[%|a-zA-Z0-9_-]*")
 _LEGAL_TEXT: Final = "contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
 
+PREDEFINED_GROUPS: Final = frozenset(
+    {
+        *(
+            "DEFAULT_CONSUMER",
+            "DEFAULT_PRODUCER",
+            "TOOLS_CONSUMER",
+            "SCHEDULE_CONSUMER",
+            "FILTERSRV_CONSUMER",
+        ),
+        *("__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP"),
+        *("CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL"),
+    }
+)
+"""Groups of tools and of the broker itself (official MixAll.isPredefinedGroup)."""
+
 
 def retry_topic(group: str) -> str:
     """The topic where messages of a group wait for their next try (official MixAll.getRetryTopic)."""

@@ -168,7 +168,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     topic: str
     queue_id: int
     rule: str
-    """`B0` to `B6`, see `broker/first_position/rules.py`."""
+    """`B0` to `B6`, see `broker/first_position/rules.py`; of a broker that does not explain itself also `B1 or B4`."""
     because: str
     """The rule in words, with its numbers."""
     offset: int | None
@@ -189,6 +189,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Commit-log position of the queue's first message."""
     log_end_bytes: int = 0
     memory_budget_bytes: int = 0
+    broker_name: str = ""
+    """The broker whose queue it is; a broker that answers for itself leaves it out."""
 
 
 @request(30001)

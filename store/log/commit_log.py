@@ -48,6 +48,8 @@ class CommitLog:
         self.file_bytes = config.mapped_file_size_commit_log
         self.newest_store_timestamp = 0
         """storeTimestamp of the last record appended, ms; 0 before the first."""
+        self.forgotten_before = 0
+        """No record before this position is found by its position alone (`rewinding.py`)."""
         self._file: MappedFile | None = None
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
@@ -180,7 +182,7 @@ class CommitLog:
     def read_record(self, position: int) -> memoryview | None:
         """The record that starts at a position, with the length its head says; None if no record can begin there."""
         file = self.files.file_at(position)
-        if file is None:
+        if file is None or position < self.forgotten_before:
             return None
         at = position - file.base
         if at + 8 > file.written:

@@ -51,8 +51,9 @@ class RecordPacking:
         self._topic_heads: dict[str, tuple[int, bytes]] = {}
         self._shapes: dict[int, Shape] = {}
 
-    def template(self, message: NewMessage) -> RecordTemplate | None:
-        """What the record of this message shares with others; None for a record that needs more than filling in."""
+    def template(self, message: NewMessage, *, shares_text: bool) -> RecordTemplate | None:
+        """What the record of this message shares with others; None for a record that needs more than filling in.
+        Without `shares_text` the others have other property texts."""
         if (
             self.has_crc
             or len(message.born_host) != 8
@@ -77,7 +78,7 @@ class RecordPacking:
             store_host=message.store_host,
             reconsume_times=message.reconsume_times,
             topic_head=topic_head,
-            properties=properties,
+            properties=properties if shares_text else None,
         )
 
     def plan(self, messages: Sequence[NewMessage], most_body_bytes: int) -> Plan:

@@ -2,6 +2,7 @@
 
     size | magic | crc | queue | flag | offset | position | sysFlag | born | born host | stored | store host, retries |
     prepared | body length | body | topic and properties before the id | id | properties behind it
+                                    or topic | length of the properties and all of them
 
 One call packs a whole record into the map. The drawing with widths is in `protocol/message/record.py`. Ordinary
 messages are packed in `record_packing.py`, to the same bytes. Owner: the event-loop thread.
@@ -12,12 +13,13 @@ import zlib
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.properties import UNIQ_KEY
-from pocketmq.protocol.message.record import HEADS
+from pocketmq.protocol.message.record import HEADS, MAX_PROPERTIES_BYTES
 
 from ..files.mapped_file import MappedFile
 from ..put_values import AlikeMessage
 
 UNIQUE_ID_BYTES = 32
+TEXT_LENGTH_BYTES = 2
 _NAME = f"{UNIQ_KEY}\x01".encode()
 _INT = struct.Struct(">i")
 _PACK_INT = _INT.pack_into
@@ -59,30 +61,31 @@ class RecordTemplate:
         store_host: bytes,
         reconsume_times: int,
         topic_head: bytes,
-        properties: tuple[bytes, int, bytes],
+        properties: tuple[bytes, int, bytes] | None,
     ) -> None:
         """`shapes` is a memory that all templates share; `properties`: bytes before the id, bytes of the id (32 or
-        0), bytes behind it. Hosts are packed IPv4 hosts."""
+        0), bytes behind it; None if the messages share no text: then each has `whole_text` in the place of its id.
+        Hosts are packed IPv4 hosts."""
         self.properties = properties
-        before_id, self._id_bytes, self._behind_id = properties
+        before_id, self._id_bytes, self._behind_id = properties or (b"", 0, b"")
         self._magic, self._flag, self._sys_flag = _INT.pack(magic), _INT.pack(flag), _INT.pack(sys_flag)
         self._born_host = born_host
         self._host_and_retries = store_host + _INT.pack(reconsume_times)
         property_bytes = len(before_id) + self._id_bytes + len(self._behind_id)
-        self._up_to_id = topic_head + property_bytes.to_bytes(2, "big") + before_id
+        self._up_to_id = topic_head
+        if properties is not None:
+            self._up_to_id += property_bytes.to_bytes(TEXT_LENGTH_BYTES, "big") + before_id
         self._around_bytes = _HEAD_BYTES + len(self._up_to_id) + self._id_bytes + len(self._behind_id)
         self._shapes = shapes
-        self._shape_key = (len(self._up_to_id) << 17 | len(self._behind_id) << 1 | self._id_bytes // 32) << 32
-
-    @property
-    def has_id(self) -> bool:
-        """Whether the messages have a unique id."""
-        return self._id_bytes > 0
+        self._shape_key = (len(self._up_to_id) << 16 | len(self._behind_id)) << 48
 
     def total_bytes(self, messages: Sequence[AlikeMessage]) -> tuple[int, int]:
         """(bytes of all records, bytes of the largest body)."""
         bodies = [len(message[1]) for message in messages]
-        return sum(bodies) + len(bodies) * self._around_bytes, max(bodies)
+        total = sum(bodies) + len(bodies) * self._around_bytes
+        if self.properties is None:
+            total += sum([len(message[2]) for message in messages])
+        return total, max(bodies)
 
     def pack(
         self,
@@ -109,7 +112,9 @@ class RecordTemplate:
                 messages, queue_offsets, strict=True
             ):
                 body_bytes = len(body)
-                pack_record, size = shapes.get(shape_key + body_bytes) or self._shape(body_bytes)
+                pack_record, size = shapes.get(
+                    shape_key + (len(unique_id) << 32) + body_bytes
+                ) or self._shape(body_bytes, len(unique_id))
                 position = base + at
                 pack_record(
                     memory,
@@ -144,14 +149,22 @@ class RecordTemplate:
         file.written = at
         return positions, sizes
 
-    def _shape(self, body_bytes: int) -> Shape:
+    def _shape(self, body_bytes: int, id_bytes: int) -> Shape:
         shapes = self._shapes
         if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
-        lengths = (body_bytes, len(self._up_to_id), self._id_bytes, len(self._behind_id))
+        lengths = (body_bytes, len(self._up_to_id), id_bytes, len(self._behind_id))
         record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
-        shape = shapes[self._shape_key + body_bytes] = record.pack_into, record.size
+        shape = shapes[self._shape_key + (id_bytes << 32) + body_bytes] = record.pack_into, record.size
         return shape
+
+
+def whole_text(properties: bytes) -> bytes:
+    """A property text with its length before it, for a template whose messages share no text. Raises ValueError if it
+    is too long for a record."""
+    if len(properties) > MAX_PROPERTIES_BYTES:
+        raise ValueError(f"properties of {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
+    return len(properties).to_bytes(TEXT_LENGTH_BYTES, "big") + properties
 
 
 def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:

@@ -31,6 +31,8 @@ class ConsumeQueue:
         "topic",
     )
 
+    unit_bytes = QUEUE_UNIT_BYTES
+
     def __init__(self, topic: str, queue_id: int, files: MappedFiles) -> None:
         self.topic = topic
         self.queue_id = queue_id
@@ -246,6 +248,11 @@ class ConsumeQueue:
         at = first_unit_at_or_after(first, start - first.base, log_start)
         if at < first.written:
             self.min_offset = (first.base + at) // QUEUE_UNIT_BYTES
+
+    def unmap(self) -> None:
+        """Drop the maps of all files, of a queue that is used no more."""
+        for file in self.files:
+            file.unmap()
 
     def destroy(self) -> None:
         """Delete all files; the counters start again at 0."""

@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
-from ..log.record_template import RecordTemplate
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
 from ..put_values import AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
@@ -155,15 +155,22 @@ class Dispatcher:
         topic, properties = message.topic, message.property_map
         if topic == SCHEDULE_TOPIC or not is_in_queue(message.sys_flag):
             return None
-        hashes, unique_ids = [], None
+        around = around_unique_id(message.properties)
+        if around is None:
+            return None
+        hashes, unique_ids, has_id = [], None, bool(around[1])
         if self._index.enabled:
             hashes = self._index.hashes_of(topic, properties, message.sys_flag) or []
-            if record.has_id != bool(properties.get(UNIQ_KEY)):
+            if has_id != bool(properties.get(UNIQ_KEY)):
                 return None
-            if record.has_id:
+            if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
+        id_part = None
+        if record.properties is None:
+            id_at = TEXT_LENGTH_BYTES + len(around[0])
+            id_part = slice(id_at, id_at + around[1])
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, hashes)
+        return MessageTemplate(topic, record, code, unique_ids, hashes, id_part)
 
     def dispatch_alike(
         self,

@@ -29,6 +29,9 @@ assert (SLOTS_AT, INDEX_UNIT.size) == (40, 20)
 IndexEntry = tuple[list[int], int, int]
 """What the index stores of one message: (key hashes, position, store timestamp ms)."""
 
+IndexHeader = tuple[int, int, int, int, int, int]
+"""The fields of a header in their order; the last is the number of the next free unit."""
+
 
 class IndexFile:
     """One file; its header is kept in fields and written to the file after every message or batch."""
@@ -187,6 +190,41 @@ class IndexFile:
             if _READ_INT(self.file.view, slot_at) == (number,):
                 _PACK_INT(self.file.map, slot_at, previous)
             _PACK_UNIT(self.file.map, self._units_at + 20 * number, 0, 0, 0, 0)
+
+    @property
+    def header(self) -> IndexHeader:
+        """The fields of the header, for `go_back`."""
+        return (
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_position,
+            self.end_position,
+            self.slots_used,
+            self.count,
+        )
+
+    @property
+    def empty_header(self) -> IndexHeader:
+        """The header of the first file before its first unit."""
+        return 0, 0, 0, 0, 0, 1
+
+    def go_back(self, header: IndexHeader) -> None:
+        """Take back the units added since the header was this."""
+        memory, slots, units_at = self.file.map, self._slots, self._units_at
+        for number in range(self.count - 1, header[-1] - 1, -1):
+            at = units_at + 20 * number
+            key_hash, *_, previous = INDEX_UNIT.unpack_from(memory, at)
+            _PACK_INT(memory, 40 + 4 * (key_hash % slots), previous)
+            _PACK_UNIT(memory, at, 0, 0, 0, 0)
+        (
+            self.begin_timestamp,
+            self.end_timestamp,
+            self.begin_position,
+            self.end_position,
+            self.slots_used,
+            self.count,
+        ) = header
+        self.write_header()
 
     def write_header(self) -> None:
         _PACK_HEADER(

@@ -7,6 +7,7 @@ IndexService. Owner: the event-loop thread, except `flush`.
 """
 
 import logging
+import mmap
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -17,10 +18,16 @@ from .. import layout
 from ..clock import Clock
 from ..config import StoreConfig
 from ..errors import StoreError
-from .index_file import IndexEntry, IndexFile
+from .index_file import IndexEntry, IndexFile, IndexHeader
 from .key_hash import KeyHash, UniqueIdHash
 
 logger = logging.getLogger(__name__)
+
+
+IndexMark = tuple[int, IndexHeader | None]
+"""How many files, and the header of the last one."""
+_QUICKLY_TAKEN_BACK = 100
+"""Up to so many entries are taken back one by one; beyond, their file is deleted."""
 
 
 class KeyIndex:
@@ -143,6 +150,30 @@ class KeyIndex:
         file.write_header()
         self.files.append(file)
         return file
+
+    def mark(self) -> IndexMark:
+        """The present state, for `go_back`."""
+        return len(self.files), self.files[-1].header if self.files else None
+
+    def go_back(self, mark: IndexMark) -> list[mmap.mmap]:
+        """Forget the entries added since `mark`; not if files were deleted meanwhile because the log no longer has
+        their messages. Returns the maps of deleted files: dropping them frees their memory, which takes long."""
+        deleted: list[mmap.mmap] = []
+        number, header = mark
+        if len(self.files) < number:
+            return deleted
+        if header is None and self.files and self.files[0].count <= _QUICKLY_TAKEN_BACK:
+            number, header = 1, self.files[0].empty_header
+        while len(self.files) > number:
+            file = self.files.pop()
+            if file in self.unflushed:
+                self.unflushed.remove(file)
+            memory = file.file.delete_keeping_map()
+            if memory is not None:
+                deleted.append(memory)
+        if header is not None and self.files[-1].count > header[-1]:
+            self.files[-1].go_back(header)
+        return deleted
 
     def query(self, topic: str, key: str, limit: int, begin_ms: int, end_ms: int, *, tags: bool) -> list[int]:
         """Log positions of messages whose key may be `key`, newest file first (IndexService.queryOffset)."""

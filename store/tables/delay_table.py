@@ -31,6 +31,8 @@ class DelayOffsets(Body, frozen=True):
 class DelayTable(JsonTable):
     """The tables of the official ScheduleMessageService."""
 
+    remembered = ("_offsets",)
+
     def __init__(
         self,
         config_folder: Path,

@@ -50,6 +50,11 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
 class GroupTable(JsonTable):
     """Official SubscriptionGroupManager. Group configs are immutable: a change replaces the config."""
 
+    remembered = (
+        "_groups",
+        "_forbidden",
+    )
+
     def __init__(
         self,
         config_folder: Path,

@@ -11,9 +11,10 @@ from pocketmq.protocol.bodies.body import DataVersion
 
 from ..errors import StoreError
 from ..files.json_file import JsonFile
+from ..remembered import Memory, Remembered
 
 
-class JsonTable:
+class JsonTable(Remembered):
     """Mirrors the official ConfigManager, but does not write at every change. Owner: the event-loop thread.
 
     `on_change` is called after each change of the data version: the broker then registers and saves.
@@ -61,6 +62,13 @@ class JsonTable:
     def _take(self, content: bytes) -> bool:
         """Read the text of the file into the table. Raises BodyError and then changes nothing."""
         raise TypeError(f"{type(self).__name__} reads no file")
+
+    def recall(self, memory: Memory) -> bool:
+        """As in `Remembered`; a difference is a change of the table."""
+        if not super().recall(memory):
+            return False
+        self._changed()
+        return True
 
     def _changed(self) -> None:
         self.data_version = self.data_version.next_version(self._now_ms())

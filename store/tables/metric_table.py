@@ -26,6 +26,8 @@ from .json_table import JsonTable
 class MetricTable(JsonTable):
     """Counts by topic. `kind` names the member of the file."""
 
+    remembered = ("_metrics",)
+
     def __init__(
         self,
         config_folder: Path,

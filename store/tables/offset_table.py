@@ -39,6 +39,12 @@ class OffsetFile(Body, frozen=True):
 class OffsetTable(JsonTable):
     """Official ConsumerOffsetManager. `commit` and `query` are on the pull path: two look-ups each."""
 
+    remembered = (
+        "_offsets",
+        "_reset_offsets",
+        "_pull_offsets",
+    )
+
     def __init__(
         self,
         config_folder: Path,

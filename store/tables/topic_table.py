@@ -31,6 +31,8 @@ from .json_table import JsonTable
 class TopicTable(JsonTable):
     """Official TopicConfigManager. Topic configs are immutable: a change replaces the config."""
 
+    remembered = ("_topics",)
+
     def __init__(
         self,
         config_folder: Path,

@@ -235,6 +235,13 @@ class TimerStore:
     def close(self) -> None:
         self.wheel.close()
 
+    def delete(self) -> None:
+        """Close, and delete all files of the timer."""
+        self.wheel.close()
+        self.log.files.delete_all()
+        for path in (self.wheel.path, checkpoint_path(self._config)):
+            path.unlink(missing_ok=True)
+
     # -- opening
 
     def clear_wheel(self) -> None:

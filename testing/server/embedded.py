@@ -216,14 +216,18 @@ class EmbeddedServer:
 
         `Refusal` with code and remark if the broker refuses, `PeerError` if it does not answer within 5 s.
         """
-        return self.run(self._request(request, body))
+        return self.exchange(request, body)[0]
 
-    async def _request(self, request: Request[ReplyT], body: RawBody | None) -> ReplyT:
+    def exchange(self, request: Request[ReplyT], body: RawBody | None = None) -> tuple[ReplyT, bytes]:
+        """As `request`, but returns the body of the reply too; empty if it has none."""
+        return self.run(self._exchange(request, body))
+
+    async def _exchange(self, request: Request[ReplyT], body: RawBody | None) -> tuple[ReplyT, bytes]:
         node = self._running()
         if self._connection is None or self._connection.closed:
             self._connection = await node.server.connect(node.broker_address)
-        _, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
-        return reply
+        command, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
+        return reply, bytes(command.body or b"")
 
     def mark(self) -> Mark:
         """The present state; `reset` can return to it."""

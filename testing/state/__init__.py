@@ -2,5 +2,7 @@
 
 mark.py              the state at one moment
 reset.py             the way back to it
+memory.py            tables and lists of the server's parts
 settings_values.py   settings, read and written back
+access_files.py      files with access keys, read and written back
 """

@@ -1,34 +1,40 @@
 """Mark: the state of a server at one moment, for `reset` to return to.
 
-Holds values, not the server's own objects. Taken in the server's thread.
+Holds values, not the server's own objects; valid for the server that made it, until that stops. Taken in the server's
+thread.
 """
 
 from typing import Any
 
 import msgspec
-from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.client import SubscriptionGroupConfig, TopicConfig
 from pocketmq.protocol.bodies.body import DataVersion
 from pocketmq.protocol.bodies.routes import QueueData
+from pocketmq.store.remembered import Memory
+from pocketmq.store.rewinding import StoreMark
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
+from .access_files import read_access_files
+from .memory import remember
 from .settings_values import settings_of
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Made by `take_mark`. Holds values, not the server's own objects."""
+    """Made by `take_mark`."""
 
-    topics: dict[str, TopicConfig]
-    groups: dict[str, SubscriptionGroupConfig]
-    offset_groups: frozenset[str]
-    """Groups that have offsets; they need not be in the group table."""
+    memories: tuple[Memory, ...]
+    """Of the broker's tables and lists, in the order of `memory.remembered_parts`."""
+    groups: frozenset[str]
+    """Groups that are declared, have offsets or have members."""
+    store: StoreMark
+    timer: TimerCheckpoint | None
     routes: dict[str, dict[str, QueueData]]
-    order_topics: dict[str, str]
-    """The name server's settings of ordered topics."""
     settings: tuple[dict[str, Any], ...]
     """Of broker, store and name server."""
     settings_version: DataVersion
     """Counts the changes of the settings."""
+    access_files: dict[str, bytes]
+    """Files with access keys (aclEnable) by path."""
 
 
 async def take_mark(node: Node) -> Mark:
@@ -36,13 +42,14 @@ async def take_mark(node: Node) -> Mark:
     broker, name_server = node.broker, node.name_server
     await broker.cluster.registration.settled()  # a registration that is still under way belongs to the state
     routes = {} if name_server is None else name_server.routes.topics
-    order_topics = None if name_server is None else name_server.kv.list(ORDER_TOPIC_CONFIG)
+    online = broker.membership.consumers.names()
     return Mark(
-        topics=dict(broker.topics.topics),
-        groups=dict(broker.groups.groups),
-        offset_groups=frozenset(broker.offsets.group_topic_map()),
+        memories=remember(node),
+        groups=frozenset({*broker.groups.groups, *broker.offsets.group_topic_map(), *online}),
+        store=broker.store.rewinding.mark(),
+        timer=broker.delayed.timer.mark(),
         routes={topic: dict(queues) for topic, queues in routes.items()},
-        order_topics=dict(order_topics or {}),
         settings=settings_of(node),
         settings_version=broker.state.settings_version,
+        access_files=read_access_files(broker.access),
     )

@@ -1,118 +1,78 @@
-"""The way back to a mark: what was created since is removed, what was changed or deleted is restored.
+"""The way back to a mark: everything that was done since is undone.
 
-    mark = await take_mark(node)    copies topics, groups, routes and settings
+    mark = await take_mark(node)    copies tables, and where each queue ends
     ...                             a test runs
     await restore(node, mark)
 
-Restoring is quick because it forgets instead of restarting: the queues of a topic; the offsets, members and locks of a
-group. Records stay in the log until their file is deleted, so a message id still finds its message, and a query by key
-finds it under a topic of the same name. Messages and offsets of topics and groups that existed at the mark are not
-touched. All messages that wait for a delay level are forgotten. Connections stay open, and a consumer that still runs
-joins its group again with its next heartbeat.
+Quick because it rewinds instead of restarting: queues and index end where they ended, tables have their former content,
+and what reads them in the background (delay levels, timer, revival, transaction check) begins again from there.
 
-All of it runs in the server's thread.
+Connections stay open, so clients that a test left running go on: a suspended request is answered or waits again, a
+consumer joins its group again with its next heartbeat. One thing is not undone, because a running consumer counts on
+its offsets: a topic to which a consumer of an earlier group is still connected keeps its messages, and that group keeps
+its offsets and locks. All of it runs in the server's thread.
 """
 
-from typing import Final
-
-import msgspec
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.node import Node
-from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC, SCHEDULE_TOPIC
 
+from .access_files import restore_access_files
 from .mark import Mark
+from .memory import recall
 from .settings_values import restore_settings
-
-_FOREVER_MS: Final = 1 << 62
-_OWNED_QUEUES: Final = frozenset({HALF_TOPIC, OP_HALF_TOPIC})
-"""System topics whose readers keep their offset in memory."""
 
 
 async def restore(node: Node, mark: Mark) -> None:
-    """Forget what was created since the mark, and restore what was changed."""
+    """Undo everything since the mark. Raises `StoreError` or OSError if the disk refuses a change."""
     broker = node.broker
     await restore_settings(node, mark.settings, mark.settings_version)
-    await (
-        broker.cluster.registration.settled()
-    )  # a registration that is still under way would bring a topic back
-    topics = [topic for topic in broker.topics.topics if topic not in mark.topics]
-    groups = {*broker.groups.groups, *broker.offsets.group_topic_map()}
-    for group in groups - mark.groups.keys() - mark.offset_groups:
-        _forget_group(broker, group)
-    for topic in topics:
-        _forget_topic(broker, topic)
-    _restore_tables(broker, mark)
-    _empty_system_topics(broker)
-    broker.membership.locks.expire(_FOREVER_MS)
-    _shorten_log(broker, mark)
+    # A registration that is still under way would bring a topic back.
     await broker.cluster.registration.settled()
-    _restore_routes(node, mark)
+    await broker.transactions.stop()  # a round that is under way would commit its offsets
+    _forget_clients(broker, mark)
+    _rewind(node, mark)
+    restore_access_files(broker.access, mark.access_files)
+    broker.transactions.start()
+    await broker.cluster.registration.settled()
+    if node.name_server is not None:
+        routes = node.name_server.routes.topics
+        routes.clear()
+        routes.update({topic: dict(queues) for topic, queues in mark.routes.items()})
+
+
+def _forget_clients(broker: Broker, mark: Mark) -> None:
+    """Forget the members of new groups, and what members left behind."""
+    consumers = broker.membership.consumers
+    for group in consumers.names():
+        if group not in mark.groups:
+            online = consumers.get(group)
+            for connection in [] if online is None else list(online.connections):
+                consumers.unregister(group, connection, is_notified=False)
+    broker.membership.locks.forget(lambda group, client_id: consumers.find(group, client_id) is not None)
+    broker.first_position.broadcasts.forget(lambda group: consumers.get(group) is not None)
+
+
+def _rewind(node: Node, mark: Mark) -> None:
+    broker = node.broker
+    live = _live_offsets(broker)
+    topics, groups = set(broker.topics.topics), set(broker.groups.groups)
+    broker.store.rewinding.rewind(mark.store, {topic for topic, _ in live})
+    recall(node, mark.memories)
+    for (topic, group), offsets in live.items():
+        for queue_id, offset in offsets.items():
+            broker.offsets.commit(topic, group, queue_id, offset)
+    broker.statistics.forget(topics - broker.topics.topics.keys(), groups - broker.groups.groups.keys())
+    broker.delayed.rewind(mark.timer)
+    broker.popping.rewind()
     broker.pulling.waiters.wake_all()
 
 
-def _forget_group(broker: Broker, group: str) -> None:
-    online = broker.membership.consumers.get(group)
-    if online is not None:
-        for connection in list(online.connections):
-            broker.membership.consumers.unregister(group, connection, is_notified=False)
-    broker.groups.delete(group)
-    broker.offsets.remove_group(group)
-    broker.statistics.group_deleted(group)
-
-
-def _forget_topic(broker: Broker, topic: str) -> None:
-    broker.topics.delete(topic)
-    broker.offsets.remove_topic(topic)
-    broker.store.delete_topic_queues(topic)
-    broker.statistics.topic_deleted(topic)
-
-
-def _restore_tables(broker: Broker, mark: Mark) -> None:
-    """Restore topics and groups that were changed or deleted."""
-    for topic, topic_config in mark.topics.items():
-        if broker.topics.topics.get(topic) != topic_config:
-            broker.topics.delete(topic)
-            broker.topics.create_if_absent(topic_config)
-    for group, group_config in mark.groups.items():
-        if broker.groups.groups.get(group) != group_config:
-            added = {f"+{name}": value for name, value in group_config.attributes.items()}
-            broker.groups.delete(group)
-            broker.groups.update(msgspec.structs.replace(group_config, attributes=added))
-
-
-def _empty_system_topics(broker: Broker) -> None:
-    """Delete the queues of system topics: delayed messages would otherwise be delivered into a later test."""
-    is_delaying = bool(broker.store.queues_of(SCHEDULE_TOPIC))
-    if is_delaying:
-        broker.delayed.levels.stop()
-    for topic in broker.topics.system_topics - _OWNED_QUEUES:
-        if broker.store.delete_topic_queues(topic):
-            broker.offsets.remove_topic(topic)
-    if is_delaying:
-        for level in broker.delays.levels:
-            broker.delays.correct(level, 0, 0)
-        broker.delayed.levels.start()
-
-
-def _shorten_log(broker: Broker, mark: Mark) -> None:
-    """Delete full log files, so that a long session needs no more disk than a short one. Not if a topic that stays may
-    have messages in them."""
-    if any(broker.store.queues_of(topic) for topic in mark.topics):
-        return
-    while broker.store.delete_oldest_log_file():
-        pass
-
-
-def _restore_routes(node: Node, mark: Mark) -> None:
-    if node.name_server is None:
-        return
-    routes, kv = node.name_server.routes.topics, node.name_server.kv
-    routes.clear()
-    routes.update({topic: dict(queues) for topic, queues in mark.routes.items()})
-    now = dict(kv.list(ORDER_TOPIC_CONFIG) or {})
-    for topic in now.keys() - mark.order_topics.keys():
-        kv.delete(ORDER_TOPIC_CONFIG, topic)
-    for topic, queues in mark.order_topics.items():
-        if now.get(topic) != queues:
-            kv.put(ORDER_TOPIC_CONFIG, topic, queues)
+def _live_offsets(broker: Broker) -> dict[tuple[str, str], dict[int, int]]:
+    """Committed offsets of each topic and group that running consumers read."""
+    consumers = broker.membership.consumers
+    live = {}
+    for group in consumers.names():
+        online = consumers.get(group)
+        for topic in () if online is None else online.subscriptions:
+            live[topic, group] = broker.offsets.offsets(topic, group) or {}
+    return live

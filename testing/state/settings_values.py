@@ -1,5 +1,8 @@
 """The settings of a server as values: read, and written back after a test changed them over the wire."""
 
+import functools
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -34,9 +37,27 @@ def _configs(node: Node) -> list[msgspec.Struct]:
 
 
 def _values(config: msgspec.Struct) -> dict[str, Any]:
-    values = {name: getattr(config, name) for name in config.__struct_fields__}
-    return {
-        name: dict(value) if isinstance(value, dict) else value
-        for name, value in values.items()
-        if not isinstance(value, msgspec.Struct) or value.__struct_config__.frozen
-    }
+    values = dict(zip(config.__struct_fields__, _all_values(type(config))(config), strict=True))
+    for name, value in values.items():
+        if isinstance(value, dict):
+            values[name] = dict(value)
+    for name in _parts(type(config)):
+        del values[name]
+    return values
+
+
+@functools.cache
+def _all_values(kind: type[msgspec.Struct]) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    return attrgetter(*kind.__struct_fields__)
+
+
+@functools.cache
+def _parts(kind: type[msgspec.Struct]) -> list[str]:
+    """Fields that are configs themselves, and are read by themselves."""
+    return [
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if isinstance(field.type, type)
+        and issubclass(field.type, msgspec.Struct)
+        and not field.type.__struct_config__.frozen
+    ]

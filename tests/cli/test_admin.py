@@ -41,9 +41,9 @@ def printed(server: EmbeddedServer, line: str, **values: str) -> str:
     return result.stdout
 
 
-def refusal(server: EmbeddedServer, line: str) -> str:
+def refusal(server: EmbeddedServer, line: str, *, exit_code: int = 2) -> str:
     result = run(server, line)
-    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
     assert result.stderr.count("\n") == 1, result.stderr
     assert result.stderr.startswith("pocketmq: ")
     return result.stderr
@@ -192,10 +192,6 @@ def test_settings_and_permissions_are_changed_at_the_servers(server: EmbeddedSer
         ("noSuchCommand", "The sub command noSuchCommand not exist."),
         ("updateSubGroup -g billing", "give either the address of a broker or the name of a cluster"),
         ("updateSubGroup -c DefaultCluster -g billing -p {{", "groupRetryPolicy"),
-        ("brokerStatus -b 127.0.0.1:1", "cannot connect to 127.0.0.1:1"),
-        ("brokerStatus -b nonsense", "cannot connect to nonsense"),
-        ("brokerStatus -b 127.0.0.1:99999", "cannot connect to 127.0.0.1:99999"),
-        ("getUser -b 127.0.0.1:port -u one", "cannot connect to 127.0.0.1:port"),
         ("exportMetadata -b 127.0.0.1:1", "give either -t (topic) or -g (subscriptionGroup)"),
         ("switchTimerEngine -b 127.0.0.1:1 -e X", "must be R or F"),
         ("updateUser -c DefaultCluster -u one -p a -s disable", "give one of"),
@@ -214,9 +210,14 @@ def test_a_mistake_is_one_line_and_exit_code_2(server: EmbeddedServer, line: str
     assert why in refusal(server, line)
 
 
-def test_no_server_is_one_line_and_exit_code_2() -> None:
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "127.0.0.1:99999", "127.0.0.1:port"])
+def test_nobody_at_an_address_is_one_line_and_exit_code_3(server: EmbeddedServer, address: str) -> None:
+    assert f"cannot connect to {address}" in refusal(server, f"brokerStatus -b {address}", exit_code=3)
+
+
+def test_no_name_server_is_one_line_and_exit_code_3() -> None:
     result = CliRunner().invoke(main, ["admin", "topicList", "-n", "127.0.0.1:1"])
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
 
 
 def test_the_keys_of_tools_yml_sign_and_bad_ones_are_one_line(

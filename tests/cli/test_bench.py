@@ -42,7 +42,7 @@ def test_end_to_end_counts_each_message_once_and_keeps_the_rate(server: Embedded
     found = bench(server, "end-to-end", *words)
     assert found["failed"] == 0
     assert 5 <= found["messages"] <= 55  # type: ignore[operator]
-    assert found["latenciesMs"]["end_to_end"]["p50"] > 0  # type: ignore[index]
+    assert found["latencies_ms"]["end_to_end"]["p50"] > 0  # type: ignore[index]
 
 
 def test_reading_an_empty_topic_ends_at_once(server: EmbeddedServer) -> None:

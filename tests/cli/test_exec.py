@@ -3,6 +3,7 @@
 Real processes. Started without a terminal, as in CI, except for one test that creates a terminal.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -128,6 +129,21 @@ def test_server_that_cannot_start_is_one_line_and_exit_code_2(
 ) -> None:
     assert ended("true", temporary=temporary, words=words) == (2, "", f"pocketmq: {complaint}\n")
     assert list(temporary.iterdir()) == []
+
+
+def test_a_temporary_store_can_be_kept_and_is_named(temporary: Path) -> None:
+    code, rest, errors = ended("true", temporary=temporary, words=("--keep", "--emulate", "4.9"))
+    (store,) = temporary.iterdir()
+    assert (code, rest, errors) == (0, "", f"pocketmq: the store is kept in {store}\n")
+    assert (store / "checkpoint").exists()
+
+
+def test_journal_and_ports_file_are_written(temporary: Path, tmp_path: Path) -> None:
+    words = ("--journal", str(tmp_path / "journal"), "--ports-file", str(tmp_path / "ports.json"))
+    code, rest, _ = ended("cat", str(tmp_path / "ports.json"), temporary=temporary, words=words)
+    assert code == 0
+    assert set(json.loads(rest)) == {"namesrv", "broker", "admin", "grpc"}
+    assert list((tmp_path / "journal").iterdir())
 
 
 def test_kept_store_is_kept(temporary: Path, tmp_path: Path) -> None:

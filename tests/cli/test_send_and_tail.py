@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
 from pocketmq.testing import EmbeddedServer
 
-USER_ERROR = 2
+USER_ERROR, UNREACHABLE = 2, 3
 Run = Callable[..., Result]
 """Runs `pocketmq` with these words, and `stdin`."""
 
@@ -56,11 +56,11 @@ def test_every_setting_of_a_message_arrives(run: Run, topic: str) -> None:
     assert sent.exit_code == 0, sent.output
     assert sent.stdout.endswith(" queue 1 offset 0\n")
     seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
-    assert seen["body"] == "hello"
+    assert seen["text"] == "hello"
     assert (seen["tags"], seen["keys"], seen["flag"]) == ("created", "order-7 a b", 5)
     assert seen["properties"]["colour"] == "red"
-    assert seen["msgId"] == sent.stdout.split()[0]
-    assert (seen["topic"], seen["queueId"], seen["queueOffset"]) == (topic, 1, 0)
+    assert seen["message_id"] == sent.stdout.split()[0]
+    assert (seen["topic"], seen["queue_id"], seen["queue_offset"]) == (topic, 1, 0)
 
 
 def test_bodies_are_lines_of_a_pipe_lines_of_a_file_or_a_whole_file(
@@ -120,7 +120,8 @@ def test_a_group_continues_at_its_offset(run: Run, topic: str) -> None:
 def test_bytes_that_are_no_text_are_sent_and_shown(run: Run, topic: str) -> None:
     run("send", topic, "--whole", stdin=b"\xff\x00")
     seen = json.loads(read(run, topic, "--from", "first", "-o", "json"))
-    assert base64.b64decode(seen["bodyBase64"]) == b"\xff\x00"
+    assert seen["text"] is None
+    assert base64.b64decode(seen["body_base64"]) == b"\xff\x00"
     assert "\ufffd" in read(run, topic, "--from", "first")
     assert "born: " in read(run, topic, "--from", "first", "-o", "full")
 
@@ -154,7 +155,7 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, words: tuple[str, ...],
     assert "Traceback" not in result.output
 
 
-def test_no_server_is_one_line_and_exit_code_2() -> None:
+def test_no_server_is_one_line_and_exit_code_3() -> None:
     result = CliRunner().invoke(main, ["tail", "T", "-n", "127.0.0.1:1"])
-    assert result.exit_code == USER_ERROR
+    assert result.exit_code == UNREACHABLE
     assert result.stderr.startswith("pocketmq: cannot connect to 127.0.0.1:1")

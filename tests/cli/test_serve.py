@@ -3,6 +3,7 @@
 Real processes on free ports of the loopback interface; tests wait only for a line or for an exit.
 """
 
+import json
 import os
 import signal
 import socket
@@ -233,3 +234,46 @@ def test_commands_are_imported_only_when_used() -> None:
 @pytest.mark.parametrize("level", ["DEBUG", "Warning", "error"])
 def test_log_level_may_be_written_in_any_case(level: str) -> None:
     assert invoke("--log-level", level, "--print-config").exit_code == 0
+
+
+def test_ports_file_has_all_addresses_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "ports.json"
+    with serving(*FREE_PORTS, "--ports-file", str(file), folder=tmp_path) as process:
+        host, port = first_line(process)
+        ports = json.loads(file.read_text())
+        socket.create_connection(("127.0.0.1", int(ports["broker"].rpartition(":")[2])), timeout=5).close()
+    assert ports["namesrv"] == f"{host}:{port}"
+    assert (ports["admin"], ports["grpc"]) == (None, None)
+
+
+def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path: Path) -> None:
+    words = (*FREE_PORTS, "--log-level", "error", "--ports-file", str(tmp_path / "no" / "ports.json"))
+    with serving(*words, folder=tmp_path) as process:
+        rest, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, rest) == (2, "")
+    assert (
+        errors == f"pocketmq: cannot write --ports-file {tmp_path}/no/ports.json: No such file or directory\n"
+    )
+
+
+def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
+    screen, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pocketmq.broker", *FREE_PORTS, "--emulate", "4.9", "--log-level", "error"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        text=True,
+    )
+    os.close(terminal)
+    try:
+        host, port = first_line(process)
+        with os.fdopen(screen, buffering=1) as lines:
+            shown = [next(lines) for _ in range(3)]
+    finally:
+        process.kill()
+        process.communicate()
+    assert shown[0].startswith(f"name server {host}:{port}, broker broker-a 127.0.0.1:")
+    assert shown[0].rstrip().endswith("like RocketMQ 4.9")
+    assert shown[1].strip() == f"store {tmp_path / 'pocketmq-store'}"
+    assert "Ctrl-C" in shown[2]

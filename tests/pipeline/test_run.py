@@ -79,7 +79,7 @@ def run(*words: str) -> Result:
             "audit --store {0} --master local[x]",
             "--master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got 'local[x]'",
         ),
-        ("audit --store {0} --json {0}/no/r.json", "--json: folder {0}/no does not exist"),
+        ("audit --store {0} --json-file {0}/no/r.json", "--json-file: folder {0}/no does not exist"),
         ("audit --store {0} --html {0}", "--html: {0} is a folder"),
         ("audit --store {0} --parquet {0}/old.journal", "--parquet: {0}/old.journal is a file"),
         ("duplicates", "one of --store DIR and --namesrv ADDR is required"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pocketmq.protocol.message.flags import HOSTS_IPV6, TRANSACTION_PREPARED
 from pocketmq.protocol.message.properties import encode_properties
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, VirtualClock
+from pocketmq.store.log.record_template import whole_text
 
 IDS = st.text("0123456789ABCDEF", min_size=1, max_size=8).map(lambda text: text.rjust(32, "7"))
 ODD_IDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=32, max_size=32)
@@ -38,6 +39,7 @@ KINDS = st.fixed_dictionaries(
         "id_first": st.booleans(),
         "has_id": st.booleans(),
         "final": st.booleans(),
+        "shares_text": st.booleans(),
         "host": st.sampled_from([bytes(range(8)), bytes(20)]),
     }
 )
@@ -57,6 +59,8 @@ def message_of(kind, alike) -> NewMessage:
     queue_id, body, unique_id, born_timestamp, prepared_offset = alike
     of_id = {"UNIQ_KEY": unique_id} if kind["has_id"] else {}
     properties = {**of_id, **kind["shared"]} if kind["id_first"] else {**kind["shared"], **of_id}
+    if not kind["shares_text"]:
+        properties["number"] = str(born_timestamp)
     return NewMessage(
         kind["topic"],
         queue_id,
@@ -99,11 +103,14 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
         store.open()
         for kind, messages in calls:
             ordinary = [message_of(kind, message) for message in messages]
-            stored = None
-            if way == "alike" and (template := store.template(ordinary[0])) is not None:
+            stored, shares_text = None, kind["shares_text"]
+            template = store.template(ordinary[0], shares_text=shares_text) if way == "alike" else None
+            if template is not None:
+                ids = [message[2].encode() if kind["has_id"] else b"" for message in messages]
+                texts = ids if shares_text else [whole_text(message.properties) for message in ordinary]
                 alike = [
-                    (queue_id, body, unique_id.encode() if kind["has_id"] else b"", born, prepared)
-                    for queue_id, body, unique_id, born, prepared in messages
+                    (queue_id, body, text, born, prepared)
+                    for (queue_id, body, _, born, prepared), text in zip(messages, texts, strict=True)
                 ]
                 stored = store.append_alike(template, alike)
             if stored is None:
@@ -181,6 +188,12 @@ def test_a_value_that_no_record_can_hold_changes_nothing(open_store, put, bodies
     assert not any(store.log.files[-1].view[end : end + 300]), "bytes behind the end would look like records"
     assert store.append_alike(template, [alike(body=b"next")]).queue_offsets == [1]
     assert bodies(store) == [b"body", b"next"]
+
+
+def test_a_text_that_no_record_can_hold_is_refused():
+    assert whole_text(b"ab") == b"\0\2ab"
+    with pytest.raises(ValueError, match="the limit is 32767"):
+        whole_text(bytes(32_768))
 
 
 def test_messages_that_need_more_than_filling_in_have_no_template(open_store):

@@ -12,6 +12,7 @@ import pytest
 from pocketmq.broker.config.name_server_config import NameServerConfig
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.network.server import Server
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData
 from pocketmq.protocol.languages import V5_5_0
 from pocketmq.protocol.requests.name_server import (
     DeleteKvConfig,
@@ -181,3 +182,30 @@ async def test_broker_without_heartbeat_loses_route_and_connection(
     with pytest.raises(Refusal, match="No topic route info in name server for the topic: T"):
         await ask(client, name_server, GetRouteInfoByTopic(topic="T"))
     assert connection.closed
+
+
+@pytest.mark.parametrize(
+    ("has_brokers", "creates", "words"),
+    [
+        (False, False, "no broker is registered here"),
+        (True, True, "the first send creates it"),
+        (True, False, "autoCreateTopicEnable=false"),
+    ],
+)
+async def test_the_log_says_once_why_a_topic_has_no_route(
+    name_server: RunningNameServer,
+    caplog: pytest.LogCaptureFixture,
+    has_brokers: bool,
+    creates: bool,
+    words: str,
+) -> None:
+    caplog.set_level("INFO", "pocketmq.name_server")
+    server = name_server.state
+    if has_brokers:
+        server.routes.brokers["b"] = BrokerData()
+    if creates:
+        server.routes.topics["TBW102"] = {"b": QueueData()}
+    for topic in ("T", "T", "%RETRY%g", "TBW102"):
+        server.say_why_no_route(topic)
+    assert len(caplog.messages) == 1
+    assert words in caplog.messages[0]

@@ -28,11 +28,11 @@ async def turns(count: int) -> None:
 
 
 async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
-    waiters = PullWaiters(10_000)
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
     for _ in range(3 * MAX_ANSWERS + 1):
         waiters.hold(a_waiter(connection, answered.append))
-    waiters.scan(1000, lambda topic, queue_id: 0)
+    waiters.scan(1000, 1000, lambda topic, queue_id: 0)
     for expected in (1, 2, 3):
         await turns(1)
         assert len(answered) == expected * MAX_ANSWERS
@@ -42,7 +42,7 @@ async def test_thousands_woken_at_once_leave_turns_to_others() -> None:
 
 
 async def test_wake_all_says_how_many_turns_it_takes() -> None:
-    waiters = PullWaiters(10_000)
+    waiters = PullWaiters(10_000, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
     assert waiters.wake_all() == 0
     for _ in range(MAX_ANSWERS + 1):
@@ -52,7 +52,7 @@ async def test_wake_all_says_how_many_turns_it_takes() -> None:
 
 
 async def test_a_pull_that_fails_when_woken_gets_an_error_and_the_others_are_answered() -> None:
-    waiters = PullWaiters(10)
+    waiters = PullWaiters(10, asyncio.get_running_loop().call_soon)
     connection, answered = FakeConnection(), list[PullWaiter]()
 
     def fail(waiter: PullWaiter) -> None:
@@ -105,7 +105,7 @@ async def test_pull_before_a_missing_queue_file_is_woken_by_the_next_look(
     queue.files.delete(1, 2)
     connection = FakeConnection()
     assert await send(broker, a_pull(queue_offset=12), connection=connection) is HELD
-    broker.pulling.waiters.scan(broker.clock.now_ms(), broker.store.max_offset)
+    broker.pulling.waiters.scan(broker.clock.now_ms(), broker.clock.now_ms(), broker.store.max_offset)
     await turns(1)
     answer = as_asked(cast(Any, connection.late_answers[0]))
     assert (answer.code, answer.fields["nextBeginOffset"]) == (19, "20")

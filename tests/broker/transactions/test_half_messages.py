@@ -139,6 +139,16 @@ async def test_op_message_is_written_as_soon_as_it_is_long(broker: Broker) -> No
     assert bytes(records(broker, OP_HALF_TOPIC)[0].body) == b"0,1,2,3,4,"
 
 
+async def test_messages_ended_twice_are_collected_once(broker: Broker) -> None:
+    broker.config.transaction_op_msg_max_size = 8
+    half = await send_half(broker)
+    for _ in range(20):
+        await ask(broker, ending(half, COMMIT))
+    assert records(broker, OP_HALF_TOPIC) == []
+    broker.transactions.half_messages.stop()
+    assert [bytes(op.body) for op in records(broker, OP_HALF_TOPIC)] == [b"0,"]
+
+
 async def test_4_9_notes_each_end_at_once(broker4: Broker) -> None:
     for how in (COMMIT, ROLLBACK):
         await ask(broker4, ending(await send_half(broker4), how))

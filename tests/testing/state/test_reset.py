@@ -8,6 +8,7 @@ import pytest
 from pocketmq.broker.errors import Refusal
 from pocketmq.broker.name_server.kv_config import ORDER_TOPIC_CONFIG
 from pocketmq.broker.name_server.name_server import NameServer
+from pocketmq.client import TopicConfig
 from pocketmq.protocol.bodies.client import (
     ConsumerData,
     HeartbeatData,
@@ -23,6 +24,7 @@ from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
 from pocketmq.protocol.requests.topic import DeleteTopicInBroker, UpdateAndCreateTopic
+from pocketmq.store import NewMessage
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
 from waiting import wait_until
@@ -117,20 +119,23 @@ def test_recreated_topic_begins_at_offset_0_and_has_a_route(server: EmbeddedServ
         assert "again" not in routes(server)
 
 
-def test_reset_takes_less_than_5_ms(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_reset_of_100_topics_takes_less_than_3_ms(server: EmbeddedServer, mq: RocketMQ) -> None:
     took_ms: list[float] = []
     end = time.perf_counter() + 30
     while not took_ms or (
-        min(took_ms) >= 5 and time.perf_counter() < end
-    ):  # a busy machine gets many attempts
-        for topic in (mq.topic("one"), mq.topic("two"), mq.topic("three", queues=8)):
-            for number in range(8):
-                mq.send(topic, str(number))
-            commit(server, topic, mq.group("billing"), 1)
+        min(took_ms) >= 3 and time.perf_counter() < end
+    ):  # a busy machine gets many attempts; a quiet one needs 1 ms
+        for number in range(100):
+            server.call(server.broker.topics.create_if_absent, TopicConfig(topic_name=f"t{number}"))
+            server.call(server.broker.store.append, message(f"t{number}"))
         begun = time.perf_counter()
         server.reset()
         took_ms.append((time.perf_counter() - begun) * 1000)
-    assert min(took_ms) < 5, took_ms
+    assert min(took_ms) < 3, took_ms
+
+
+def message(topic: str) -> NewMessage:
+    return NewMessage(topic, 0, b"x", b"", {})
 
 
 def test_delayed_message_does_not_arrive_in_a_later_test(server: EmbeddedServer, mq: RocketMQ) -> None:
@@ -211,16 +216,20 @@ def test_log_of_a_long_session_does_not_grow() -> None:
 # -- earlier things stay
 
 
-def test_everything_that_existed_at_the_mark_stays(server: EmbeddedServer, mq: RocketMQ) -> None:
+def test_everything_that_existed_at_the_mark_stays_and_nothing_else(
+    server: EmbeddedServer, mq: RocketMQ
+) -> None:
     topic, group = mq.topic("wide", queues=1), mq.group("wide-group")
     mq.send(topic, "one")
     commit(server, topic, group, 1)
     mark = server.mark()
-    mq.send(topic, "two")
+    mq.send(topic, "two", keys="two")
     mq.send("narrow", "three")
+    commit(server, topic, group, 2)
     commit(server, "narrow", group, 1)
     server.reset(mark)
-    assert [message.text for message in mq.messages(topic)] == ["one", "two"]
+    assert [message.text for message in mq.messages(topic)] == ["one"]
+    assert mq.send(topic, "four").queue_offset == 1, "its place is used again"
     assert mq.offsets(topic, group) == {0: 1}
     assert mq.messages("narrow") == []
     assert mq.offsets("narrow", group) == {}
@@ -242,6 +251,8 @@ def test_changed_and_deleted_topics_and_groups_are_restored(server: EmbeddedServ
     mq.topic("changed", queues=2)
     mq.topic("deleted", queues=2, attributes={"message.type": "FIFO"})
     mq.group("deleted-group")
+    topics, groups = server.broker.topics.topics, server.broker.groups.groups
+    before = server.call(lambda: (topics["changed"], topics["deleted"], groups["deleted-group"]))
     mark = server.mark()
     change_queues(server, "changed", 7)
     server.request(DeleteTopicInBroker(topic="deleted"))
@@ -249,12 +260,8 @@ def test_changed_and_deleted_topics_and_groups_are_restored(server: EmbeddedServ
     assert routes(server)["changed"] == 7
     server.reset(mark)
     topics, groups = server.broker.topics.topics, server.broker.groups.groups
-    assert server.call(lambda: (topics["changed"], topics["deleted"])) == (
-        mark.topics["changed"],
-        mark.topics["deleted"],
-    )
+    assert server.call(lambda: (topics["changed"], topics["deleted"], groups["deleted-group"])) == before
     assert topics["deleted"].attributes == {"message.type": "FIFO"}
-    assert server.call(lambda: groups["deleted-group"]) == mark.groups["deleted-group"]
     assert routes(server)["changed"] == 2
     mq.send("changed", "one")
 

@@ -1,0 +1,76 @@
+"""Says in the log, once each, why a group may not get what it expects: reasons that users search for days.
+
+    members that subscribe differently   each heartbeat replaces the group's subscriptions, so messages are lost
+    more members than queues             the members without a queue are idle
+    a topic that does not exist          nothing arrives until somebody creates it
+
+Nothing depends on it. Only heartbeats call it.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from pocketmq.protocol.bodies.client import SubscriptionData
+from pocketmq.protocol.message.topics import is_retry_topic
+from pocketmq.store.tables.topic_table import TopicTable
+
+from ..said_once import SaidOnce
+from .consumer_groups import ConsumerGroup
+
+_log = logging.getLogger("pocketmq.hints")
+
+
+class MembershipHints:
+    """`topics` is the broker's table: queues at other brokers are not known here, and the words say so."""
+
+    def __init__(self, topics: TopicTable) -> None:
+        self._topics = topics
+        self._said = SaidOnce()
+
+    def heartbeat(
+        self, group: ConsumerGroup, before: dict[str, str], subscriptions: Iterable[SubscriptionData]
+    ) -> None:
+        """A member has told its subscriptions; `before` are those of the group until then, topic to expression."""
+        after = {one.topic or "": one.sub_string or "" for one in subscriptions}
+        members = len(group.connections)
+        if members > 1 and before and after != before:
+            self._say_differs(group.name, before, after)
+        for topic in after:
+            if not is_retry_topic(topic):
+                self._look_at_topic(group, topic, members)
+
+    def _say_differs(self, group: str, before: dict[str, str], after: dict[str, str]) -> None:
+        if self._said.first(("differs", group)):
+            _log.warning(
+                "group %s: its members subscribe differently, %s and %s. All members of a group must subscribe to the "
+                "same topics with the same expression, else messages are lost",
+                group,
+                _shown(before),
+                _shown(after),
+            )
+
+    def _look_at_topic(self, group: ConsumerGroup, topic: str, members: int) -> None:
+        config = self._topics.find(topic)
+        if config is None:
+            if self._said.first(("unknown", group.name, topic)):
+                _log.info("group %s subscribes to topic %s, which does not exist here", group.name, topic)
+            return
+        queues = config.read_queue_nums
+        if members > queues and not group.is_broadcasting and self._said.first(("idle", group.name, topic)):
+            _log.warning(
+                "group %s has %d members, but topic %s has %d queues to read here: %s idle, unless other brokers have "
+                "more queues of it",
+                group.name,
+                members,
+                topic,
+                queues,
+                "one member is" if members - queues == 1 else f"{members - queues} members are",
+            )
+
+
+def _shown(subscriptions: dict[str, str]) -> str:
+    return ", ".join(
+        f"{topic}: {expression!r}"
+        for topic, expression in sorted(subscriptions.items())[:5]
+        if not is_retry_topic(topic)
+    )

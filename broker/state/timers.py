@@ -1,0 +1,117 @@
+"""The timers of a broker: everything that it does later, by its own clock, is set here.
+
+`LoopTimers` are the event loop's timers. `virtual_timers.py` has those of a clock that a test moves. Not for waits on
+disks and peers, and not for saving: those use the event loop directly, so that no answer waits for a virtual clock.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from pocketmq.store import Clock
+
+LONGEST_SLEEP_MS: Final = 1000
+"""Longest wait of `call_at`: the loop's timers follow the monotonic clock, and the calendar may be set meanwhile."""
+
+CallSoon = Callable[[Callable[[], None]], object]
+"""Calls back in the next loop iteration."""
+
+NextWork = Callable[[], int | None]
+"""From which time on (ms since 1970) a repeated action has work; `None` if it has none as things are now."""
+
+
+class Timer(Protocol):
+    """One callback that is to run later."""
+
+    def cancel(self) -> None:
+        """Do not call back. Does nothing if the callback has run."""
+
+
+class Timers(Protocol):
+    """Runs callbacks in the event loop's thread, in the order of their times."""
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether time moves only when it is moved."""
+
+    @property
+    def call_soon(self) -> CallSoon:
+        """Calls back in the next loop iteration; a move of virtual time waits for it."""
+
+    def call_later(self, seconds: float, callback: Callable[[], None], *, is_event: bool = True) -> Timer:
+        """Call back after `seconds`. Virtual time moves to the next event, but not to the next upkeep."""
+
+    def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
+        """Call back at a time of the calendar (ms since 1970), or earlier: look what is due, and set the next timer."""
+
+    async def sleep(self, seconds: float, next_work: NextWork) -> None:
+        """Sleep; virtual time goes on sleeping, period by period, until there is work."""
+
+    def repeat(
+        self,
+        seconds: Callable[[], float],
+        action: Callable[[], None],
+        next_work: NextWork,
+        *,
+        is_event: bool,
+        fills_gaps: bool = False,
+    ) -> Timer:
+        """Call back again and again; the next period starts when the callback ends.
+
+        Virtual time skips the periods without work. With `fills_gaps` it calls back once at the end of the skipped
+        periods, before anything else runs.
+        """
+
+
+class LoopTimers:
+    """The event loop's timers: real time."""
+
+    is_virtual: Final = False
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loop = loop = asyncio.get_running_loop()
+        self.call_soon = loop.call_soon
+
+    def call_later(self, seconds: float, callback: Callable[[], None], *, is_event: bool = True) -> Timer:
+        return self._loop.call_later(seconds, callback)
+
+    def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
+        sleep_ms = min(max(when_ms - self._clock.now_ms(), 0), LONGEST_SLEEP_MS)
+        return self._loop.call_later(sleep_ms / 1000, callback)
+
+    async def sleep(self, seconds: float, next_work: NextWork) -> None:
+        await asyncio.sleep(seconds)
+
+    def repeat(
+        self,
+        seconds: Callable[[], float],
+        action: Callable[[], None],
+        next_work: NextWork,
+        *,
+        is_event: bool,
+        fills_gaps: bool = False,
+    ) -> Timer:
+        return LoopRepeat(self._loop, seconds, action)
+
+
+class LoopRepeat:
+    """An action that the event loop repeats until `cancel`."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, seconds: Callable[[], float], action: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._seconds = seconds
+        self._action = action
+        self._timer: asyncio.TimerHandle | None = loop.call_later(seconds(), self._act)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _act(self) -> None:
+        self._action()
+        if self._timer is not None:
+            self._timer = self._loop.call_later(self._seconds(), self._act)

@@ -1,0 +1,82 @@
+"""How commands print what they saw: as a table, as one JSON value (`--json`), once or again and again (`--watch`).
+
+The rule for JSON is the same in all commands: what is known at once is one value on one line, a list without anything
+around it; what arrives one after the other (`tail`, `send`, `--watch`) is one value a line. Names are in snake_case.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+RowT = TypeVar("RowT", bound=msgspec.Struct)
+
+json_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON."
+)
+_CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def watch_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--watch [SECONDS]`: look again and again. It arrives as `watch_seconds`, `None` without the option."""
+    return click.option(
+        "--watch",
+        "watch_seconds",
+        type=click.FloatRange(0.1, 3600),
+        is_flag=False,
+        flag_value=1.0,
+        metavar="[SECONDS]",
+        help="Look again every so many seconds, 1 without a number, until Ctrl-C.",
+    )(command)
+
+
+def echo_json(value: object) -> None:
+    """One value on one line."""
+    click.echo(msgspec.json.encode(value).decode())
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns as wide as they must be; numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    is_number = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(headings))]
+    lines = [_line(headings, widths, [bool(rows) and right for right in is_number])]
+    lines += [_line(row, widths, is_number) for row in cells]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], to_right: Sequence[bool]) -> str:
+    padded = (
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, to_right, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+async def show(
+    look: Callable[[], Awaitable[Sequence[RowT]]],
+    text: Callable[[Sequence[RowT]], str],
+    *,
+    as_json: bool,
+    watch_seconds: float | None = None,
+) -> None:
+    """Print what `look` returns, once or every `watch_seconds`. On a terminal each look replaces the one before."""
+    replaces = watch_seconds is not None and not as_json and sys.stdout.isatty()
+    while True:
+        rows = await look()
+        if as_json:
+            echo_json(rows)
+        else:
+            click.echo((_CLEAR if replaces else "") + text(rows))
+        if watch_seconds is None:
+            return
+        await asyncio.sleep(watch_seconds)

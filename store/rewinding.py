@@ -1,0 +1,97 @@
+"""Rewinding: the way back to an earlier state of queues and index, without a restart. A test companion uses it.
+
+Later messages leave their queues and the index; queue offsets and key look-ups are as at the mark. Log positions are
+never used twice, so a reply that still holds bytes of a message stays as it is. If no message is left, no message id
+finds an earlier message either, and full log files are deleted. Deleting hundreds of queue files takes longer than all
+the rest, so their directory is renamed and a thread deletes it (`discarding.py`).
+
+A topic that was deleted and created again since the mark does not get its messages back. Owner: the event-loop thread.
+"""
+
+from collections.abc import Callable, Container
+from typing import Final
+
+import msgspec
+
+from .config import StoreConfig
+from .discarding import Discarding
+from .log.commit_log import CommitLog
+from .lookup.consume_queue import ConsumeQueue
+from .lookup.dispatch import Dispatcher
+from .lookup.key_index import IndexMark, KeyIndex
+from .lookup.log_dispatch import LogDispatch
+from .lookup.queue_table import QueueTable
+
+_DISCARDED: Final = "discarded"
+"""Below the store: directories of queues that are being deleted."""
+
+
+class StoreMark(msgspec.Struct, frozen=True):
+    """Values only; valid for the store that made it, until that is closed."""
+
+    max_offsets: dict[tuple[str, int], int]
+    """Of every queue that has ever held a message, by topic and queue id."""
+    index: IndexMark
+
+
+class Rewinding:
+    """Made by the store from its parts."""
+
+    def __init__(
+        self,
+        config: StoreConfig,
+        log: CommitLog,
+        queues: QueueTable,
+        index: KeyIndex,
+        dispatcher: Dispatcher,
+        log_dispatch: LogDispatch,
+        delete_oldest_log_file: Callable[[], bool],
+    ) -> None:
+        self._folder = config.root / _DISCARDED
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._dispatcher = dispatcher
+        self._log_dispatch = log_dispatch
+        self._delete_oldest_log_file = delete_oldest_log_file
+        self._discarding = Discarding()
+
+    def mark(self) -> StoreMark:
+        ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in self._queues}
+        return StoreMark(ends, self._index.mark())
+
+    def rewind(self, mark: StoreMark, kept_topics: Container[str] = ()) -> None:
+        """Forget the messages stored since the mark, but for those of `kept_topics`. Raises StoreError."""
+        self._log_dispatch.run(self._log.end)  # what waits for the disk would come back later
+        gone: list[str] = []
+        for topic, queues in self._queues.topics.items():
+            if topic in kept_topics:
+                continue
+            if not any(mark.max_offsets.get((topic, queue_id)) for queue_id in queues):
+                gone.append(topic)
+                continue
+            for queue in queues.values():
+                _shorten(queue, mark.max_offsets.get((topic, queue.queue_id), 0))
+        emptied, folder = self._queues.set_aside(gone, self._folder) if gone else ([], None)
+        maps = self._index.go_back(mark.index)
+        if maps or folder is not None:
+            self._discarding.add(emptied, maps, folder)
+        if not any(queue.max_offset for queue in self._queues):
+            self._forget_log()
+
+    def close(self) -> None:
+        """Wait until the discarded files are deleted."""
+        self._discarding.close()
+
+    def _forget_log(self) -> None:
+        """No message is left: no message id finds an earlier one, and full files are deleted."""
+        self._log.forgotten_before = self._log.end
+        while self._delete_oldest_log_file():
+            pass
+
+
+def _shorten(queue: ConsumeQueue, max_offset: int) -> None:
+    if max_offset == 0:
+        queue.destroy()
+    elif queue.max_offset > max_offset and queue.files:
+        queue.end_at(max_offset * queue.unit_bytes)
