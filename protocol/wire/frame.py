@@ -10,6 +10,7 @@ most 16 MiB, as in `NettyDecoder`. After a bad frame the next one cannot be foun
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from ..errors import FrameError
@@ -22,18 +23,25 @@ _PREFIX: Final = struct.Struct(">iI")
 _LENGTH: Final = struct.Struct(">i")
 assert _PREFIX.size == 8
 
+HeaderDecoder = Callable[[memoryview, memoryview | None], Command | None]
+"""Makes a command of a header and a body."""
+
 
 class FrameCutter:
     """Cuts one direction of one connection into commands. Owned by the task that reads the connection.
 
     After a bad frame, `failure` says why and `feed` returns nothing more; the commands before it are good.
-    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk.
+    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk. `decode_json` reads headers in
+    JSON; None from it means that it has dealt with the frame.
     """
 
-    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "failure")
+    __slots__ = ("_decoders", "_max_frame_bytes", "_needed", "_pending", "failure")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, *, decode_json: HeaderDecoder = decode_json_header
+    ) -> None:
         self._max_frame_bytes = max_frame_bytes
+        self._decoders: dict[int, HeaderDecoder] = {JSON: decode_json, ROCKETMQ: decode_binary_header}
         self._pending = bytearray()
         self._needed = 0
         self.failure: FrameError | None = None
@@ -80,16 +88,17 @@ class FrameCutter:
             if body_start > end:
                 raise FrameError(f"header of {word & 0xFFFFFF} bytes in a frame of {length} bytes")
             body = view[body_start:end] if body_start < end else None
-            decode = _DECODERS.get(word >> 24)
+            decode = self._decoders.get(word >> 24)
             if decode is None:
                 raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
-            commands.append(decode(view[position + 8 : body_start], body))
+            command = decode(view[position + 8 : body_start], body)
+            if command is not None:
+                commands.append(command)
             position = end
         self._needed = 4
         return position
 
 
-_DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
 _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
 """By serialize type."""
 
