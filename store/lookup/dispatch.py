@@ -16,7 +16,7 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
-from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id, id_and_keys_parts
 from ..put_values import AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
@@ -150,7 +150,9 @@ class Dispatcher:
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, message.queue_id, queue_offset, code, properties, store_timestamp)
 
-    def template(self, message: NewMessage, record: RecordTemplate) -> MessageTemplate | None:
+    def template(
+        self, message: NewMessage, record: RecordTemplate, *, keys_differ: bool
+    ) -> MessageTemplate | None:
         """What messages like this one share; None if a unit or index entry depends on more than a template holds."""
         topic, properties = message.topic, message.property_map
         if topic == SCHEDULE_TOPIC or not is_in_queue(message.sys_flag):
@@ -166,12 +168,19 @@ class Dispatcher:
                 return None
             if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
-        id_part = None
-        if record.properties is None:
-            id_at = TEXT_LENGTH_BYTES + len(around[0])
-            id_part = slice(id_at, id_at + around[1])
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part)
+        if not keys_differ:
+            id_at = TEXT_LENGTH_BYTES + len(around[0])
+            id_part = slice(id_at, id_at + around[1]) if record.properties is None else None
+            return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part)
+        parts = id_and_keys_parts(message.properties)
+        if parts is None or not has_id:
+            return None
+        tags = {TAGS: properties[TAGS]} if TAGS in properties else {}
+        hashes = self._index.hashes_of(topic, tags, message.sys_flag) or () if unique_ids else ()
+        return MessageTemplate(
+            topic, record, code, unique_ids, tuple(hashes), *parts, self._index.hashes_of_keys
+        )
 
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""

@@ -99,10 +99,15 @@ class KeyIndex:
         if keys and " " not in keys:
             wanted.append(hashes.of(topic, keys))
         elif keys:
-            wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
+            wanted += self.hashes_of_keys(topic, keys)
         if tags:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
+
+    def hashes_of_keys(self, topic: str, keys: str) -> list[int]:
+        """Hashes of a KEYS text, which holds keys with blanks between them."""
+        of = self._hashes.of
+        return [of(topic, key) for key in keys.split(" ") if key]
 
     def unique_ids(self, topic: str) -> UniqueIdHash:
         """Hashes of the unique ids of a topic."""

@@ -5,17 +5,32 @@ into it: the same bytes in log, queues and index as `append` leaves, for a part 
 read again for them. Owner: the event-loop thread.
 """
 
+from collections.abc import Callable
+
 from pocketmq.protocol.message.properties import decode_properties
 
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate
 from ..put_values import AlikeMessage
 from .key_hash import UniqueIdHash
 
+HashesOfKeys = Callable[[str, str], list[int]]
+"""(topic, a KEYS text) -> the hashes of its keys"""
+
 
 class MessageTemplate:
     """The shared part of the messages of one topic."""
 
-    __slots__ = ("_fixed_hashes", "_id_part", "_unique_ids", "record", "tags_code", "topic")
+    __slots__ = (
+        "_fixed_hashes",
+        "_has_whole_text",
+        "_hashes_of_keys",
+        "_id_part",
+        "_keys_part",
+        "_unique_ids",
+        "record",
+        "tags_code",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -25,23 +40,34 @@ class MessageTemplate:
         unique_ids: UniqueIdHash | None,
         fixed_hashes: tuple[int, ...],
         id_part: slice | None = None,
+        keys_part: slice | None = None,
+        hashes_of_keys: HashesOfKeys | None = None,
     ) -> None:
         """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_part`: where the
-        id lies in the whole text of a message; None if a message has its id alone."""
+        id lies in the whole text of a message; None if a message has its id alone. If KEYS differ, `keys_part` is where
+        they lie."""
         self.topic = topic
         self.record = record
         self.tags_code = tags_code
         self._unique_ids = unique_ids
         self._fixed_hashes = fixed_hashes
-        self._id_part = id_part
+        self._has_whole_text = id_part is not None
+        self._id_part = id_part or slice(None)
+        self._keys_part = keys_part or slice(None)
+        self._hashes_of_keys = hashes_of_keys
 
-    def key_hashes(self, unique_id: bytes) -> tuple[int, ...]:
-        """Hashes of the keys that a message is indexed by. Raises ValueError for an id that is none."""
+    def key_hashes(self, text: bytes) -> tuple[int, ...]:
+        """Hashes of the keys that a message is indexed by; `text` is its id or its whole text. Raises ValueError for an
+        id that is none."""
         if self._unique_ids is None:
             return self._fixed_hashes
-        if self._id_part is not None:
-            unique_id = unique_id[self._id_part]
-        of_id = self._unique_ids.of(unique_id)
+        if self._hashes_of_keys is not None:
+            keys = text[self._keys_part].decode()
+            of_id = self._unique_ids.of(text[self._id_part])
+            return (of_id, *self._hashes_of_keys(self.topic, keys), *self._fixed_hashes)
+        if self._has_whole_text:
+            text = text[self._id_part]
+        of_id = self._unique_ids.of(text)
         return (of_id, *self._fixed_hashes) if self._fixed_hashes else (of_id,)
 
     def properties_of(self, message: AlikeMessage) -> dict[str, str]:
