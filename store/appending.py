@@ -152,22 +152,17 @@ class Appending:
         statistics.bytes += position - results[0].position
         return results
 
-    def template(
-        self, message: NewMessage, *, shares_text: bool = True, keys_differ: bool = False
-    ) -> MessageTemplate | None:
+    def template(self, message: NewMessage, *, shares_text: bool = True) -> MessageTemplate | None:
         """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
         does more for it than fill these in.
 
-        Without `shares_text` they differ in the property text, too, but have its tags and keys, and their unique id at
-        the same place. Such a message has `whole_text` in the place of its id. With `keys_differ` they do not share the
-        text, either, but differ in KEYS and unique id only.
+        Without `shares_text` they differ in the property text, too, but have its tags, KEYS if it has any, and their
+        unique id at the same place. Such a message has `whole_text` in the place of its id.
         """
         if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
             return None
-        record = self._log.template(message, shares_text=shares_text and not keys_differ)
-        if record is None:
-            return None
-        return self._dispatcher.template(message, record, keys_differ=keys_differ)
+        record = self._log.template(message, shares_text=shares_text)
+        return self._dispatcher.template(message, record) if record is not None else None
 
     def append_alike(self, template: MessageTemplate, messages: Sequence[AlikeMessage]) -> Stored | None:
         """Store messages of one template, in any of its topic's queues, as `append` would store one after the other.

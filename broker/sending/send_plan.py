@@ -99,7 +99,7 @@ def make_plan(
     message = plain_message(
         sending, request, topic, request.queue_id, topic_config, b"", born_host, properties, text
     )
-    template = sending.store.template(message, keys_differ=has_keys)
+    template = sending.store.template(message, shares_text=not has_keys)
     if template is None or not unique_id:
         return None
     answer = send_answer(sending, AppendResult(PutStatus.PUT_OK, 0, 0, 0, 0), "", request.queue_id, unique_id)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from zlib import crc32
 
-from pocketmq.protocol.message.properties import KEYS, UNIQ_KEY
+from pocketmq.protocol.message.properties import UNIQ_KEY
 from pocketmq.protocol.message.record import FILLER, HEADS, MAX_PROPERTIES_BYTES
 
 from ..files.mapped_file import MappedFile
@@ -21,7 +21,6 @@ from ..put_values import AlikeMessage
 UNIQUE_ID_BYTES = 32
 TEXT_LENGTH_BYTES = 2
 _NAME = f"{UNIQ_KEY}\x01".encode()
-_KEYS_NAME = f"{KEYS}\x01".encode()
 _INT = struct.Struct(">i")
 _PACK_INT = _INT.pack_into
 _HEAD = ">i4sii4sqq4sq8sq12sqi"
@@ -151,29 +150,6 @@ def whole_text(properties: bytes) -> bytes:
     if len(properties) > MAX_PROPERTIES_BYTES:
         raise ValueError(f"properties of {len(properties)} bytes; the limit is {MAX_PROPERTIES_BYTES}")
     return len(properties).to_bytes(TEXT_LENGTH_BYTES, "big") + properties
-
-
-def id_and_keys_parts(properties: bytes) -> tuple[slice, slice] | None:
-    """Where unique id and KEYS lie in the whole text of messages that have this text but for them. KEYS may have any
-    length: what lies behind them is counted from the end. None if either is missing or there twice."""
-    unique_id, keys = _value_place(properties, _NAME), _value_place(properties, _KEYS_NAME)
-    if unique_id is None or keys is None:
-        return None
-    size, ahead = len(properties), TEXT_LENGTH_BYTES
-    keys_part = slice(keys[0] + ahead, keys[1] - size or None)
-    if unique_id < keys:
-        return slice(unique_id[0] + ahead, unique_id[1] + ahead), keys_part
-    return slice(unique_id[0] - size, unique_id[1] - size or None), keys_part
-
-
-def _value_place(properties: bytes, name: bytes) -> tuple[int, int] | None:
-    """Start and end of the value of the only property of this name."""
-    text = b"\x02" + properties + b"\x02"
-    pair = b"\x02" + name
-    if text.count(pair) != 1:
-        return None
-    start = text.index(pair) + len(pair)
-    return start - 1, text.index(b"\x02", start) - 1
 
 
 def around_unique_id(properties: bytes) -> tuple[bytes, int, bytes] | None:

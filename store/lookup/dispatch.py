@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import DELAY, TAGS, UNIQ_KEY, decode_properties, tags_code
+from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
-from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id, id_and_keys_parts
+from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
 from ..put_values import AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
@@ -150,9 +150,7 @@ class Dispatcher:
         if queue is not None and self.on_arrival is not None:
             self.on_arrival(topic, message.queue_id, queue_offset, code, properties, store_timestamp)
 
-    def template(
-        self, message: NewMessage, record: RecordTemplate, *, keys_differ: bool
-    ) -> MessageTemplate | None:
+    def template(self, message: NewMessage, record: RecordTemplate) -> MessageTemplate | None:
         """What messages like this one share; None if a unit or index entry depends on more than a template holds."""
         topic, properties = message.topic, message.property_map
         if topic == SCHEDULE_TOPIC or not is_in_queue(message.sys_flag):
@@ -168,19 +166,17 @@ class Dispatcher:
                 return None
             if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
-        code = self.tags_code_of(topic, properties, 0)
-        if not keys_differ:
+        id_part, hashes_of_keys = None, None
+        if record.properties is None:
             id_at = TEXT_LENGTH_BYTES + len(around[0])
-            id_part = slice(id_at, id_at + around[1]) if record.properties is None else None
-            return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part)
-        parts = id_and_keys_parts(message.properties)
-        if parts is None or not has_id:
-            return None
-        tags = {TAGS: properties[TAGS]} if TAGS in properties else {}
-        hashes = self._index.hashes_of(topic, tags, message.sys_flag) or () if unique_ids else ()
-        return MessageTemplate(
-            topic, record, code, unique_ids, tuple(hashes), *parts, self._index.hashes_of_keys
-        )
+            id_part = slice(id_at, id_at + around[1])
+            if hashes and properties.get(KEYS):
+                if unique_ids is None:
+                    return None
+                hashes = self._index.hashes_of(topic, {**properties, UNIQ_KEY: "", KEYS: ""}, 0) or ()
+                hashes_of_keys = self._index.keys_of_topic(topic)
+        code = self.tags_code_of(topic, properties, 0)
+        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
 
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""

@@ -8,7 +8,7 @@ IndexService. Owner: the event-loop thread, except `flush`.
 
 import logging
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
@@ -99,15 +99,14 @@ class KeyIndex:
         if keys and " " not in keys:
             wanted.append(hashes.of(topic, keys))
         elif keys:
-            wanted += self.hashes_of_keys(topic, keys)
+            wanted += [hashes.of(topic, key) for key in keys.split(" ") if key]
         if tags:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
 
-    def hashes_of_keys(self, topic: str, keys: str) -> list[int]:
-        """Hashes of a KEYS text, which holds keys with blanks between them."""
-        of = self._hashes.of
-        return [of(topic, key) for key in keys.split(" ") if key]
+    def keys_of_topic(self, topic: str) -> Callable[[str], Sequence[int]]:
+        """The hashes of a value of KEYS in that topic."""
+        return lambda keys: self.hashes_of(topic, {KEYS: keys}, 0) or ()
 
     def unique_ids(self, topic: str) -> UniqueIdHash:
         """Hashes of the unique ids of a topic."""

@@ -40,7 +40,6 @@ KINDS = st.fixed_dictionaries(
         "has_id": st.booleans(),
         "final": st.booleans(),
         "shares_text": st.booleans(),
-        "keys_differ": st.booleans(),
         "host": st.sampled_from([bytes(range(8)), bytes(20)]),
     }
 )
@@ -60,10 +59,10 @@ def message_of(kind, alike) -> NewMessage:
     queue_id, body, unique_id, born_timestamp, prepared_offset = alike
     of_id = {"UNIQ_KEY": unique_id} if kind["has_id"] else {}
     properties = {**of_id, **kind["shared"]} if kind["id_first"] else {**kind["shared"], **of_id}
-    if kind["keys_differ"]:
-        properties["KEYS"] = "k" * (1 + len(body) % 3) + " " * (born_timestamp % 3) + str(born_timestamp)
-    elif not kind["shares_text"]:
+    if not kind["shares_text"]:
         properties["number"] = str(born_timestamp)
+        if kind["id_first"] and "KEYS" in properties:
+            properties["KEYS"] += f" {born_timestamp}"
     return NewMessage(
         kind["topic"],
         queue_id,
@@ -107,10 +106,8 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
         places: list[object] = []
         for kind, messages in calls:
             ordinary = [message_of(kind, message) for message in messages]
-            stored, done, keys_differ = None, 0, kind["keys_differ"]
-            shares_text, template = kind["shares_text"] and not keys_differ, None
-            if way == "alike":
-                template = store.template(ordinary[0], shares_text=shares_text, keys_differ=keys_differ)
+            stored, done, shares_text = None, 0, kind["shares_text"]
+            template = store.template(ordinary[0], shares_text=shares_text) if way == "alike" else None
             if template is not None:
                 ids = [message[2].encode() if kind["has_id"] else b"" for message in messages]
                 texts = ids if shares_text else [whole_text(message.properties) for message in ordinary]
