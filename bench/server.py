@@ -26,7 +26,7 @@ def served(
     errors: IO[str] | None = None,
 ) -> Iterator[Served]:
     """A server with its store in `folder`, on free ports, until the block ends."""
-    command = [sys.executable, "-m", "pocketmq.broker", "--store", str(folder), *ports, *words]
+    command = [sys.executable, "-m", "pocketmq.cli", "serve", "--store", str(folder), *ports, *words]
     server = subprocess.Popen(
         [*command, "--log-level", log_level], stdout=subprocess.PIPE, stderr=errors, text=True
     )

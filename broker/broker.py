@@ -25,6 +25,7 @@ from .membership.membership import Membership
 from .network.dispatch import Peer
 from .pop.popping import Popping
 from .pulling.pulling import Pulling
+from .sending.planned_sends import PlannedSends
 from .sending.sending import Sending
 from .state.broker_state import BrokerState, Identity, persist
 from .state.periodic import Periodic, PeriodicActions
@@ -69,6 +70,7 @@ class Broker:
         self.cluster = Cluster(state, self.delayed, self.membership, connect)
         self.popping = Popping(state, self.delayed, self.membership, self.cluster)
         self.sending = Sending(state, self.delayed, self.transactions, self.cluster, self.membership)
+        self.planned_sends = PlannedSends(state, self.sending)
         self._periodic_actions = PeriodicActions(state.timers)
 
     @property

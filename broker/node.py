@@ -194,11 +194,11 @@ class Node:
         self._broker = broker = Broker(config, clock, identity, connect=server.connect, timers=timers)
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
-        guard = broker.access.guard
-        await server.serve(handlers, guard=guard, on_close=broker.connection_closed)
+        guard, sends = broker.access.guard, broker.planned_sends
+        await server.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
         if fast is not None:
             handlers = handlers.without_main_port_only()
-            await fast.serve(handlers, guard=guard, on_close=broker.connection_closed)
+            await fast.serve(handlers, guard=guard, sends=sends, on_close=broker.connection_closed)
         ha_sockets, self._ha_sockets = self._ha_sockets, []
         await broker.start(ha_sockets)
 

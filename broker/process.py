@@ -1,6 +1,8 @@
 """Runs the server process: event loop, start, signals, stop.
 
-`NAMESRV_ADDR=host:port` is written to standard output once clients can connect: scripts wait for that line.
+`NAMESRV_ADDR=host:port` is written to standard output once clients can connect: scripts wait for that line. What runs
+beside the broker in the same loop (`Beside`: the HTTP port, for example) starts before that line and stops before the
+broker; its addresses follow on lines of their own.
 """
 
 import asyncio
@@ -9,7 +11,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +20,11 @@ from .config.broker_config import BrokerConfig
 from .config.name_server_config import NameServerConfig
 from .errors import StartError
 from .node import Node
+
+Beside = Callable[[Node], AbstractAsyncContextManager[Mapping[str, str]]]
+"""Something that runs while the node does. It returns its addresses, a variable of the environment -> address."""
+_KEYS: Final = {"POCKETMQ_ADMIN": "admin", "GRPC_ENDPOINT": "grpc"}
+"""Variable -> key in the ports file."""
 
 WANTED_FILES: Final = 65536
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -27,6 +35,7 @@ def run(
     name_server_config: NameServerConfig | None,
     journal_folder: Path | None = None,
     ports_file: Path | None = None,
+    beside: Sequence[Beside] = (),
 ) -> None:
     """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open.
 
@@ -35,7 +44,7 @@ def run(
     raise_file_limit()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         node = Node(config, name_server_config, host=config.bind_address, journal_folder=journal_folder)
-        runner.run(_serve(node, config, ports_file))
+        runner.run(_serve(node, config, ports_file, beside))
 
 
 def raise_file_limit() -> None:
@@ -60,9 +69,9 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None) -> None:
+async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, beside: Sequence[Beside]) -> None:
     stop_requested = asyncio.Event()
-    _on_signals(stop_requested.set)
+    on_signals(stop_requested.set)
     starting = asyncio.create_task(node.start())
     stopping = asyncio.create_task(stop_requested.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -74,12 +83,17 @@ async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None) -> N
     starting.result()
     namesrv_addr = node.namesrv_address or config.namesrv_addr
     try:
-        if ports_file is not None:
-            write_ports(ports_file, node)
-        print(f"NAMESRV_ADDR={namesrv_addr}", flush=True)
-        if sys.stderr.isatty():
-            print(welcome(node, config, namesrv_addr), file=sys.stderr, flush=True)
-        await stopping
+        async with AsyncExitStack() as running:
+            addresses: dict[str, str] = {}
+            for start in beside:
+                addresses.update(await running.enter_async_context(start(node)))
+            if ports_file is not None:
+                write_ports(ports_file, node, addresses)
+            print(f"NAMESRV_ADDR={namesrv_addr}")
+            print("".join(f"{name}={address}\n" for name, address in addresses.items()), end="", flush=True)
+            if sys.stderr.isatty():
+                print(welcome(node, config, namesrv_addr), file=sys.stderr, flush=True)
+            await stopping
     finally:
         stopping.cancel()
         await node.stop()
@@ -95,14 +109,13 @@ def welcome(node: Node, config: BrokerConfig, namesrv_addr: str) -> str:
     )
 
 
-def write_ports(file: Path, node: Node) -> None:
-    """Write the addresses as JSON, at once: a reader sees all of the file or none. `StartError` if it cannot be."""
-    ports = {
-        "namesrv": node.namesrv_address or None,
-        "broker": node.broker_address,
-        "admin": None,
-        "grpc": None,
-    }
+def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
+    """Write all addresses as JSON, at once: a reader sees all of the file or none. `StartError` if it cannot be.
+
+    `addresses` are those of what runs beside the node.
+    """
+    ports = {"namesrv": node.namesrv_address or None, "broker": node.broker_address}
+    ports |= {key: addresses.get(name) for name, key in _KEYS.items()}
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         half.write_text(json.dumps(ports) + "\n")
@@ -112,7 +125,8 @@ def write_ports(file: Path, node: Node) -> None:
         raise StartError(f"cannot write --ports-file {file}: {error.strerror}") from error
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         try:

@@ -30,7 +30,8 @@ START_SECONDS: Final = 10.0
 SERVER: Final = (
     sys.executable,
     "-m",
-    "pocketmq.broker",
+    "pocketmq.cli",
+    "serve",
     "--port",
     "0",
     "--namesrv-port",

@@ -111,7 +111,7 @@ def exec_command(
         )
         with program.signals(), server:
             if ports_file is not None:
-                write_ports(ports_file, server.node)
+                write_ports(ports_file, server.node, {})
             code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)

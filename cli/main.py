@@ -37,9 +37,12 @@ class Entry(NamedTuple):
 
 RUN: Final = {
     "serve": Entry(
-        "pocketmq.broker.serve_command:serve", "Serve RocketMQ: a broker and its name server in one process."
+        "pocketmq.cli.serve:serve", "Serve RocketMQ: a broker and its name server in one process."
     ),
     "exec": Entry("pocketmq.cli.exec:exec_command", "Run COMMAND with a RocketMQ server of its own."),
+    "proxy": Entry(
+        "pocketmq.cli.proxy:proxy", "Stand between clients and a server, with a slow or broken network."
+    ),
     "demo": Entry(
         "pocketmq.cli.demo:demo",
         "Show where a consumer group starts reading, and why, on a broker of its own.",
@@ -65,7 +68,7 @@ LOOK: Final = {
         "pocketmq.cli.looking.explain:explain",
         "Say where GROUP starts reading TOPIC, queue by queue, and why.",
     ),
-    "tail": Entry("pocketmq.cli.tail:tail", "Print the messages of TOPIC as they arrive."),
+    "tail": Entry("pocketmq.cli.messages.tail:tail", "Print the messages of TOPIC as they arrive."),
     "store": Entry(
         "pocketmq.cli.store_command:store_command", "Look at the files of a store that no server has open."
     ),
@@ -75,7 +78,8 @@ LOOK: Final = {
 }
 CHANGE: Final = {
     "send": Entry(
-        "pocketmq.cli.send:send", "Send messages to TOPIC: each BODY, or each line of FILE or standard input."
+        "pocketmq.cli.messages.send:send",
+        "Send messages to TOPIC: each BODY, or each line of FILE or standard input.",
     ),
     "admin": Entry(
         "pocketmq.cli.admin.command:admin", "Look into a cluster and change it: the commands of mqadmin."

@@ -9,8 +9,11 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
 
     server/             the server, its thread and its settings
     state/              the state that `reset` returns to
+    requests/           the log of requests and replies
+    faults/             what a test makes the server do wrong
     views/              looking without changing, and waiting
-    rocketmq.py         topics, groups and messages of one test
+    view_of_server.py   topics, groups, messages, views and waits on any server
+    rocketmq.py         the same on an embedded server, and what only that can show
     pytest_plugin.py    the fixtures; the only file that needs pytest
     errors.py
 
@@ -21,27 +24,58 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .errors import MessagesMissingError, NotRunningError, TestingError, WouldBlockError
+    from .errors import (
+        LoadError,
+        MessagesMissingError,
+        NotRunningError,
+        SnapshotError,
+        TestingError,
+        UnusedRulesError,
+        WouldBlockError,
+        WrongValueError,
+    )
+    from .faults.outcomes import DROP, PASS, Refused, Reply
+    from .requests.logged_request import LoggedRequest
     from .rocketmq import RocketMQ
+    from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
+    from .state.snapshot import Snapshot
     from .views.stored_message import StoredMessage
 
 __all__ = (
+    "DROP",
+    "PASS",
     "EmbeddedServer",
+    "LoadError",
+    "LoggedRequest",
     "Mark",
     "MessagesMissingError",
     "NotRunningError",
+    "Refused",
+    "Reply",
     "RocketMQ",
+    "ServerClock",
+    "Snapshot",
+    "SnapshotError",
     "StoredMessage",
     "TestingError",
+    "UnusedRulesError",
     "WouldBlockError",
+    "WrongValueError",
 )
 
 _PLACES: Final = {
+    "DROP": "faults.outcomes",
+    "PASS": "faults.outcomes",
+    "Refused": "faults.outcomes",
+    "Reply": "faults.outcomes",
+    "LoggedRequest": "requests.logged_request",
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "Snapshot": "state.snapshot",
+    "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }
 

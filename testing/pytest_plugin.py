@@ -13,7 +13,7 @@ pytest loads this file at every start, so nothing of the server is imported befo
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ADDRESS: Final = "NAMESRV_ADDR"
 """The environment variable that official clients of all languages read."""
+_LAST_REQUESTS: Final = 20
+"""Requests in the report of a failed test."""
 _numbers: Final = itertools.count(1)
 
 
@@ -86,8 +88,40 @@ def rocketmq(rocketmq_server: "EmbeddedServer") -> "Iterator[RocketMQ]":
     from .rocketmq import RocketMQ
 
     mark = rocketmq_server.mark()
+    rocketmq_server.requests.clear()
     yield RocketMQ(rocketmq_server, f"t{next(_numbers)}-")
+    rocketmq_server.faults.clear()
     rocketmq_server.reset(mark)
+
+
+def _rocketmq_of(item: pytest.Item) -> "RocketMQ | None":
+    """The test's, if it has one."""
+    found: RocketMQ | None = getattr(item, "funcargs", {}).get("rocketmq")
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """A test fails if it leaves rules unused."""
+    result = yield
+    rocketmq = _rocketmq_of(item)
+    if rocketmq is not None:
+        rocketmq.faults.check()
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """The report of a failed test carries its last requests."""
+    report = yield
+    rocketmq = _rocketmq_of(item)
+    if report.when == "call" and report.failed and rocketmq is not None:
+        text = rocketmq.requests.report(_LAST_REQUESTS)
+        if text:
+            report.sections.append((f"the last {_LAST_REQUESTS} requests to the RocketMQ server", text))
+    return report
 
 
 def _words(words: list[str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """A server process, and a peer that can send any bytes to it: for tests of bad input.
 
-`ServedProcess` is `python -m pocketmq.broker` on free ports with its standard error in a file, so that a test can ask
+`ServedProcess` is `pocketmq serve` on free ports with its standard error in a file, so that a test can ask
 what it logged, how much memory it holds, and whether it ends cleanly. `Peer` is a blocking socket with frames made by
 hand: not the codec of the server, which is under test here.
 
@@ -149,7 +149,16 @@ class ServedProcess:
     ) -> None:
         self.folder = folder
         self.store = folder / "store"
-        self._words = (*command, sys.executable, "-m", "pocketmq.broker", "--store", str(self.store), *words)
+        self._words = (
+            *command,
+            sys.executable,
+            "-m",
+            "pocketmq.cli",
+            "serve",
+            "--store",
+            str(self.store),
+            *words,
+        )
         self._error_file = folder / "stderr"
         self._ends_well = ends_well
         self.namesrv_port = 0

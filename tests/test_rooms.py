@@ -59,8 +59,6 @@ ROOMS: dict[str, list[str]] = {
         "handler_modules",
         "node",
         "process",
-        "serve_command",
-        "__main__",
     ],
     "client": [
         "errors clock tasks",
@@ -86,14 +84,24 @@ ROOMS: dict[str, list[str]] = {
         "jobs",
         "behaviour",
     ],
-    "testing": ["errors", "state", "server", "views", "rocketmq", "pytest_plugin"],
+    "testing": [
+        "errors",
+        "requests",
+        "faults",
+        "state",
+        "server",
+        "views",
+        "view_of_server",
+        "rocketmq",
+        "pytest_plugin",
+    ],
     "cli": [
         "options cluster_names",
-        "message_forms times completion",
-        "looking",
-        "admin bench demo exec pipeline_demo pipeline_prepare send store_command tail",
+        "looking messages",
+        "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",
         "main",
+        "__main__",
     ],
 }
 """Bottom up. Rooms in one line do not import one another."""

@@ -17,10 +17,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from pocketmq.protocol.bodies.body import Body
-from pocketmq.protocol.errors import BodyError, FieldError
+from pocketmq.protocol.errors import BodyError, FieldError, FrameError
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
+from pocketmq.protocol.wire.repeated_header import Recognised, as_command, frames_bytes
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
@@ -66,10 +67,13 @@ class Connection(asyncio.Protocol):
         self._json_replies = role.json_replies
         self.calls = Calls(role)
         self._cutter = FrameCutter()
+        self._sends = role.sends
+        if self._sends is not None and self._guard is None:
+            self._cutter.recognise_sends()
         self._transport: asyncio.Transport | None = None
         self._out: list[RawBody] = []
         self._out_bytes = 0
-        self._unhandled: deque[Command] = deque()
+        self._unhandled: deque[Command | Recognised] = deque()
         self._ahead_bytes = 0
         self._is_scheduled = False
         self._is_unread = False
@@ -96,7 +100,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_activity = self.loop.time()
-        self._unhandled += self._cutter.feed(data)
+        self._unhandled += self._cutter.feed_requests(data)
         if not self._is_scheduled and not self._is_unread:
             self._handle()
             return
@@ -112,10 +116,12 @@ class Connection(asyncio.Protocol):
             while unhandled and left and self._out_bytes <= PASS_BYTES:
                 left -= 1
                 command = unhandled.popleft()
-                if command.flag & RESPONSE_FLAG:
+                if isinstance(command, tuple):
+                    left -= self._sends_received(command, left)
+                elif command.flag & RESPONSE_FLAG:
                     self.calls.reply_received(command)
                 else:
-                    self._request_received(command)
+                    self.request_received(command)
         finally:
             self._in_pass = False
             is_long = self._out_bytes > PASS_BYTES
@@ -173,7 +179,38 @@ class Connection(asyncio.Protocol):
 
     # -- answering requests
 
-    def _request_received(self, command: Command) -> None:
+    def _sends_received(self, first: Recognised, most_others: int) -> int:
+        """Handle a send whose header repeats, and at most so many that follow it; returns how many followed."""
+        unhandled, frames, others = self._unhandled, [first], 0
+        while others < most_others and unhandled and unhandled[0].__class__ is tuple:
+            frames.append(cast(Recognised, unhandled.popleft()))
+            others += 1
+        watch = self.watch
+        try:
+            if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
+                self._sends.take(self, frames)
+            else:
+                for frame in frames:
+                    self.request_received(as_command(frame))
+        except FrameError as error:  # a value at its place made the header unreadable
+            self._cutter.failure = error
+            unhandled.clear()
+        return others
+
+    def refuse(self, command: Command, error: Exception) -> None:
+        """Answer a request that raised an error, as for an error in a handler."""
+        self.answer(command, self._refusal(command, error))
+
+    def write_replies(self, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
+        """Queue the replies to these sends: whole frames, in their order."""
+        if self.closed:
+            return
+        self._out += replies
+        if self.watch is not None and self.watch.exchanged is not None:
+            self.watch.exchanged(self, frames_bytes(frames), b"".join(replies), len(frames))
+
+    def request_received(self, command: Command) -> None:
+        """Show a request to the watchers, and handle it unless one of them takes it."""
         if self.watch is None or not self.watch.received(self, command):
             self.take(command)
 
@@ -223,7 +260,13 @@ class Connection(asyncio.Protocol):
             fields = to_fields(result)
         elif isinstance(result, Body):
             body = result.encode()
-        reply = Command(
+        reply = self.reply_to(command, code, remark, fields)
+        if self.watch is None or not self.watch.answering(self, command, reply, body):
+            self.write(reply, body)
+
+    def reply_to(self, command: Command, code: int, remark: str | None, fields: dict[str, str]) -> Command:
+        """A reply without body, in the header form of this server."""
+        return Command(
             code,
             command.opaque,
             RESPONSE_FLAG,
@@ -234,8 +277,6 @@ class Connection(asyncio.Protocol):
             self._role.version,
             JSON if self._json_replies else command.header_type,
         )
-        if self.watch is None or not self.watch.answering(self, command, reply, body):
-            self.write(reply, body)
 
     def reply(self, command: Command, reply: Command, body: ReplyBody) -> None:
         """Send a reply that a watcher held back."""

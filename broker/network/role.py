@@ -7,11 +7,12 @@ Mirrors what `NettyRemotingAbstract` shares between its channels: the processor 
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 from pocketmq.protocol.wire.command import Command, RawBody
+from pocketmq.protocol.wire.repeated_header import Recognised
 
 from .dispatch import Handlers, Peer
 from .watch import Watch
@@ -47,6 +48,13 @@ class Member(Peer, Protocol):
     def abort(self) -> None: ...
 
 
+class Sends(Protocol):
+    """What handles sends that a connection recognised without decoding them."""
+
+    def take(self, connection: Any, frames: Sequence[Recognised]) -> None:
+        """Handle the frames in their order."""
+
+
 class Role(Protocol):
     """One server, as its connections see it."""
 
@@ -56,6 +64,8 @@ class Role(Protocol):
     """Sees each request before its handler does; `None` without access control."""
     watch: Watch | None
     """What sees the requests and replies of all connections; `None` if nothing watches."""
+    sends: "Sends | None"
+    """Takes sends whose headers repeat; `None` if each request is decoded."""
     version: int
     """Version number in our command headers."""
     json_replies: bool

@@ -18,7 +18,7 @@ from .connection import Connection
 from .dispatch import Handlers, Peer
 from .first_byte import FirstByte
 from .listening import BACKLOG, bind_sockets, close_all, port_of
-from .role import Guard, Limits, Member, Signer
+from .role import Guard, Limits, Member, Sends, Signer
 from .tls import Tls
 from .watch import Watcher, watch_of
 
@@ -55,6 +55,8 @@ class Server:
         self.limits = limits or Limits()
         self.guard: Guard | None = None
         """Sees each request before its handler does; `None` without access control."""
+        self.sends: Sends | None = None
+        """Takes sends whose headers repeat; `None` if each request is decoded."""
         self._watchers = tuple(watchers)
         self.watch = watch_of(self._watchers)
         self.signer = signer
@@ -91,10 +93,12 @@ class Server:
         handlers: Handlers,
         *,
         guard: Guard | None = None,
+        sends: Sends | None = None,
         on_close: Callable[[Peer], None] | None = None,
     ) -> None:
         """Accept connections on the bound ports, and answer them from this table."""
         self.handlers, self.guard, self._on_close = handlers, guard, on_close
+        self.sends = sends
         while self._sockets:
             bound = self._sockets.pop()
             self._listeners.append(await self.loop.create_server(self._protocol, sock=bound, backlog=BACKLOG))

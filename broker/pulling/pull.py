@@ -115,6 +115,7 @@ class Pull:
         pulling.waiters.hold(
             PullWaiter(
                 self._call,
+                request.consumer_group,
                 request.topic,
                 request.queue_id,
                 request.queue_offset,

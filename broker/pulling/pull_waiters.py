@@ -30,6 +30,7 @@ class PullWaiter:
         "answer",
         "call",
         "deadline_ms",
+        "group",
         "matches",
         "offset",
         "queue_id",
@@ -41,6 +42,7 @@ class PullWaiter:
     def __init__(
         self,
         call: Call,
+        group: str,
         topic: str,
         queue_id: int,
         offset: int,
@@ -52,6 +54,7 @@ class PullWaiter:
         wall_deadline_ms: int | None = None,
     ) -> None:
         self.call = call
+        self.group = group
         self.topic = topic
         self.queue_id = queue_id
         self.offset = offset
@@ -97,6 +100,10 @@ class PullWaiters:
         if not self._count or waiter.deadline_ms < self._earliest_ms:
             self._earliest_ms = waiter.deadline_ms
         self._count += 1
+
+    def waiting(self) -> list[PullWaiter]:
+        """All suspended pulls."""
+        return [waiter for waiters in self._waiting.values() for waiter in waiters]
 
     def has_waiting(self, topic: str, queue_id: int) -> bool:
         """Whether a pull waits for messages of this queue."""

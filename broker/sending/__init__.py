@@ -2,6 +2,10 @@
 
 sending.py          the part of a broker
 send_handlers.py    10, 310 and 320: what happens to one message
+plain_sends.py      the steps of a message that nothing reroutes
+planned_sends.py    sends whose headers repeat: stored by a plan
+send_plan.py        what was decided about the sends of one header
+reply_template.py   the answer to a send as bytes with a few values put in
 batches.py          the messages of one batch
 send_checks.py      refuses a send, with the remarks of the official broker
 durable_answers.py  the answer, once disk, slaves and topic table are written

@@ -34,13 +34,19 @@ _CODE_OF_STATUS = {
 }
 
 
+def answers_at_once(sending: Sending, properties: dict[str, str]) -> bool:
+    """Whether the answer to a message with these properties waits for neither disk nor slaves."""
+    store = sending.config.store
+    if store.flush_disk_type != "SYNC_FLUSH" and store.broker_role != "SYNC_MASTER":
+        return True
+    return properties.get(names.WAIT, "true").lower() == "false"
+
+
 def answer_when_durable(
     sending: Sending, call: Call, answer: Answer, result: AppendResult, properties: dict[str, str]
 ) -> Answer | Held:
     """The answer, or HELD if it is sent later. `result` describes the message, or the last message of a batch."""
-    store = sending.config.store
-    for_disk, for_slaves = store.flush_disk_type == "SYNC_FLUSH", store.broker_role == "SYNC_MASTER"
-    if (not for_disk and not for_slaves) or properties.get(names.WAIT, "true").lower() == "false":
+    if answers_at_once(sending, properties):
         if sending.topics not in sending.tables.unsaved:
             return answer
         sending.waiting_sends += 1
@@ -48,7 +54,7 @@ def answer_when_durable(
         return HELD
     sending.waiting_sends += 1
     end = result.position + result.size
-    if for_disk:
+    if sending.config.store.flush_disk_type == "SYNC_FLUSH":
         _when_on_disk(sending, call, answer, end)
     else:
         _when_at_slaves(sending, call, answer, end)

@@ -9,7 +9,7 @@
 Batches are in `batches.py`. Mirrors `SendMessageProcessor`.
 """
 
-from pocketmq.protocol.bodies.topic_config import MULTI_TAG, TopicConfig
+from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.offset_id import encode_message_id
@@ -17,17 +17,17 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import is_retry_topic
 from pocketmq.protocol.requests.send import AnySend, SendBatchMessage, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import PutStatus
 
 from ..delayed.timer_sends import asks_for_time, recall_handle
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held, handles
 from ..state.refusals import refusal_of
 from ..storing.numbers import INT_MAX, number_property
-from ..storing.stored_properties import stored_properties
 from ..transactions.half_messages import half_message
 from .batches import store_batch
 from .durable_answers import STORED, answer_when_durable, send_answer
+from .plain_sends import complete, plain_message, stored_text
 from .retry_handlers import redirect_if_exhausted
 from .send_checks import asks_for_delay, check_send, queue_of
 from .sending import Sending
@@ -45,27 +45,26 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     if topic[0] == "%" and is_retry_topic(topic):
         topic, queue_id = redirect_if_exhausted(sending, request, call, properties, queue_id)
     is_half = names.TRAN_MSG in properties and _is_half(sending, request, properties)
-    unique_id = _complete(sending, properties)
+    unique_id = complete(sending, properties)
     if is_5:
         if request.sys_flag & flags.INNER_BATCH or names.INNER_NUM in properties:
             raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)  # no topic here has queues of batches
         if names.PRIORITY in properties:
             queue_id = _queue_of_priority(properties, queue_id, topic_config)
-    # Rerouting a message encodes its properties, so 5.x does not encode them here. 4.9 must do so: see `_stored`.
+    # Rerouting a message encodes its properties, so 5.x does not encode them here. 4.9 must do so: see `stored_text`.
     has_time = is_5 and asks_for_time(properties)
     may_reroute = has_time or (is_5 and (is_half or names.DELAY in properties))
-    message = NewMessage(
-        topic=topic,
-        queue_id=queue_id,
-        body=call.body,
-        properties=b"" if may_reroute else _stored(sending, properties),
-        property_map=properties,
-        flag=request.flag,
-        sys_flag=request.sys_flag | (flags.MULTI_TAGS if topic_config.topic_filter_type == MULTI_TAG else 0),
-        born_timestamp=request.born_timestamp,
-        born_host=call.connection.packed_host,
-        store_host=sending.store_host,
-        reconsume_times=request.reconsume_times or 0,
+    text = b"" if may_reroute else stored_text(sending, properties)
+    message = plain_message(
+        sending,
+        request,
+        topic,
+        queue_id,
+        topic_config,
+        call.body,
+        call.connection.packed_host,
+        properties,
+        text,
     )
     if is_half:
         message = half_message(sending.config, message)
@@ -74,7 +73,7 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     if has_time:
         message = sending.delayed.time_if_asked(message)
     if may_reroute and message.topic == topic:
-        message.properties = _stored(sending, properties)
+        message.properties = stored_text(sending, properties)
     result = sending.store.append(message)
     if result.status is not PutStatus.PUT_OK and result.status not in STORED:
         raise refusal_of(sending.config, result.status)
@@ -109,33 +108,6 @@ def _is_half(sending: Sending, request: AnySend, properties: dict[str, str]) -> 
         remark = f"the broker[{sending.config.broker_ip1}] sending transaction message is forbidden"
         raise Refusal(ResponseCode.NO_PERMISSION, remark)
     return True
-
-
-def _complete(sending: Sending, properties: dict[str, str]) -> str | None:
-    """Add the broker's properties to a message that is not part of a batch; returns its unique id."""
-    config = sending.config
-    unique_id = properties.get(names.UNIQ_KEY)
-    if sending.is_5:
-        properties[names.MSG_REGION] = config.region_id
-        properties[names.TRACE_ON] = "true" if config.trace_on else "false"
-        properties.pop(names.POP_CK, None)
-        if unique_id is None:
-            unique_id = properties[names.UNIQ_KEY] = sending.unique_ids.next()
-    properties[names.CLUSTER] = config.broker_cluster_name
-    return unique_id
-
-
-def _stored(sending: Sending, properties: dict[str, str]) -> bytes:
-    """The property text of a message; in 4.9 without WAIT."""
-    is_5 = sending.is_5
-    if is_5 or names.WAIT not in properties:
-        return stored_properties(properties, is_5=is_5)
-    # The 4.9 line encodes the properties without WAIT and then adds WAIT again, which makes it the last one in its hash
-    # bucket. A delayed message is encoded a second time: its text contains WAIT, at that place.
-    wait = properties.pop(names.WAIT)
-    stored = stored_properties(properties, is_5=is_5)
-    properties[names.WAIT] = wait
-    return stored
 
 
 def _queue_of_priority(properties: dict[str, str], queue_id: int, topic_config: TopicConfig) -> int:

@@ -1,6 +1,7 @@
 """How a broker stores a message: its property text, copies of stored messages, numbers in properties.
 
 stored_properties.py  property text in the order in which the official broker stores it
+text_shapes.py        property texts that differ in a few values: cut, and put together again
 numbers.py            a property as a number, within bounds
 records.py            the record at a log position, or nothing
 message_copies.py     a stored record as the new message that replaces it; messages of the broker's own

@@ -1,13 +1,11 @@
 """What ending a half message needs of its record, read without decoding its properties.
 
-    text of a half message   ...\2UNIQ_KEY\1<id>\2 ... __transactionId__\1<id>\2 ... KEYS\1<keys>\2 ...
-    its shape                the same text in pieces, without <id> and <keys>
-    shape -> EndPlan         producer group, real topic and queue, and the text of the committed message in pieces
+    text of a half message   -> shape and values: its id, its keys, its real queue     (`storing/text_shapes.py`)
+    shape                    -> EndPlan: producer group, real topic, the text of the committed message
 
-Most half messages of a producer have one shape. Each shape is decoded once, when it is seen for the second time: texts
-with other values that differ, such as an order number, then cost little. A shape has no plan if anything in it depends
-on the values cut out, or if its commit takes a detour (a delay, a time, an immunity time); those messages are ended
-from their decoded record. No official class: the official broker decodes each record.
+Most half messages of a producer have one shape. A shape has no plan if its commit takes a detour (a delay, a time, an
+immunity time) or if the half message does not name its real topic and queue; such messages are ended from their decoded
+record. No official class: the official broker decodes each record.
 """
 
 import struct
@@ -22,18 +20,24 @@ from pocketmq.protocol.message.topics import HALF_TOPIC
 from pocketmq.store import NewMessage
 
 from ..storing.stored_properties import stored_properties
+from ..storing.text_shapes import (
+    Shape,
+    ShapePlans,
+    TextCutter,
+    TextForm,
+    form_of,
+    probes_of,
+    text_of,
+    values_of,
+)
 
-MAX_SHAPES: Final = 1024
-"""Shapes remembered; a full memory is emptied and fills again."""
-_ID_BYTES: Final = 32
-_LONGEST_SHAPE: Final = 4096
-_ID_NAME: Final = f"\2{names.UNIQ_KEY}\1".encode()
-_KEYS_NAME: Final = f"\2{names.KEYS}\1".encode()
 _HALF_TOPIC: Final = bytes((len(HALF_TOPIC),)) + HALF_TOPIC.encode()
 _TEXT_AT: Final = len(_HALF_TOPIC) + 2
 _SHORT: Final = struct.Struct(">h")
 _HEAD: Final = HEADS[0]
 _HEAD_BYTES: Final = HEADS[0].size
+_CUT: Final = TextCutter(names.UNIQ_KEY, names.TRANSACTION_ID, names.KEYS, names.REAL_QID)
+_MOST_QUEUE_DIGITS: Final = 9
 _DETOURS: Final = frozenset(
     (
         names.DELAY,
@@ -44,12 +48,6 @@ _DETOURS: Final = frozenset(
     )
 )
 
-Shape = tuple[tuple[bytes, ...], tuple[bytes, ...]]
-"""The text before and behind the value of KEYS, each split at the id. Without KEYS the second is empty."""
-_NO_TEXT: Final[tuple[bytes, ...]] = ()
-_PROBES: Final = ((b"G" * _ID_BYTES, b"\3g\3"), (b"H" * _ID_BYTES, b"\3hh\3"))
-"""Ids and keys that no producer sends, to see what a plan makes of two messages of one shape."""
-
 
 class EndPlan(msgspec.Struct, frozen=True, gc=False):
     """What all half messages of one shape have in common."""
@@ -57,22 +55,20 @@ class EndPlan(msgspec.Struct, frozen=True, gc=False):
     group: str
     """The producer group."""
     topic: str
-    queue_id: int
-    committed: Shape
+    committed: TextForm
     """The text of the committed message."""
+    queue_number: int
+    """Which value is the real queue."""
     properties: dict[str, str]
-    """The properties of the committed message without those that hold the id or the keys."""
-    id_names: tuple[str, ...]
-    """The properties whose value is the id."""
+    """The properties of the committed message that repeat."""
+    varying: tuple[tuple[int, str], ...]
+    """Which value is which other property of it."""
 
-    def property_map(self, unique_id: bytes, keys: bytes) -> dict[str, str]:
+    def property_map(self, values: list[bytes]) -> dict[str, str]:
         """The properties of the committed message."""
         properties = self.properties.copy()
-        text = unique_id.decode()
-        for name in self.id_names:
-            properties[name] = text
-        if keys:
-            properties[names.KEYS] = keys.decode()
+        for number, name in self.varying:
+            properties[name] = values[number].decode()
         return properties
 
 
@@ -88,19 +84,16 @@ class PlannedHalf(msgspec.Struct, frozen=True, gc=False):
 
 
 class EndPlans:
-    """The plans of one broker, by shape. Owned by the event loop."""
+    """The plans of one broker. Owned by the event loop."""
 
     def __init__(self, *, is_5: bool) -> None:
         self._is_5 = is_5
-        self._plans: dict[Shape, EndPlan | bool] = {}
-        """False: the shape has no plan. True: it was seen once."""
-
-    def __len__(self) -> int:
-        """How many shapes are remembered."""
-        return len(self._plans)
+        self.shapes: ShapePlans[EndPlan] = ShapePlans(self._plan)
 
     def find(self, record: memoryview) -> PlannedHalf | None:
         """The half message of a record; `None` if it must be decoded, or is none."""
+        if self.shapes.skips():
+            return None
         (
             size,
             magic,
@@ -122,26 +115,23 @@ class EndPlans:
             return None
         topic_at = _HEAD_BYTES + body_bytes
         rest = bytes(record[topic_at:])
-        if (
-            not rest.startswith(_HALF_TOPIC)
-            or _SHORT.unpack_from(rest, _TEXT_AT - 2)[0] != len(rest) - _TEXT_AT
-        ):
+        text_bytes = len(rest) - _TEXT_AT
+        if not rest.startswith(_HALF_TOPIC) or _SHORT.unpack_from(rest, _TEXT_AT - 2)[0] != text_bytes:
             return None
-        cut = _cut(rest[_TEXT_AT:])
-        if cut is None:
+        cut = _CUT.cut(rest[_TEXT_AT:])
+        plan = None if cut is None else self.shapes.find(cut[0])
+        if cut is None or plan is None:
             return None
-        shape, unique_id, keys = cut
-        plan = self._plans.get(shape)
-        if plan is None or plan is True:
-            plan = self._learn(shape, is_known=plan is True)
-        if plan is False or plan is True:
+        values = cut[1]
+        queue_text = values[plan.queue_number]
+        if not queue_text.isdigit() or len(queue_text) > _MOST_QUEUE_DIGITS:
             return None
         message = NewMessage(
             plan.topic,
-            plan.queue_id,
+            int(queue_text),
             record[_HEAD_BYTES:topic_at],
-            _join(plan.committed, unique_id, keys),
-            plan.property_map(unique_id, keys),
+            plan.committed.fill(values),
+            plan.property_map(values),
             flag,
             with_transaction_type(sys_flag, TRANSACTION_COMMIT),
             born_timestamp,
@@ -152,50 +142,28 @@ class EndPlans:
         )
         return PlannedHalf(plan, queue_id, queue_offset, position, message)
 
-    def _learn(self, shape: Shape, *, is_known: bool) -> EndPlan | bool:
-        if len(self._plans) >= MAX_SHAPES:
-            self._plans.clear()
-        plan: EndPlan | bool = True
-        if is_known:
-            plan = self._plan(shape) or False
-        elif sum(map(len, shape[0])) + sum(map(len, shape[1])) > _LONGEST_SHAPE:
-            return False
-        self._plans[shape] = plan
-        return plan
-
     def _plan(self, shape: Shape) -> EndPlan | None:
-        """The plan of a shape, tried with two texts of it; `None` if it can have none."""
-        plans = [self._plan_of(shape, unique_id, keys) for unique_id, keys in _PROBES]
-        return plans[0] if plans[0] == plans[1] else None
+        if names.REAL_QID not in values_of(shape):
+            return None
+        plans = [self._plan_with(shape, values) for values in probes_of(shape, numbers=(names.REAL_QID,))]
+        return plans[0] if len(plans) == 2 and plans[0] == plans[1] else None
 
-    def _plan_of(self, shape: Shape, unique_id: bytes, keys: bytes) -> EndPlan | None:
-        if any(unique_id in piece or keys in piece for piece in (*shape[0], *shape[1])):
+    def _plan_with(self, shape: Shape, values: list[bytes]) -> EndPlan | None:
+        properties, of_values = decode_properties(text_of(shape, values)), values_of(shape)
+        group, queue_number = properties.get(names.PGROUP), of_values.index(names.REAL_QID)
+        if group is None or not _DETOURS.isdisjoint(properties):
             return None
-        properties = decode_properties(_join(shape, unique_id, keys))
-        id_text = unique_id.decode()
-        id_names = tuple(name for name, value in properties.items() if value == id_text)
-        has_id = sum(id_text in name or id_text in value for name, value in properties.items())
-        if (
-            names.UNIQ_KEY not in id_names
-            or has_id != len(id_names)
-            or not _DETOURS.isdisjoint(properties)
-            or properties.get(names.KEYS) != (keys.decode() if shape[1] else None)
-        ):
-            return None
-        group = properties.get(names.PGROUP)
         try:
             text, topic, queue_id = committed_text(properties, is_5=self._is_5)
         except (KeyError, ValueError):
             return None
-        if group is None or group in id_names:
+        if queue_id != int(values[queue_number]):
             return None
-        before, behind = text, b""
-        if shape[1]:
-            before, _, behind = text.partition(keys)
-        for name in (*id_names, names.KEYS):
-            properties.pop(name, None)
-        pieces = tuple(before.split(unique_id)), tuple(behind.split(unique_id)) if shape[1] else _NO_TEXT
-        return EndPlan(group, topic, queue_id, pieces, properties, id_names)
+        varying = tuple((number, name) for number, name in enumerate(of_values) if name in properties)
+        for number, name in varying:
+            if properties.pop(name).encode() != values[number]:
+                return None
+        return EndPlan(group, topic, form_of(text, values), queue_number, properties, varying)
 
 
 def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, str, int]:
@@ -209,28 +177,3 @@ def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, st
     text = kept or stored_properties(properties, is_5=is_5)
     properties.pop(names.TRAN_MSG, None)
     return text, topic, queue_id
-
-
-def _cut(text: bytes) -> tuple[Shape, bytes, bytes] | None:
-    """Shape, id and keys of a text; `None` if it has no id such as producers make, or keys that are not ASCII."""
-    at = text.find(_ID_NAME) + len(_ID_NAME)
-    unique_id = text[at : at + _ID_BYTES]
-    if at < len(_ID_NAME) or not unique_id.isalnum() or len(unique_id) != _ID_BYTES:
-        return None
-    at = text.find(_KEYS_NAME)
-    if at < 0:
-        return (tuple(text.split(unique_id)), _NO_TEXT), unique_id, b""
-    at += len(_KEYS_NAME)
-    end = text.find(b"\2", at)
-    keys = text[at:] if end < 0 else text[at:end]
-    if not keys or not keys.isascii():
-        return None
-    behind = b"" if end < 0 else text[end:]
-    return (tuple(text[:at].split(unique_id)), tuple(behind.split(unique_id))), unique_id, keys
-
-
-def _join(shape: Shape, unique_id: bytes, keys: bytes) -> bytes:
-    before, behind = shape
-    if not behind:
-        return unique_id.join(before)
-    return b"".join((unique_id.join(before), keys, unique_id.join(behind)))

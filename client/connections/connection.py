@@ -19,7 +19,6 @@ from pocketmq.protocol.requests.send import SendMessageV2
 from pocketmq.protocol.requests.send_frames import SendTemplate, StoredReply, read_stored_reply
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
-from pocketmq.protocol.wire.json_header import decode_json_header
 from pocketmq.protocol.wire.schema import (
     Reply,
     ReplyT,
@@ -125,7 +124,7 @@ class Connection(asyncio.Protocol):
         self._header_type = header_type
         self._language = language
         self._transport: asyncio.Transport | None = None
-        self._cutter = FrameCutter(decode_json=self._decode_json)
+        self._cutter = FrameCutter(takes_header=self._takes_header)
         self._calls: dict[int, _Call | SendCall] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -405,16 +404,16 @@ class Connection(asyncio.Protocol):
             _log.warning("closing the connection to %s: %s", self.address, self._cutter.failure)
             self.close()
 
-    def _decode_json(self, header: memoryview, body: memoryview | None) -> Command | None:
-        """A command; None for the reply to a send of a template, which has its result then."""
-        if body is None and self._calls:
-            reply = read_stored_reply(bytes(header))
-            if reply is not None:
-                call = self._calls.get(reply.opaque)
-                if call is not None and call.stored is not None and call.stored(reply):
-                    del self._calls[reply.opaque]
-                    return None
-        return decode_json_header(header, body)
+    def _takes_header(self, header: bytes) -> bool:
+        """Whether this is the reply to a send of a template, which has its result then."""
+        reply = read_stored_reply(header)
+        if reply is None:
+            return False
+        call = self._calls.get(reply.opaque)
+        if call is None or call.stored is None or not call.stored(reply):
+            return False
+        del self._calls[reply.opaque]
+        return True
 
     def _run_hooks(self, call: _Call | SendCall, command: Command) -> None:
         """What a hook raises is the outcome of the call it looked at."""

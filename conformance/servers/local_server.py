@@ -18,7 +18,7 @@ STOP_TIMEOUT_S = 20.0
 
 
 class LocalServer(Server):
-    """`python -m pocketmq.broker` as a process; broker_conf as for `OurServer`."""
+    """`pocketmq serve` as a process; broker_conf as for `OurServer`."""
 
     def __init__(
         self, home: Path, *, emulate: str = "5", broker_conf: Mapping[str, object] | None = None
@@ -38,7 +38,7 @@ class LocalServer(Server):
             words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
         with (self.home / "stderr").open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "pocketmq.broker", *words],
+                [sys.executable, "-m", "pocketmq.cli", "serve", *words],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,

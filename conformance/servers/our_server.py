@@ -1,4 +1,4 @@
-"""PocketMQ as a user starts it: `python -m pocketmq.broker` as a subprocess, in a namespace of its own."""
+"""PocketMQ as a user starts it: `pocketmq serve` as a subprocess, in a namespace of its own."""
 
 import json
 import sys
@@ -48,7 +48,8 @@ class OurServer(Server):
             [
                 sys.executable,
                 "-m",
-                "pocketmq.broker",
+                "pocketmq.cli",
+                "serve",
                 "--store",
                 str(self.store),
                 *ports,

@@ -11,43 +11,53 @@ most 16 MiB, as in `NettyDecoder`. After a bad frame the next one cannot be foun
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from ..errors import FrameError
 from .binary_header import decode_binary_header, encode_binary_header
 from .command import JSON, ROCKETMQ, Command
 from .json_header import decode_json_header, encode_json_header
+from .repeated_header import MAX_HEADERS, SENDS, Recognised, RepeatedHeaders
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
-_PREFIX: Final = struct.Struct(">iI")
+PREFIX: Final = struct.Struct(">iI")
+"""Frame length, and serialize type with header length."""
+_READ_PREFIX: Final = PREFIX.unpack_from
 _LENGTH: Final = struct.Struct(">i")
-assert _PREFIX.size == 8
-
-HeaderDecoder = Callable[[memoryview, memoryview | None], Command | None]
-"""Makes a command of a header and a body."""
+assert PREFIX.size == 8
 
 
 class FrameCutter:
     """Cuts one direction of one connection into commands. Owned by the task that reads the connection.
 
     After a bad frame, `failure` says why and `feed` returns nothing more; the commands before it are good.
-    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk. `decode_json` reads headers in
-    JSON; None from it means that it has dealt with the frame.
+    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk. `takes_header` gets each JSON
+    header of a frame without body; a frame is not decoded if it returns True.
     """
 
-    __slots__ = ("_decoders", "_max_frame_bytes", "_needed", "_pending", "failure")
+    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "_repeated", "_takes_header", "failure")
 
     def __init__(
-        self, max_frame_bytes: int = MAX_FRAME_BYTES, *, decode_json: HeaderDecoder = decode_json_header
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, *, takes_header: Callable[[bytes], bool] | None = None
     ) -> None:
         self._max_frame_bytes = max_frame_bytes
-        self._decoders: dict[int, HeaderDecoder] = {JSON: decode_json, ROCKETMQ: decode_binary_header}
+        self._takes_header = takes_header
         self._pending = bytearray()
         self._needed = 0
+        self._repeated = RepeatedHeaders(0)
         self.failure: FrameError | None = None
+
+    def recognise_sends(self) -> None:
+        """From now on `feed_requests` returns a send whose header repeats as `Recognised`, without decoding it."""
+        self._repeated = RepeatedHeaders(MAX_HEADERS)
 
     def feed(self, chunk: bytes) -> list[Command]:
         """The commands completed by `chunk`; bodies are views into it (or into a joined copy)."""
+        assert not self._repeated.max_headers, "this cutter recognises sends: call feed_requests"
+        return cast("list[Command]", self.feed_requests(chunk))
+
+    def feed_requests(self, chunk: bytes) -> "list[Command | Recognised]":
+        """The frames completed by `chunk`, in their order."""
         if self.failure is not None:
             return []
         data: bytes | bytearray = chunk
@@ -56,49 +66,82 @@ class FrameCutter:
             if len(self._pending) < self._needed:
                 return []
             data, self._pending = self._pending, bytearray()
-        commands: list[Command] = []
+        frames: list[Command | Recognised] = []
         try:
-            position = self._cut(data, commands)
+            position = self._cut(data, frames)
         except FrameError as error:
             self.failure = error
-            return commands
+            return frames
         if position < len(data):
             self._pending += memoryview(data)[position:]
-        return commands
+        return frames
 
     @property
     def pending_bytes(self) -> int:
         """Bytes of an unfinished frame."""
         return len(self._pending)
 
-    def _cut(self, data: bytes | bytearray, commands: list[Command]) -> int:
+    def _cut(self, data: bytes | bytearray, frames: "list[Command | Recognised]") -> int:
         size = len(data)
         view = memoryview(data)
+        repeated = self._repeated
+        layouts = repeated.layouts
+        takes_header = self._takes_header
         position = 0
-        while size - position >= 4:
+        while size - position >= 8:
+            length, word = _READ_PREFIX(data, position)
+            end = position + 4 + length
+            if end > size or not 4 <= length <= self._max_frame_bytes - 4:
+                break
+            header_start = position + 8
+            body_start = header_start + (word & 0xFFFFFF)
+            layout = layouts.get(word) if body_start < end else None
+            if layout is not None:
+                pieces = layout.unpack_from(data, header_start)
+                if pieces[::2] != layout.pieces:
+                    layout, pieces = repeated.find(layout, data, word, header_start)
+            if layout is None:
+                if (
+                    takes_header is None
+                    or body_start != end
+                    or word >> 24 != JSON
+                    or not takes_header(bytes(data[header_start:end]))
+                ):
+                    frames.append(self._decode(view, word, header_start, body_start, end))
+            else:
+                body = view[body_start:end]
+                frames.append((layout.header, layout.pick(pieces), body, view, header_start, body_start))
+            position = end
+        return self._check_rest(data, position)
+
+    def _check_rest(self, data: bytes | bytearray, position: int) -> int:
+        """Note how many bytes the unfinished frame at `position` needs. Raises FrameError if it is a bad one."""
+        self._needed = 4
+        if len(data) - position >= 4:
             (length,) = _LENGTH.unpack_from(data, position)
             if not 4 <= length <= self._max_frame_bytes - 4:
                 raise FrameError(f"the frame length must be 4 to {self._max_frame_bytes - 4}, got {length}")
-            end = position + 4 + length
-            if end > size:
-                self._needed = end - position
-                return position
-            word = _PREFIX.unpack_from(data, position)[1]
-            body_start = position + 8 + (word & 0xFFFFFF)
-            if body_start > end:
-                raise FrameError(f"header of {word & 0xFFFFFF} bytes in a frame of {length} bytes")
-            body = view[body_start:end] if body_start < end else None
-            decode = self._decoders.get(word >> 24)
-            if decode is None:
-                raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
-            command = decode(view[position + 8 : body_start], body)
-            if command is not None:
-                commands.append(command)
-            position = end
-        self._needed = 4
+            self._needed = 4 + length
         return position
 
+    def _decode(self, view: memoryview, word: int, header_start: int, body_start: int, end: int) -> Command:
+        if body_start > end:
+            raise FrameError(
+                f"header of {word & 0xFFFFFF} bytes in a frame of {end - header_start + 4} bytes"
+            )
+        decode = _DECODERS.get(word >> 24)
+        if decode is None:
+            raise FrameError(f"the serialize type must be 0 or 1, got {word >> 24}")
+        header = view[header_start:body_start]
+        if body_start == end:
+            return decode(header, None)
+        command = decode(header, view[body_start:end])
+        if command.code in SENDS and self._repeated.max_headers:
+            self._repeated.learn(word, bytes(header), command, decode)
+        return command
 
+
+_DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
 _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
 """By serialize type."""
 
@@ -107,7 +150,7 @@ def encode_prefix(command: Command, body_bytes: int) -> bytes:
     """Length, header word and header of a frame whose body of `body_bytes` follows separately."""
     header = _ENCODERS[command.header_type](command)
     length = 4 + len(header) + body_bytes
-    return _PREFIX.pack(length, command.header_type << 24 | len(header)) + header
+    return PREFIX.pack(length, command.header_type << 24 | len(header)) + header
 
 
 def encode_frame(command: Command) -> bytes:

@@ -30,8 +30,16 @@ from pocketmq.protocol.wire.schema import Reply, Request
 from pocketmq.store.clock import Clock
 
 from ..errors import NotRunningError
+from ..faults.faults import Faults
+from ..faults.watched_node import WatchedNodes
+from ..requests.requests import Requests
+from ..state.load import Load, LoadSource, read_load
+from ..state.loading import apply_loads
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
+from ..state.restoring import restore_snapshot, take_snapshot
+from ..state.snapshot import Snapshot, read_snapshot
+from .clock import ServerClock
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
 
@@ -48,7 +56,8 @@ class EmbeddedServer:
     conf                a broker.conf to read; settings and keywords override it
     store               a folder to keep, instead of a temporary one
     namesrv_port        0 picks a free port, as does the default of `listenPort`
-    clock               the server's time. A `VirtualClock` stands still, but timers still run in real time
+    virtual_time        the broker's time stands still until `clock` moves it, and its timers with it
+    clock               another time for store and broker; timers still run in real time
     journal             a folder in which every request is recorded
 
     A stopped server can be started again, on other ports; a kept store is opened again.
@@ -62,6 +71,7 @@ class EmbeddedServer:
         conf: str | Path | None = None,
         store: str | Path | None = None,
         namesrv_port: int = 0,
+        virtual_time: bool = False,
         clock: Clock | None = None,
         journal: str | Path | None = None,
         **keys: Value,
@@ -70,6 +80,9 @@ class EmbeddedServer:
         self._store = None if store is None else Path(store)
         self._namesrv_port = namesrv_port
         self._clock = clock
+        self._virtual_time = virtual_time
+        self.clock = ServerClock(self._running, self.run)
+        """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._settings = {**(settings or {}), **keys}
         self._node: Node | None = None
@@ -79,6 +92,7 @@ class EmbeddedServer:
         self._failure: BaseException | None = None
         self._first_mark: Mark | None = None
         self._connection: Connection | None = None
+        self._watched: WatchedNodes | None = None
 
     # -- addresses
 
@@ -101,6 +115,28 @@ class EmbeddedServer:
     def node(self) -> Node:
         """Name server and broker together; like `broker`, only for the server's thread."""
         return self._running()
+
+    # -- watching
+
+    @property
+    def watched(self) -> WatchedNodes:
+        """The request log and the faults. The server logs its requests from the first use of this on."""
+        if self._watched is None:
+            watched = WatchedNodes(self.call)
+            if self._node is not None:
+                self.call(watched.attach, self._node)
+            self._watched = watched
+        return self._watched
+
+    @property
+    def requests(self) -> Requests:
+        """The request log; begins with its first use."""
+        return self.watched.requests
+
+    @property
+    def faults(self) -> Faults:
+        """What the server does wrong."""
+        return self.watched.faults
 
     # -- start and stop
 
@@ -133,6 +169,7 @@ class EmbeddedServer:
             name_server,
             host=config.bind_address,
             clock=self._clock,
+            virtual_time=self._virtual_time,
             journal_folder=self._journal,
         )
         started: Future[None] = Future()
@@ -186,8 +223,12 @@ class EmbeddedServer:
     async def _live(self, node: Node, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         await node.start()
+        if self._watched is not None:
+            self._watched.attach(node)
         started.set_result(None)
         await asyncio.wrap_future(self._asked_to_stop)
+        if self._watched is not None:
+            self._watched.detach(node)
         await node.stop()
 
     # -- asking the running server
@@ -202,6 +243,16 @@ class EmbeddedServer:
             raise
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """As `run`, without blocking the caller's loop. Cancelling it cancels the work."""
+        try:
+            self._running()
+        except NotRunningError:
+            work.close()
+            raise
+        assert self._loop is not None
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
         """Call a function in the server's thread, where the server's parts may be read and changed."""
@@ -220,9 +271,12 @@ class EmbeddedServer:
 
     def exchange(self, request: Request[ReplyT], body: RawBody | None = None) -> tuple[ReplyT, bytes]:
         """As `request`, but returns the body of the reply too; empty if it has none."""
-        return self.run(self._exchange(request, body))
+        return self.run(self.exchange_async(request, body))
 
-    async def _exchange(self, request: Request[ReplyT], body: RawBody | None) -> tuple[ReplyT, bytes]:
+    async def exchange_async(
+        self, request: Request[ReplyT], body: RawBody | None = None
+    ) -> tuple[ReplyT, bytes]:
+        """As `exchange`, for the server's own loop."""
         node = self._running()
         if self._connection is None or self._connection.closed:
             self._connection = await node.server.connect(node.broker_address)
@@ -242,6 +296,30 @@ class EmbeddedServer:
         if mark is None:
             raise NotRunningError("the server is not running")
         self.run(restore(self._running(), mark))
+
+    def snapshot(self, path: str | Path | None = None) -> Snapshot:
+        """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
+
+        Valid for any server, also a later one. Raises `SnapshotError` if the file cannot be written.
+        """
+        snapshot = self.run(take_snapshot(self._running()))
+        if path is not None:
+            snapshot.save(path)
+        return snapshot
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """Have the state of a snapshot, or of the file of one, and nothing else. Connections stay open.
+
+        Raises `SnapshotError` that names what is wrong; then nothing has changed.
+        """
+        if not isinstance(snapshot, Snapshot):
+            snapshot = read_snapshot(snapshot)
+        self.run(restore_snapshot(self._running(), snapshot))
+
+    def load(self, *sources: LoadSource | Load) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
+        loads = [source if isinstance(source, Load) else read_load(source) for source in sources]
+        self.run(apply_loads(self._running(), loads))
 
     def _running(self) -> Node:
         if self._node is None:

@@ -8,7 +8,7 @@ import msgspec
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.compression import decompress
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import decode_record
+from pocketmq.protocol.message.record import Record, decode_record
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,10 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 def stored_message(record: memoryview) -> StoredMessage:
     """Decode one record. RecordError or CompressionError for other bytes."""
-    decoded = decode_record(record)
+    return message_of(decode_record(record))
+
+
+def message_of(decoded: Record) -> StoredMessage:
     return StoredMessage(
         topic=decoded.topic,
         queue_id=decoded.queue_id,
@@ -61,3 +64,9 @@ def stored_message(record: memoryview) -> StoredMessage:
         reconsume_times=decoded.reconsume_times,
         position=decoded.position,
     )
+
+
+def under_origin_topic(message: StoredMessage) -> StoredMessage:
+    """A message of a retry or dead-letter topic under the topic that it was sent to."""
+    origin = message.properties.get(names.RETRY_TOPIC)
+    return message if origin is None else msgspec.structs.replace(message, topic=origin)

@@ -1,4 +1,4 @@
-"""What a topic holds and what a group has not read, without side effects. Called in the server's thread."""
+"""What a topic holds, without side effects. Called in the server's thread."""
 
 from pocketmq.broker.broker import Broker
 
@@ -15,15 +15,3 @@ def stored_messages(broker: Broker, topic: str) -> list[StoredMessage]:
             if record is not None:
                 found.append(stored_message(record))
     return sorted(found, key=lambda message: message.position)
-
-
-def message_count(broker: Broker, topic: str) -> int:
-    return sum(queue.max_offset - queue.min_offset for queue in broker.store.queues_of(topic))
-
-
-def lag_of(broker: Broker, topic: str, group: str) -> int:
-    offsets = broker.offsets.offsets(topic, group) or {}
-    return sum(
-        queue.max_offset - max(offsets.get(queue.queue_id, 0), queue.min_offset)
-        for queue in broker.store.queues_of(topic)
-    )

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from pocketmq.broker.serve_command import serve
 from pocketmq.cli.main import main
+from pocketmq.cli.serve import serve
 
 FREE_PORTS = ("--port", "0", "--namesrv-port", "0")
 END_SECONDS = 20
@@ -26,7 +26,7 @@ END_SECONDS = 20
 def serving(*words: str, folder: Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
     """A server in `folder`; it is always ended after the test."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.broker", *words],
+        [sys.executable, "-m", "pocketmq.cli", "serve", *words],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -259,7 +259,17 @@ def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path
 def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
     screen, terminal = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pocketmq.broker", *FREE_PORTS, "--emulate", "4.9", "--log-level", "error"],
+        [
+            sys.executable,
+            "-m",
+            "pocketmq.cli",
+            "serve",
+            *FREE_PORTS,
+            "--emulate",
+            "4.9",
+            "--log-level",
+            "error",
+        ],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=terminal,

@@ -34,7 +34,15 @@ class Mortal:
         ports = fixed_port(), fixed_port()
         self.namesrv_addr = f"127.0.0.1:{ports[1]}"
         words = ["--port", str(ports[0]), "--namesrv-port", str(ports[1]), "--log-level", "error"]
-        self._command = (sys.executable, "-m", "pocketmq.broker", "--store", str(folder / "store"), *words)
+        self._command = (
+            sys.executable,
+            "-m",
+            "pocketmq.cli",
+            "serve",
+            "--store",
+            str(folder / "store"),
+            *words,
+        )
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:

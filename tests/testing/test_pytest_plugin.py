@@ -170,3 +170,63 @@ def test_no_server_module_is_imported_if_no_test_uses_it(pytester: pytest.Pytest
         [sys.executable, "-m", "pytest", "-q"], cwd=pytester.path, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+# -- faults and the request log
+
+
+def test_an_unused_rule_fails_the_test_and_ends_with_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_unused(rocketmq):
+            rocketmq.faults.refuse(code="SEND_MESSAGE_V2", topic="orders", response="SYSTEM_BUSY")
+
+        def test_next(rocketmq):
+            assert rocketmq.faults.rules == []
+            rocketmq.send("orders", "not refused")
+
+        def test_removed(rocketmq):
+            rocketmq.faults.refuse(code="SEND_MESSAGE_V2").remove()
+
+        async def test_unused_in_a_coroutine(rocketmq):
+            rocketmq.faults.silence(topic="other")
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*refuse(code=SEND_MESSAGE_V2 topic=orders, response=SYSTEM_BUSY) was never used*"]
+    )
+
+
+def test_a_failed_test_carries_its_last_20_requests(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_fails(rocketmq):
+            for number in range(30):
+                rocketmq.send("orders", str(number), queue_id=0)
+            assert False
+
+        def test_has_none_of_these(rocketmq):
+            assert rocketmq.requests.find() == []
+            assert False, "nothing to show"
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=2)
+    text = result.stdout.str()
+    assert text.count("the last 20 requests to the RocketMQ server") == 1
+    assert text.count("SEND_MESSAGE_V2 topic=orders queue_id=0") == 20
+
+
+def test_a_failed_test_is_not_blamed_for_its_rules(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_fails(rocketmq):
+            rocketmq.faults.silence(topic="other")
+            assert False, "the reason"
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    assert "was never used" not in result.stdout.str()

@@ -19,7 +19,7 @@ from broker_fakes import FakeConnection, MakeBroker, as_asked, send, store_messa
 
 
 def a_waiter(connection: FakeConnection, answer: Any) -> PullWaiter:
-    return PullWaiter(Call(connection, Command(11)), "T", 0, 0, 1000, None, answer)
+    return PullWaiter(Call(connection, Command(11)), "g", "T", 0, 0, 1000, None, answer)
 
 
 async def turns(count: int) -> None:

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from pocketmq.broker.errors import StartError
 from pocketmq.store import StoreError
 
-from .errors import StartError
-
 if TYPE_CHECKING:
-    from .config.broker_config import BrokerConfig
-    from .config.name_server_config import NameServerConfig
+    from pocketmq.broker.config.broker_config import BrokerConfig
+    from pocketmq.broker.config.name_server_config import NameServerConfig
 
 _log = logging.getLogger("pocketmq.serve")
 
@@ -109,7 +108,7 @@ def serve(
             if print_config:
                 click.echo(listing(broker, name_server), nl=False)
                 return
-            from .process import run
+            from pocketmq.broker.process import run
 
             _log.info("store: %s", broker.store.root.absolute())
             run(broker, name_server, None if journal is None else Path(journal), ports_file)
@@ -140,7 +139,7 @@ def _broker_config(
     conf_file: str | None, sets: Sequence[str], options: "dict[str, str | int | None]", *, no_namesrv: bool
 ) -> "BrokerConfig":
     """The broker's settings: options win over --set, --set over the file, the file over the environment."""
-    from .config.loading import Setting, load_broker
+    from pocketmq.broker.config.loading import Setting, load_broker
 
     settings = [
         Setting(_KEYS[option], str(value), option) for option, value in options.items() if value is not None
@@ -159,7 +158,7 @@ def _name_server_config(
     broker: "BrokerConfig", conf_file: str | None, sets: Sequence[str], port: int | None
 ) -> "NameServerConfig":
     """The name server's settings. Its files are in the directory of the store, unless the settings name other paths."""
-    from .config.loading import load_name_server
+    from pocketmq.broker.config.loading import load_name_server
 
     config = load_name_server(conf_file, sets, broker_conf_file=broker.conf_file)
     if port is not None:
@@ -171,7 +170,7 @@ def _name_server_config(
 
 def listing(broker: "BrokerConfig", name_server: "NameServerConfig | None") -> str:
     """All known keys with value, official default, verdict, and their effect or why they have none."""
-    from .config import keys as config_keys
+    from pocketmq.broker.config import keys as config_keys
 
     lines = [_ROW.format("key", "value", "official default", "verdict", "what it does, or why nothing")]
     for config, program in ((broker, "broker"), (name_server, "name server")):

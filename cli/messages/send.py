@@ -12,8 +12,8 @@ import click
 import msgspec
 from pocketmq.client import Message, Producer, SendResult, SendStatus, select_by_hash
 
-from .cluster_names import complete_topics
-from .options import client_options, run_command
+from ..cluster_names import complete_topics
+from ..options import client_options, run_command
 from .times import moment_of
 
 

@@ -4,7 +4,7 @@
     --group G         as a member of G: the members share the queues, and offsets are committed, so the next tail
                       continues where this one ended. --from counts only for queues without an offset of G
 
-If a broker stops, tail waits for it. `message_forms.py` prints a message.
+If a broker stops, tail waits for it. `forms.py` prints a message.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from pocketmq.client import (
 )
 from pocketmq.client.settings.timestamps import format_timestamp
 
-from .cluster_names import complete_groups, complete_topics
-from .message_forms import FORMS
-from .options import client_options, run_command
+from ..cluster_names import complete_groups, complete_topics
+from ..options import client_options, run_command
+from .forms import FORMS
 from .times import epoch_ms
 
 WAIT_MS: Final = 10_000

@@ -1,0 +1,127 @@
+"""Sends whose headers repeat: stored by a plan, without a request object, a property map or an answer object each.
+
+    frames of a pass -> [ of one header ] -> numbers checked -> store -> answers from a template, one write
+                         no plan, or something is unusual -> the ordinary way (`send_handlers.py`)
+
+What is stored and answered is the same either way. Owned by the event loop.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pocketmq.protocol.errors import FieldError
+from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
+from pocketmq.store.put_values import AlikeMessage
+
+from ..network.connection import Connection
+from ..state.broker_state import BrokerState
+from .send_plan import QUEUE_IDS, SendPlan, make_plan
+from .sending import Sending
+
+_ZERO: Final = 0x30
+_PLAIN: Final = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+"""Characters of keys that are the same in both forms of a header."""
+
+
+class PlannedSends:
+    """Takes the recognised frames of all connections of a broker."""
+
+    def __init__(self, state: BrokerState, sending: Sending) -> None:
+        self._state = state
+        self._sending = sending
+        self._topics = state.topics
+        self._unsaved = state.tables.unsaved
+        self._config = state.config
+        self._store = state.store
+        self._statistics = state.statistics
+
+    def take(self, connection: Connection, frames: Sequence[Recognised]) -> None:
+        """Handle sends of one pass, in their order."""
+        done = 0
+        while done < len(frames):
+            header = frames[done][0]
+            count = 0
+            if self._is_current(header.plan):
+                try:
+                    count = self._store_alike(connection, frames, done)
+                except Exception as error:  # as for a handler: our mistake must not end the connection
+                    connection.refuse(as_command(frames[done]), error)
+                    count = 1
+            if not count:
+                self._take_ordinarily(connection, frames[done])
+                count = 1
+            done += count
+
+    def _is_current(self, plan: SendPlan | None) -> bool:
+        """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
+        return (
+            plan.__class__ is SendPlan
+            and self._topics.find(plan.topic) is plan.topic_config
+            and self._state.settings_version is plan.settings
+            and self._topics not in self._unsaved
+            and self._sending.waiting_sends < self._config.send_thread_pool_queue_capacity
+        )
+
+    def _take_ordinarily(self, connection: Connection, frame: Recognised) -> None:
+        header, settings = frame[0], self._state.settings_version
+        command = as_command(frame)
+        connection.request_received(command)
+        header.is_used = True
+        if header.plan is not None and not self._is_current(header.plan):
+            try:
+                header.plan = make_plan(
+                    self._sending, connection, command, settings, has_keys=header.has_keys
+                )
+            except FieldError:  # refused; the next one may have better values
+                header.plan = UNDECIDED
+
+    def _store_alike(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
+        """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
+        plan: SendPlan = frames[first][0].plan
+        messages = messages_of(plan, frames, first)
+        stored = self._store.append_alike(plan.template, messages) if messages else None
+        if stored is None:
+            return 0
+        count = len(stored.positions)
+        self._statistics.messages_put(plan.topic, count, stored.end - stored.positions[0])
+        if not plan.is_oneway:
+            reply = plan.reply
+            connection.write_replies(
+                frames[first : first + count],
+                [
+                    reply(position, frame[1][1], queue_offset, frame[1][3], frame[1][0])
+                    for frame, position, queue_offset in zip(
+                        frames[first:], stored.positions, stored.queue_offsets, strict=False
+                    )
+                ],
+            )
+        return count
+
+
+def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> list[AlikeMessage]:
+    """The messages of the frames from the first on, up to one of another header or with an unusual value."""
+    header, queues, is_json = frames[first][0], plan.queues, plan.is_json
+    messages: list[AlikeMessage] = []
+    queue_ids, text_with_keys = QUEUE_IDS, plan.text_with_keys
+    last_text, born_timestamp = b"", 0
+    for frame in frames[first:] if first else frames:
+        if frame[0] is not header:
+            break
+        opaque, queue_text, born_text, unique_id, *keys = frame[1]
+        if born_text != last_text:
+            if not born_text.isdigit() or born_text[0] == _ZERO:
+                break
+            last_text, born_timestamp = born_text, int(born_text)
+        queue_id = queue_ids.get(queue_text, queues)
+        if (
+            queue_id >= queues
+            or not unique_id.isalnum()
+            or (is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
+        ):
+            break
+        if text_with_keys is not None:
+            if keys[0].translate(None, _PLAIN):
+                break
+            unique_id = text_with_keys(unique_id, keys[0])
+        messages.append((queue_id, bytes(frame[2]), unique_id, born_timestamp, 0))
+    return messages

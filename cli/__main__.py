@@ -1,0 +1,5 @@
+"""`python -m pocketmq.cli` is `pocketmq`."""
+
+from .main import main
+
+main(prog_name="pocketmq")

@@ -1,0 +1,190 @@
+"""Applies rules to what one server receives and sends: the last watcher, so that the others see what the peer sees.
+
+received    half open? cut? -> the first rule that matches and has a use left -> its effect, before the handler
+answering   routes -> the effect, now that the reply is ready
+calling     the first rule for our own request -> its effect
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.repeated_header import Recognised, RepeatedHeader, as_command
+
+from ..requests.logged_request import Kept, LoggedConnection, LoggedRequest
+from ..requests.request_log import LogWatcher
+from .network import Shaper, shape_for
+from .routes import ROUTE, changed_reply
+from .rule import Rule
+from .sending import Answering, Exchange, ReadyReply
+from .shaping import Shape
+from .standing_rules import StandingRules
+
+HEADERS: Final = 4096
+"""Headers of sends that are remembered as spared; then it begins again."""
+
+
+class FaultWatcher(Watcher, Answering):
+    """One server: a broker's port, or a name server called `name_server`."""
+
+    sees_raw = True
+
+    def __init__(self, rules: StandingRules, log: LogWatcher, name_server: str | None) -> None:
+        self._rules = rules
+        self._log = log
+        self._name_server = name_server
+        self.random = rules.random
+        self._shaper = Shaper(rules.loop)
+        self._hit: dict[int, tuple[Command, Rule, Exchange]] = {}
+        """Hit requests whose reply is not ready, by the identity of the frame."""
+        self._passing: Command | None = None
+        """The request whose reply passes now: it is ours already."""
+        self._headers: dict[RepeatedHeader, LoggedRequest] = {}
+        """A send of each header that repeats: the others differ from it in queue, time, id and keys only."""
+        self._spared: set[RepeatedHeader] = set()
+        """Those that no rule can hit."""
+        self._spared_version = 0
+
+    # -- what the server calls
+
+    def closed(self, connection: Watched) -> None:
+        self._shaper.closed(connection)
+        gone = [identity for identity, hit in self._hit.items() if hit[2].is_on(connection)]
+        for identity in gone:
+            del self._hit[identity]
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        rules = self._rules
+        if not rules.is_any:
+            return False
+        kept = self._log.entry_of(command)
+        if kept is None:
+            return False  # our own broker's registration
+        known = kept.connection
+        if known.is_cut or (rules.network and self._shaped(connection, known).half_open):
+            self._log.forget(command)
+            return True
+        candidates = rules.by_code.get(command.code, rules.for_any_code)
+        if not candidates:
+            return False
+        return self._apply(candidates, connection, command, kept)
+
+    def needs_decoded(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+        rules = self._rules
+        known = self._log.known(connection)
+        if rules.network or (known is not None and known.is_cut):
+            return True
+        if not rules.can_hit_sends:
+            return False
+        if self._spared_version != rules.version or len(self._spared) > HEADERS:
+            self._spared.clear()
+            self._headers.clear()
+            self._spared_version = rules.version
+        spared = self._spared
+        return any(frame[0] not in spared and not self._is_spared(connection, frame) for frame in frames)
+
+    def _is_spared(self, connection: Watched, frame: Recognised) -> bool:
+        """Whether no rule can hit a send with this header."""
+        header = frame[0]
+        request = self._headers.get(header)
+        if request is None:
+            known = self._log.connection_of(connection)
+            command = as_command(frame)
+            command.body = None  # a view of all that was read with it
+            request = self._headers[header] = LoggedRequest(Kept(0, 0, known, command))
+        candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)
+        if any(rule.can_match_sends_like(request) for rule in candidates):
+            return False
+        self._spared.add(header)
+        return True
+
+    def _apply(self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: Kept) -> bool:
+        request = LoggedRequest(kept)
+        rule = self._rules.first(candidates, request)
+        if rule is None:
+            return False
+        exchange = Exchange(self, request, connection, kept.connection, command)
+        self._hit[id(command)] = command, rule, exchange
+        is_taken = rule.effect.arrived(exchange)
+        if is_taken or request.oneway:
+            self._hit.pop(id(command), None)
+        return is_taken
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        if command is self._passing:
+            return False
+        if self._rules.network:
+            self._shape_known(connection)
+        hit = self._hit.pop(id(command), None)
+        is_route = command.code == ROUTE and self._name_server is not None and bool(self._rules.routes)
+        if hit is None and not is_route:
+            return False
+        ready = ReadyReply.of(reply, body)
+        changed = self._routed(command, ready) if is_route else None
+        ready = changed or ready
+        if hit is not None:
+            return hit[1].effect.answering(hit[2], ready)
+        if changed is None:
+            return False
+        self.pass_on(command, lambda: connection.reply(command, changed.command, changed.body or None))
+        return True
+
+    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
+        rules = self._rules
+        if rules.network:
+            self._shape_known(connection)
+        candidates = rules.by_code.get(command.code, ())
+        if not candidates:
+            return False
+        kept = self._log.called(connection, command, body)
+        if kept is None:
+            return False
+        request = LoggedRequest(kept)
+        rule = rules.first(candidates, request)
+        if rule is None:
+            return False
+        exchange = Exchange(self, request, connection, kept.connection, command, request.body)
+        return rule.effect.calling(exchange)
+
+    # -- what an exchange calls
+
+    def pass_on(self, command: Command, send: Callable[[], None]) -> None:
+        """Send a reply past the rules; the watchers nearer to the peer see it."""
+        former, self._passing = self._passing, command
+        try:
+            send()
+        finally:
+            self._passing = former
+
+    def call_later(self, seconds: float, function: Callable[[], None]) -> None:
+        self._rules.call_later(seconds, function)
+
+    def forget(self, command: Command) -> None:
+        self._log.forget(command)
+
+    # -- routes and bytes
+
+    def _routed(self, command: Command, ready: ReadyReply) -> ReadyReply | None:
+        kept = self._log.entry_of(command)
+        if kept is None:
+            return None
+        rules = self._rules
+        return changed_reply(
+            rules.routes, LoggedRequest(kept), self._name_server or "", rules.brokers(), ready
+        )
+
+    def _shaped(self, connection: Watched, known: LoggedConnection) -> Shape:
+        shape = shape_for(self._rules.network, known)
+        self._shaper.shape(connection, shape)
+        return shape
+
+    def _shape_known(self, connection: Watched) -> None:
+        known = self._log.known(connection)
+        if known is not None:
+            self._shaped(connection, known)
+
+    def rules_changed(self) -> None:
+        """Rules were added or removed: connections that are shaped get their new shape."""
+        for connection in self._shaper.connections():
+            self._shape_known(connection)

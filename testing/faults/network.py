@@ -1,0 +1,166 @@
+"""Connections of the server whose bytes are slow, few at a time, or lost: `faults.network(...)`.
+
+A shaped transport lies between a connection and its socket. It is put there when the connection's next request arrives
+or its next reply leaves, and stays; without a shape it passes everything on.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final, cast
+
+from pocketmq.broker.network.watch import Watched
+
+from ..requests.logged_request import LoggedConnection, LoggedRequest
+from .shaping import Line, Shape
+
+HIGH_BYTES: Final = 4 * 1024 * 1024
+"""Above this many bytes on their way the server stops reading from the peer, as it does for one that does not read."""
+
+
+class NetworkRule:
+    """A shape for the connections of one client, or of all, until it is removed."""
+
+    name: Final = "network"
+
+    def __init__(
+        self, rule_id: int, client: str | None, shape: Shape, remove: "Callable[[NetworkRule], None]"
+    ) -> None:
+        self.id = rule_id
+        self.client = client
+        self.shape = shape
+        self.hit_count = 0
+        self.hits: list[LoggedRequest] = []
+        """Nothing: it acts on bytes, not on requests."""
+        self._remove = remove
+
+    def holds(self, connection: LoggedConnection) -> bool:
+        return self.client is None or connection.client_id == self.client
+
+    def remove(self) -> None:
+        """Bytes travel as usual again. Connections that were half open are closed."""
+        self._remove(self)
+
+    def as_json(self) -> dict[str, Any]:
+        words = {} if self.client is None else {"client": self.client}
+        return {"id": self.id, "effect": self.name, **words, **self.shape.as_json(), "hits": []}
+
+    def __str__(self) -> str:
+        return f"network(client={self.client}, {self.shape})"
+
+
+def shape_for(rules: Iterable[NetworkRule], connection: LoggedConnection) -> Shape:
+    """What all rules together do to a connection."""
+    shape = Shape()
+    for rule in rules:
+        if rule.holds(connection):
+            shape = shape.over(rule.shape)
+    return shape
+
+
+class ShapedTransport(asyncio.Transport):
+    """Lies between a connection and its transport."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, below: asyncio.Transport, connection: asyncio.Protocol
+    ) -> None:
+        super().__init__()
+        self._below = below
+        self._connection = connection
+        self._line = Line(loop, below.write, self._drained)
+        self._is_closing = False
+        self._is_full = False
+
+    @property
+    def shape(self) -> Shape:
+        return self._line.shape
+
+    def change(self, shape: Shape) -> None:
+        was_lost = self._line.shape.half_open
+        self._line.change(shape)
+        if was_lost and not shape.half_open:
+            self.abort()  # the peer waits for replies that were lost
+
+    # -- what the connection calls
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._line.shape == Shape() and not self._line.waiting_bytes:
+            self._below.write(data)
+            return
+        self._line.put(data)
+        if self._line.waiting_bytes > HIGH_BYTES and not self._is_full:
+            self._is_full = True
+            self._connection.pause_writing()
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def _drained(self) -> None:
+        if self._is_full:
+            self._is_full = False
+            self._connection.resume_writing()
+        if self._is_closing:
+            self._below.close()
+
+    def close(self) -> None:
+        """After what is on its way."""
+        self._is_closing = True
+        if not self._line.waiting_bytes:
+            self._below.close()
+
+    def abort(self) -> None:
+        self._line.stop()
+        self._below.abort()
+
+    def is_closing(self) -> bool:
+        return self._is_closing or self._below.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._below.get_write_buffer_size() + self._line.waiting_bytes
+
+    def pause_reading(self) -> None:
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._below.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._below.set_write_buffer_limits(high, low)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._below.get_extra_info(name, default)
+
+
+class Shaper:
+    """Keeps the transports of one server's connections in the shape that the rules want."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._transports: dict[Watched, ShapedTransport] = {}
+
+    def shape(self, connection: Watched, shape: Shape) -> None:
+        transport = self._transports.get(connection)
+        if transport is None:
+            if shape == Shape():
+                return
+            transport = self._wrapped(connection)
+        if transport.shape != shape:
+            transport.change(shape)
+
+    def connections(self) -> list[Watched]:
+        return list(self._transports)
+
+    def closed(self, connection: Watched) -> None:
+        transport = self._transports.pop(connection, None)
+        if transport is not None:
+            transport.abort()
+
+    def _wrapped(self, connection: Watched) -> ShapedTransport:
+        made: list[ShapedTransport] = []
+
+        def wrap(below: asyncio.Transport) -> asyncio.Transport:
+            made.append(ShapedTransport(self._loop, below, cast(asyncio.Protocol, connection)))
+            return made[0]
+
+        connection.transport_wrapped(wrap)
+        self._transports[connection] = made[0]
+        return made[0]

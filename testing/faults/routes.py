@@ -1,0 +1,155 @@
+"""Wrong routes: answers of the name server to GET_ROUTEINFO_BY_TOPIC, changed on their way out.
+
+The route table itself stays as it is, and so do all connections. Rules of this file apply in the order they were added,
+each to what the one before it made.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from pocketmq.protocol.bodies.routes import BrokerData, QueueData, TopicRouteData
+from pocketmq.protocol.errors import BodyError
+from pocketmq.protocol.message.flags import PERM_READ, PERM_WRITE
+from pocketmq.protocol.requests.name_server import GetRouteInfoByTopic
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.response_codes import ResponseCode
+
+from ..requests.logged_request import LoggedRequest
+from .sending import ReadyReply
+
+ROUTE: Final = GetRouteInfoByTopic.code
+_QUEUES: Final = 4
+Brokers = Mapping[str, BrokerData]
+"""Every broker that a route may name."""
+
+
+class RouteRule:
+    """One wrong route, until it is removed. `name_server` None: on all of them."""
+
+    def __init__(
+        self,
+        rule_id: int,
+        name: str,
+        change: "RouteChange",
+        words: dict[str, Any],
+        remove: "Callable[[RouteRule], None]",
+    ) -> None:
+        self.id = rule_id
+        self.name = name
+        self.change = change
+        self.hit_count = 0
+        self._hits: list[LoggedRequest] = []
+        self._words = words
+        self._remove = remove
+
+    @property
+    def hits(self) -> list[LoggedRequest]:
+        """The requests whose answers it changed, oldest first; at most the first 10,000."""
+        return list(self._hits)
+
+    def hit(self, request: LoggedRequest) -> None:
+        self.hit_count += 1
+        if len(self._hits) < _HITS:
+            self._hits.append(request)
+
+    def remove(self) -> None:
+        """Routes are right again."""
+        self._remove(self)
+
+    def as_json(self) -> dict[str, Any]:
+        hits = [request.as_json() for request in self._hits]
+        return {"id": self.id, "effect": self.name, **self._words, "hits": hits}
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f'{name}={value}' for name, value in self._words.items())})"
+
+
+_HITS: Final = 10_000
+
+RouteChange = Callable[[str, str, TopicRouteData, Brokers], TopicRouteData]
+"""Topic, name server, its route (empty if it has none), all brokers -> the route that the client gets."""
+
+
+def without_broker(name: str) -> RouteChange:
+    """Routes do not name the broker."""
+
+    def change(topic: str, name_server: str, route: TopicRouteData, brokers: Brokers) -> TopicRouteData:
+        if all(data.broker_name != name for data in route.broker_datas):
+            return route
+        return msgspec.structs.replace(
+            route,
+            queue_datas=[data for data in route.queue_datas if data.broker_name != name],
+            broker_datas=[data for data in route.broker_datas if data.broker_name != name],
+        )
+
+    return change
+
+
+def with_brokers(wanted_topic: str, names: Sequence[str] | None, queues: int | None) -> RouteChange:
+    """The topic is on these brokers, with so many queues; None: as it is."""
+
+    def change(topic: str, name_server: str, route: TopicRouteData, brokers: Brokers) -> TopicRouteData:
+        return route if topic != wanted_topic else _moved(route, names, queues, brokers)
+
+    return change
+
+
+def by_name_server(wanted_topic: str, names: Mapping[str, Sequence[str]]) -> RouteChange:
+    """Each name server says other brokers; one that is not named says what it knows."""
+
+    def change(topic: str, name_server: str, route: TopicRouteData, brokers: Brokers) -> TopicRouteData:
+        if topic != wanted_topic or name_server not in names:
+            return route
+        return _moved(route, names[name_server], None, brokers)
+
+    return change
+
+
+def _moved(
+    route: TopicRouteData, names: Sequence[str] | None, queues: int | None, brokers: Brokers
+) -> TopicRouteData:
+    known = {data.broker_name: data for data in route.queue_datas}
+    model = next(iter(route.queue_datas), QueueData("", _QUEUES, _QUEUES, PERM_READ | PERM_WRITE))
+    wanted = [name for name in known if name] if names is None else list(names)
+    queue_datas = []
+    for name in wanted:
+        data = msgspec.structs.replace(known.get(name, model), broker_name=name)
+        if queues is not None:
+            data = msgspec.structs.replace(data, read_queue_nums=queues, write_queue_nums=queues)
+        queue_datas.append(data)
+    groups = {data.broker_name: data for data in route.broker_datas}
+    broker_datas = [groups.get(name) or brokers[name] for name in wanted if name in groups or name in brokers]
+    return msgspec.structs.replace(route, queue_datas=queue_datas, broker_datas=broker_datas)
+
+
+def changed_reply(
+    rules: Sequence[RouteRule], request: LoggedRequest, name_server: str, brokers: Brokers, reply: ReadyReply
+) -> ReadyReply | None:
+    """The reply with the routes that the rules want; None if they want no other."""
+    topic = request.topic or ""
+    if reply.command.code not in (ResponseCode.SUCCESS, ResponseCode.TOPIC_NOT_EXIST):
+        return None
+    try:
+        before = TopicRouteData.decode(reply.body) if reply.body else TopicRouteData()
+    except BodyError:
+        return None
+    route = before
+    for rule in rules:
+        former, route = route, rule.change(topic, name_server, route, brokers)
+        if route != former:
+            rule.hit(request)
+    if route == before:
+        return None
+    former_command = reply.command
+    if not route.broker_datas:
+        remark = f"No topic route info in name server for the topic: {topic}"
+        return ReadyReply(_command(former_command, ResponseCode.TOPIC_NOT_EXIST, remark), b"")
+    version = request.version
+    standard = request.fields.get("acceptStandardJsonOnly", "").lower() == "true"
+    body = route.encode_for(version, accept_standard_json_only=standard)
+    return ReadyReply(_command(former_command, ResponseCode.SUCCESS, None), body)
+
+
+def _command(former: Command, code: int, remark: str | None) -> Command:
+    return msgspec.structs.replace(former, code=int(code), remark=remark)

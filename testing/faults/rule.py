@@ -1,0 +1,164 @@
+"""One rule: which requests it means, how many of them it hits, and what it has hit so far.
+
+A rule is asked on the server's loop, and read from any thread.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypedDict
+
+import msgspec
+
+from ..errors import WrongValueError
+from ..requests.logged_request import LoggedRequest
+from ..requests.matching import MATCH_WORDS, Match, MatchWords, NarrowWords, match_of
+from ..requests.values import check_words, flag, number, whole
+from .effects import Effect
+
+HITS: Final = 10_000
+"""Hits that a rule remembers; it counts more."""
+
+
+class UseWords(TypedDict, total=False):
+    times: int | None
+    after: int
+    probability: float
+    may_stay_unused: bool
+
+
+class RuleWords(MatchWords, UseWords, total=False):
+    """Match words, and how often a rule applies."""
+
+
+class ControlWords(NarrowWords, UseWords, total=False):
+    """The same without `code`, which `control` takes by position."""
+
+
+USE_WORDS: Final = tuple(UseWords.__annotations__)
+RULE_WORDS: Final = (*MATCH_WORDS, *USE_WORDS)
+
+
+class Uses(msgspec.Struct, frozen=True):
+    """How often a rule applies. `times` None: until it is removed; `probability` None: always."""
+
+    times: int | None = 1
+    after: int = 0
+    probability: float | None = None
+    may_stay_unused: bool = False
+
+
+def words_of(function: str, words: dict[str, Any], *, others: tuple[str, ...] = ()) -> tuple[Match, Uses]:
+    """The match and the uses of a rule's keywords; `others` are the names of the effect's own."""
+    check_words(function, words, (*RULE_WORDS, *others))
+    match = match_of(function, {name: value for name, value in words.items() if name in MATCH_WORDS})
+    times, chance = words.get("times", 1), words.get("probability")
+    if times is not None:
+        times = whole("times", times, least=1)
+    if chance is not None:
+        chance = number("probability", chance, above=True, most=1.0)
+    after = whole("after", words.get("after", 0))
+    return match, Uses(times, after, chance, flag("may_stay_unused", words.get("may_stay_unused", False)))
+
+
+class Rule:
+    """A match, an effect, and the uses that are left."""
+
+    def __init__(
+        self, rule_id: int, match: Match, uses: Uses, effect: Effect, remove: "Callable[[Rule], None]"
+    ) -> None:
+        if match.oneway and effect.needs_reply:
+            raise WrongValueError(
+                f"oneway must not be True for {effect.name}: a one-way request has no reply", [False]
+            )
+        self.id = rule_id
+        self.match = match
+        self.uses = uses
+        self.effect = effect
+        self.hit_count = 0
+        self.errors: list[str] = []
+        """What functions of the test raised; the test fails for it."""
+        self._reached = 0
+        self._hits: deque[LoggedRequest] = deque(maxlen=HITS)
+        self._remove = remove
+
+    @property
+    def hits(self) -> list[LoggedRequest]:
+        """The requests that this rule hit, oldest first."""
+        return list(self._hits)
+
+    def remove(self) -> None:
+        """The rule applies no more. What it holds back is still sent."""
+        self._remove(self)
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.uses.times is not None and self.hit_count >= self.uses.times
+
+    def can_match(self, code: int) -> bool:
+        """Whether a request with that code might match."""
+        return self.match.code in (None, code)
+
+    def can_match_sends_like(self, request: LoggedRequest) -> bool:
+        """Whether a send might be hit that has another queue and other properties, perhaps from a client that is not
+        known yet."""
+        match = self.match
+        if self.is_used_up or (match.oneway is not None and match.oneway != request.oneway):
+            return False
+        return (
+            self.can_match(request.code)
+            and match.topic in (None, request.topic)
+            and match.group in (None, request.group)
+            and match.broker in (None, request.broker)
+        )
+
+    def try_use(self, request: LoggedRequest, random: Random) -> bool:
+        """Use it for this request, if it matches and a use is left. Counts."""
+        if self.is_used_up or (request.oneway and self.effect.needs_reply and not request.to_client):
+            return False
+        if request.to_client and (self.match.code is None or not self.effect.hits_our_requests):
+            return False
+        try:
+            if not self.match.holds(request):
+                return False
+        except Exception as error:
+            self.fail("where", error)
+            return False
+        self._reached += 1
+        if self._reached <= self.uses.after:
+            return False
+        if self.uses.probability is not None and random.random() >= self.uses.probability:
+            return False
+        self.hit_count += 1
+        self._hits.append(request)
+        return True
+
+    def fail(self, what: str, error: BaseException) -> None:
+        """Note that a function of the test raised."""
+        if len(self.errors) < _ERRORS:
+            self.errors.append(f"{what} raised {type(error).__name__}: {error}")
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether the test must fail because the rule was not used up; with `times=None`, because it was never hit."""
+        uses = self.uses
+        if uses.may_stay_unused or uses.probability is not None:
+            return False
+        return self.hit_count == 0 if uses.times is None else self.hit_count < uses.times
+
+    def __str__(self) -> str:
+        words = [str(self.match)] if self.match != Match() else []
+        words += [f"{name}={value}" for name, value in self.effect.as_json().items()]
+        if self.uses.times != 1:
+            words.append(f"times={self.uses.times}")
+        if self.uses.after:
+            words.append(f"after={self.uses.after}")
+        if self.uses.probability is not None:
+            words.append(f"probability={self.uses.probability:g}")
+        return f"{self.effect.name}({', '.join(words)})"
+
+    def __repr__(self) -> str:
+        return f"<rule {self.id} {self}, {self.hit_count} hits>"
+
+
+_ERRORS: Final = 20

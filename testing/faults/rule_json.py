@@ -1,0 +1,110 @@
+"""Rules from and to JSON, with the names that the methods of `Faults` have. Behind `/api/faults`.
+
+    {"effect": "refuse", "code": "SEND_MESSAGE_V2", "topic": "orders", "response": "SYSTEM_BUSY", "times": 2}
+
+`control` and `where` take functions: they are Python only. `body` is text; `body_base64` may stand in its place.
+"""
+
+import base64
+import binascii
+import inspect
+from typing import Any, Final
+
+from ..errors import WrongValueError
+from ..requests.matching import MATCH_WORDS
+from ..requests.values import one_of
+from .faults import Faults
+from .rule import USE_WORDS, Rule
+from .standing_rules import AnyRule
+
+EFFECTS: Final = (
+    "refuse",
+    "silence",
+    "disconnect",
+    "delay",
+    "alter",
+    "duplicate",
+    "network",
+    "hide_broker",
+    "route",
+    "name_servers_disagree",
+)
+_BY_RULE: Final = frozenset(("refuse", "silence", "disconnect", "delay", "alter", "duplicate"))
+_JSON_MATCH_WORDS: Final = tuple(word for word in MATCH_WORDS if word != "where")
+
+
+def add_rule(faults: Faults, words: object) -> AnyRule:
+    """Add the rule of a JSON object. `WrongValueError` (with `allowed`) for a wrong or missing value or an unknown
+    name; nothing is added then."""
+    if not isinstance(words, dict):
+        raise WrongValueError(f"a rule must be a JSON object, got {words!r:.100}", ["an object"])
+    given = {name: value for name, value in words.items() if value is not None or name == "times"}
+    effect = one_of("effect", given.pop("effect", None), EFFECTS)
+    allowed = words_of_effect(effect)
+    for name in given:
+        if name not in allowed:
+            raise WrongValueError(f"{effect} has no {name!r}; allowed are {', '.join(allowed)}", allowed)
+    for name in _needed(effect):
+        if name not in given:
+            raise WrongValueError(f"{effect} needs {name}", [name])
+    if "body_base64" in given:
+        _read_body(given)
+    add = getattr(faults, effect)
+    rule: AnyRule = add(**given)
+    return rule
+
+
+def rule_as_json(rule: AnyRule) -> dict[str, Any]:
+    """A rule with its hits."""
+    if not isinstance(rule, Rule):
+        return rule.as_json()
+    uses = rule.uses
+    return {
+        "id": rule.id,
+        "effect": rule.effect.name,
+        **rule.match.as_json(),
+        **rule.effect.as_json(),
+        "times": uses.times,
+        "after": uses.after,
+        **({} if uses.probability is None else {"probability": uses.probability}),
+        "may_stay_unused": uses.may_stay_unused,
+        "hit_count": rule.hit_count,
+        "hits": [request.as_json() for request in rule.hits],
+    }
+
+
+def rules_as_json(faults: Faults) -> list[dict[str, Any]]:
+    """All rules with their hits, in the order they were added."""
+    return [rule_as_json(rule) for rule in faults.rules]
+
+
+def words_of_effect(effect: str) -> list[str]:
+    """The names that a rule with this effect may have in JSON."""
+    names = [name for name in _parameters(effect) if name != "function"]
+    if effect == "alter":
+        names.append("body_base64")
+    return names + ([*_JSON_MATCH_WORDS, *USE_WORDS] if effect in _BY_RULE else [])
+
+
+def _needed(effect: str) -> list[str]:
+    return [name for name, one in _parameters(effect).items() if one.default is inspect.Parameter.empty]
+
+
+def _parameters(effect: str) -> dict[str, inspect.Parameter]:
+    """The method's own, without `self` and the words that all rules have."""
+    parameters = inspect.signature(getattr(Faults, effect)).parameters
+    return {
+        name: one
+        for name, one in parameters.items()
+        if name != "self" and one.kind is not inspect.Parameter.VAR_KEYWORD
+    }
+
+
+def _read_body(given: dict[str, Any]) -> None:
+    encoded = given.pop("body_base64")
+    if "body" in given:
+        raise WrongValueError("give body or body_base64, not both", ["body", "body_base64"])
+    try:
+        given["body"] = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise WrongValueError(f"body_base64 must be base64, got {encoded!r:.100}", ["base64"]) from error

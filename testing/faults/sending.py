@@ -1,0 +1,150 @@
+"""One request that a rule hit, on its way: answered, held back, sent twice, cut off. All on the server's loop."""
+
+import socket
+import struct
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from pocketmq.broker.network.dispatch import Answer
+from pocketmq.broker.network.watch import ReplyBody, Watched
+from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.frame import encode_prefix
+
+from ..requests.logged_request import LoggedConnection, LoggedRequest
+from ..requests.values import response_code
+from .outcomes import Reply, wire_body, wire_fields
+
+if TYPE_CHECKING:
+    import asyncio
+
+_LINGER: Final = struct.pack("ii", 1, 0)
+"""Closing the socket resets the connection."""
+CallLater = Callable[[float, Callable[[], None]], Any]
+
+
+class ReadyReply:
+    """A reply that is ready, with a copy of its body: views of store files must not be kept."""
+
+    __slots__ = ("body", "command")
+
+    def __init__(self, command: Command, body: bytes) -> None:
+        self.command = command
+        self.body = body
+
+    @classmethod
+    def of(cls, command: Command, body: ReplyBody) -> "ReadyReply":
+        if body is None:
+            return cls(command, b"")
+        return cls(command, bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body))
+
+    @classmethod
+    def altered(cls, former: Command, reply: Reply, opaque: int) -> "ReadyReply":
+        """The frame of a test's reply, in the form of the former one."""
+        command = Command(
+            response_code("code", reply.code),
+            opaque,
+            former.flag,
+            reply.remark,
+            wire_fields(reply.fields),
+            None,
+            former.language,
+            former.version,
+            former.header_type,
+        )
+        return cls(command, wire_body(reply.body))
+
+    def first_half(self) -> bytes:
+        """The frame up to the middle of its body; of its header, if it has no body."""
+        head = encode_prefix(self.command, len(self.body))
+        return head + self.body[: len(self.body) // 2] if self.body else head[: len(head) // 2]
+
+
+class Exchange:
+    """A hit request and the connection it came on. `watcher` owns it."""
+
+    def __init__(
+        self,
+        watcher: "Answering",
+        request: LoggedRequest,
+        connection: Watched,
+        known: LoggedConnection,
+        command: Command,
+        body: ReplyBody = None,
+    ) -> None:
+        self._watcher = watcher
+        self.request = request
+        self._connection = connection
+        self._known = known
+        self._command = command
+        self._body = body
+        """Of a request to a client."""
+
+    def is_on(self, connection: Watched) -> bool:
+        return self._connection is connection
+
+    @property
+    def random(self) -> Random:
+        return self._watcher.random
+
+    def handle(self) -> None:
+        """Let the broker handle the request after all."""
+        if not self._connection.closed:
+            self._connection.take(self._command)
+
+    def answer(self, answer: Answer) -> None:
+        """Answer in the broker's place."""
+        self._watcher.pass_on(self._command, lambda: self._connection.answer(self._command, answer))
+
+    def send(self, reply: ReadyReply) -> None:
+        """Send a reply that was held back."""
+        body = reply.body or None
+        self._watcher.pass_on(
+            self._command, lambda: self._connection.reply(self._command, reply.command, body)
+        )
+
+    def call_now(self) -> None:
+        """Send the client a request that was held back, or send it once more."""
+        if not self._connection.closed:
+            self._connection.write(self._command, self._body or None)
+
+    def later(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call the function after so many seconds of the server's clock."""
+        self._watcher.call_later(seconds, function)
+
+    def forget(self) -> None:
+        """No reply will be sent."""
+        self._watcher.forget(self._command)
+
+    def disconnect(self, *, reset: bool, first: bytes = b"") -> None:
+        """Close the connection, after what was written before and `first`; what it has sent already is not handled."""
+        self._known.is_cut = True
+        cut(self._connection, reset=reset, first=first)
+
+
+class Answering:
+    """What an exchange needs of its watcher (`fault_watcher.py`)."""
+
+    random: Random
+
+    def pass_on(self, command: Command, send: Callable[[], None]) -> None: ...
+
+    def call_later(self, seconds: float, function: Callable[[], None]) -> None: ...
+
+    def forget(self, command: Command) -> None: ...
+
+
+def cut(connection: Watched, *, reset: bool, first: bytes = b"") -> None:
+    """Close a connection, or reset it, after writing some last bytes."""
+
+    def wrap(transport: "asyncio.Transport") -> "asyncio.Transport":
+        if first:
+            transport.write(first)
+        if reset:
+            below = transport.get_extra_info("socket")
+            if below is not None:
+                below.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+        return transport
+
+    connection.transport_wrapped(wrap)
+    connection.close()

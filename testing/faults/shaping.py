@@ -1,0 +1,142 @@
+"""Bytes that leave later, more slowly, or in slices: one direction of one connection.
+
+    put(data) -> [ due 12.50 | due 12.51 | ... ] -> write(slice)
+
+Latency holds back each write; bandwidth is the time that the bytes of a slice take; slices leave in separate writes.
+Order is kept. The wall's time, whatever clock the server has: clients wait by theirs.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from ..requests.values import flag, number, whole
+
+SLICE_BYTES: Final = 16 * 1024
+"""The most that leaves at once where bandwidth is limited."""
+_SLICES_A_SECOND: Final = 50
+"""Where bandwidth is limited, a slice is what leaves in a fiftieth of a second."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """How bytes travel: seconds of latency, bytes a second, bytes a write, or not at all."""
+
+    latency: float = 0.0
+    bandwidth: int | None = None
+    slice_bytes: int | None = None
+    half_open: bool = False
+
+    @property
+    def largest(self) -> int | None:
+        """Bytes that leave at once; None if there is no limit."""
+        if self.bandwidth is None:
+            return self.slice_bytes
+        paced = max(1, min(SLICE_BYTES, self.bandwidth // _SLICES_A_SECOND))
+        return paced if self.slice_bytes is None else min(paced, self.slice_bytes)
+
+    def over(self, other: "Shape") -> "Shape":
+        """Two shapes of one connection: latencies add up, the narrower one limits."""
+        return Shape(
+            self.latency + other.latency,
+            _least(self.bandwidth, other.bandwidth),
+            _least(self.slice_bytes, other.slice_bytes),
+            self.half_open or other.half_open,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        words = {"latency": self.latency, "bandwidth": self.bandwidth, "slice_bytes": self.slice_bytes}
+        words["half_open"] = self.half_open
+        return {name: value for name, value in words.items() if value}
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def shape_of(latency: object, bandwidth: object, slice_bytes: object, half_open: object) -> Shape:
+    """The shape of checked options. Raises `WrongValueError`."""
+    return Shape(
+        number("latency", 0.0 if latency is None else latency),
+        None if bandwidth is None else whole("bandwidth", bandwidth, least=1),
+        None if slice_bytes is None else whole("slice_bytes", slice_bytes, least=1),
+        flag("half_open", half_open),
+    )
+
+
+class Line:
+    """One direction. `write` is called with what leaves, `drained` when nothing is left on the way.
+
+    The caller bounds what it puts: `waiting_bytes` says how much is on the way.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, write: Callable[[bytes], object], drained: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._write = write
+        self._drained = drained
+        self._waiting: deque[tuple[float, memoryview]] = deque()
+        self._shape = Shape()
+        self._free_at = 0.0
+        """When the last slice has left, where bandwidth is limited."""
+        self._timer: asyncio.Handle | None = None
+        self.waiting_bytes = 0
+
+    @property
+    def shape(self) -> Shape:
+        return self._shape
+
+    def change(self, shape: Shape) -> None:
+        """From now on; what is on the way keeps its latency."""
+        self._shape = shape
+
+    def put(self, data: bytes | bytearray | memoryview) -> None:
+        """Send it along. Half open, it is lost."""
+        if self._shape.half_open or not data:
+            return
+        self._waiting.append((self._loop.time() + self._shape.latency, memoryview(bytes(data))))
+        self.waiting_bytes += len(data)
+        if self._timer is None:
+            self._schedule()
+
+    def stop(self) -> None:
+        """What is on the way is lost."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._waiting.clear()
+        self.waiting_bytes = 0
+
+    def _schedule(self) -> None:
+        now = self._loop.time()
+        due, data = self._waiting[0]
+        at = due
+        if self._shape.bandwidth is not None:
+            at = max(due, self._free_at) + self._next_bytes(data) / self._shape.bandwidth
+        if at > now:
+            self._timer = self._loop.call_at(at, self._leave, at)
+        else:
+            self._timer = self._loop.call_soon(self._leave, now)
+
+    def _next_bytes(self, data: memoryview) -> int:
+        largest = self._shape.largest
+        return len(data) if largest is None else min(largest, len(data))
+
+    def _leave(self, at: float) -> None:
+        """One slice leaves; the next one in another turn of the loop, so that it is a write of its own."""
+        self._timer = None
+        due, data = self._waiting.popleft()
+        count = self._next_bytes(data)
+        if count < len(data):
+            self._waiting.appendleft((due, data[count:]))
+        self._free_at = at
+        self.waiting_bytes -= count
+        if not self._shape.half_open:
+            self._write(bytes(data[:count]))
+        if self._waiting:
+            self._schedule()
+        else:
+            self._drained()

@@ -1,0 +1,92 @@
+"""Puts the request log and the faults on nodes: one pair of watchers for each of their servers.
+
+All nodes of one `WatchedNodes` run on one loop and share a log and the rules.
+"""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+from pocketmq.broker.network.dispatch import NAME_SERVER
+from pocketmq.broker.network.server import Server
+from pocketmq.broker.node import Node
+from pocketmq.protocol.bodies.routes import BrokerData
+
+from ..requests.request_log import LogWatcher, RequestLog
+from ..requests.requests import Requests
+from .fault_watcher import FaultWatcher
+from .faults import Faults
+from .standing_rules import StandingRules
+
+
+class WatchedNodes:
+    """The request log and the rules of the nodes that are attached. They outlive a restart of a node.
+
+    `call` calls a function on the loop of the nodes and waits for it; used where the caller is not on it.
+    """
+
+    def __init__(self, call: Callable[[Callable[[], None]], None], *, random: Random | None = None) -> None:
+        self._call = call
+        self.log = RequestLog()
+        self.requests = Requests(self.log)
+        self._rules = StandingRules(random or Random())
+        self._rules.brokers = self._brokers
+        self._rules.changed.append(self._rules_changed)
+        self.faults = Faults(self._rules, self.log, self._on_loop)
+        self._watchers: list[tuple[Server, LogWatcher, FaultWatcher]] = []
+        self._nodes: list[Node] = []
+        self._known: dict[str, BrokerData] = {}
+        """Every broker that was attached, by name, with the addresses of its members."""
+
+    def attach(self, node: Node, *, name_server: str = "n0") -> None:
+        """Watch a node that runs. Call it on the loop."""
+        self._rules.loop = asyncio.get_running_loop()
+        self._rules.call_later = self._rules.loop.call_later
+        config = node.broker.config
+        self.log.own_brokers.add(node.broker_address)
+        self._nodes.append(node)
+        self._remember(config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address)
+        for server in node.servers:
+            is_name_server = server.handlers.name == NAME_SERVER.name
+            if is_name_server and name_server not in self._rules.name_servers:
+                self._rules.name_servers.append(name_server)
+            log = LogWatcher(self.log, None if is_name_server else config.broker_name)
+            faults = FaultWatcher(self._rules, log, name_server if is_name_server else None)
+            server.add_watcher(log)
+            server.add_watcher(faults)
+            self._watchers.append((server, log, faults))
+
+    def detach(self, node: Node) -> None:
+        """Forget a node that is about to stop. Call it on the loop."""
+        self._nodes = [one for one in self._nodes if one is not node]
+        gone = node.servers
+        self._watchers = [watched for watched in self._watchers if watched[0] not in gone]
+
+    def _rules_changed(self) -> None:
+        for _, _, faults in self._watchers:
+            faults.rules_changed()
+
+    def _on_loop(self, function: Callable[[], None]) -> None:
+        try:
+            is_there = asyncio.get_running_loop() is self._rules.loop
+        except (RuntimeError, AttributeError):  # no loop runs here, or no node was attached
+            is_there = False
+        if is_there:
+            function()
+        else:
+            self._call(function)
+
+    def _brokers(self) -> dict[str, BrokerData]:
+        """Those that were attached, and those that registered from outside."""
+        found = dict(self._known)
+        for node in self._nodes:
+            if node.name_server is not None:
+                for name, data in node.name_server.routes.brokers.items():
+                    found.setdefault(name, data)
+        return found
+
+    def _remember(self, name: str, cluster: str, broker_id: int, address: str) -> None:
+        known = self._known.get(name) or BrokerData(cluster, name, {})
+        addresses = {**(known.broker_addrs or {}), broker_id: address}
+        self._known[name] = msgspec.structs.replace(known, broker_addrs=addresses)

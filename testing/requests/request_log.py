@@ -1,0 +1,246 @@
+"""The log of requests: filled on the server's loop by watchers, read from any thread.
+
+At most `ENTRIES` entries, or `BYTES` of them; then the oldest leave, and `dropped` counts them. The size of an entry is
+that of its frames, or an estimate. `list(deque)` and `append` do not disturb each other: both hold the interpreter.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from time import time_ns
+from typing import Final, cast
+
+import msgspec
+from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
+from pocketmq.protocol.bodies.client import HeartbeatData
+from pocketmq.protocol.errors import ProtocolError
+from pocketmq.protocol.requests.membership import HeartBeat
+from pocketmq.protocol.requests.name_server import (
+    BrokerHeartbeat,
+    QueryDataVersion,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+
+from .logged_request import Kept, LoggedConnection, LoggedRequest
+
+ENTRIES: Final = 100_000
+BYTES: Final = 64 * 1024 * 1024
+ENTRY_BYTES: Final = 600
+"""Header, reply and bookkeeping of an entry, about."""
+_REGISTRATION: Final = frozenset(
+    (RegisterBroker.code, UnregisterBroker.code, BrokerHeartbeat.code, QueryDataVersion.code)
+)
+
+
+class RequestLog:
+    """Entries of all servers that its watchers watch. Written in one thread; `entries` may be called from any."""
+
+    def __init__(self, *, entries: int = ENTRIES, max_bytes: int = BYTES) -> None:
+        self._most = entries
+        self._max_bytes = max_bytes
+        self._kept: deque[Kept] = deque()
+        self._bytes = 0
+        self._count = 0
+        self._left_id = 0
+        """The id of the entry that left last."""
+        self.next_id = 1
+        self.dropped = 0
+        """Entries that left since the last `clear`."""
+        self.own_brokers: set[str] = set()
+        """Addresses of brokers whose registrations are not logged."""
+        self.changed: list[Callable[[], None]] = []
+        """Called on the loop after an entry was added or got its reply."""
+
+    def entries(self) -> list[LoggedRequest]:
+        """All entries, oldest first."""
+        return self.after(0)
+
+    def after(self, last_id: int) -> list[LoggedRequest]:
+        """Entries with an id above this one, oldest first."""
+        return self._singly(
+            [kept for kept in list(self._kept) if kept.id + kept.count > last_id + 1], last_id
+        )
+
+    def last(self, count: int) -> list[LoggedRequest]:
+        return self._singly(list(self._kept)[-count:], 0)[-count:] if count else []
+
+    def _singly(self, found: list[Kept], last_id: int) -> list[LoggedRequest]:
+        left, next_id = max(self._left_id, last_id), self.next_id
+        return [
+            LoggedRequest(single)
+            for kept in found
+            for single in kept.singly(max(0, left + 1 - kept.id))
+            if single.id < next_id
+        ]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def clear(self) -> None:
+        """Forget every entry; ids go on."""
+        self._kept.clear()
+        self._bytes = self._count = self.dropped = 0
+
+    def add(
+        self, connection: LoggedConnection, request: Command, body_bytes: int, *, is_to_client: bool = False
+    ) -> Kept:
+        """One request; its reply is set when it is sent."""
+        kept = Kept(self.next_id, time_ns(), connection, request, None, is_to_client)
+        self.next_id += 1
+        self._kept.append(kept)
+        self._count += 1
+        self._bytes += ENTRY_BYTES + body_bytes
+        if self._count > self._most or self._bytes > self._max_bytes:
+            self._drop_oldest()
+        return kept
+
+    def add_answered(self, connection: LoggedConnection, requests: bytes, replies: bytes, count: int) -> None:
+        """Several sends that were answered together: the bytes of all frames."""
+        self._kept.append(Kept(self.next_id, time_ns(), connection, requests, replies, False, count))
+        self.next_id += count
+        self._count += count
+        self._bytes += len(requests) + len(replies)
+        if self._count > self._most or self._bytes > self._max_bytes:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Of entries that are kept together the first ones may leave before the others; their bytes leave last."""
+        kept = self._kept
+        while self._count > 1 and (self._count > self._most or self._bytes > self._max_bytes):
+            oldest = kept[0]
+            self._left_id = max(self._left_id + 1, oldest.id)
+            self._count -= 1
+            self.dropped += 1
+            if self._left_id == oldest.id + oldest.count - 1:
+                self._bytes -= _size(kept.popleft())
+
+    def tell(self) -> None:
+        for function in self.changed:
+            function()
+
+
+def _size(kept: Kept) -> int:
+    request = kept.request
+    if isinstance(request, bytes):
+        return len(request) + len(cast(bytes, kept.reply))
+    return ENTRY_BYTES + (0 if request.body is None else len(request.body))
+
+
+class LogWatcher(Watcher):
+    """Fills the log with what one server sees. `broker` is its name; None for a name server."""
+
+    sees_raw = True
+
+    def __init__(self, log: RequestLog, broker: str | None) -> None:
+        self._log = log
+        self._broker = broker
+        self._connections: dict[Watched, LoggedConnection] = {}
+        self._unanswered: dict[int, Kept] = {}
+        """By the identity of the request's frame: a peer may use an opaque number twice."""
+        self._last: Kept | None = None
+        """The newest entry, while it has no reply: nearly every reply is the newest entry's."""
+        self._newest: Kept | None = None
+        self._called: tuple[Command, Kept] | None = None
+        """The newest request to a client: a fault may have asked for its entry before."""
+
+    def connection_of(self, connection: Watched) -> LoggedConnection:
+        known = self._connections.get(connection)
+        if known is None:
+            known = self._connections[connection] = LoggedConnection(connection.peer, self._broker)
+        return known
+
+    def entry_of(self, command: Command) -> Kept | None:
+        """The entry of the newest request, or of one that has no reply yet; None if it is not logged."""
+        newest = self._newest
+        if newest is not None and newest.request is command:
+            return newest
+        return self._unanswered.get(id(command))
+
+    def known(self, connection: Watched) -> LoggedConnection | None:
+        """What is known of a connection; None before its first logged request."""
+        return self._connections.get(connection)
+
+    def closed(self, connection: Watched) -> None:
+        known = self._connections.pop(connection, None)
+        if known is None:
+            return
+        for identity in [identity for identity, kept in self._unanswered.items() if kept.connection is known]:
+            del self._unanswered[identity]
+
+    def received(self, connection: Watched, command: Command) -> bool:
+        if command.code in _REGISTRATION and self._is_own_registration(command):
+            return False
+        known = self._connections.get(connection) or self.connection_of(connection)
+        if command.code == HeartBeat.code:
+            _read_client_id(known, command)
+        last, self._last = self._last, None
+        if last is not None:
+            self._unanswered[id(last.request)] = last
+        body = command.body
+        log = self._log
+        kept = self._newest = log.add(known, command, 0 if body is None else len(body))
+        if not command.flag & ONEWAY_FLAG:
+            self._last = kept
+        if log.changed:
+            log.tell()
+        return False
+
+    def answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
+        last = self._last
+        if last is not None and last.request is command:
+            self._last = None
+            last.reply = reply
+        else:
+            kept = self._unanswered.pop(id(command), None)
+            if kept is None:
+                return False
+            kept.reply = reply
+        if self._log.changed:
+            self._log.tell()
+        return False
+
+    def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
+        self.called(connection, command, body)
+        return False
+
+    def called(self, connection: Watched, command: Command, body: ReplyBody) -> Kept | None:
+        """The entry of a request to a client. None if the peer never sent us a request: it is no client then."""
+        known = self._connections.get(connection)
+        if known is None:
+            return None
+        if self._called is not None and self._called[0] is command:
+            return self._called[1]
+        whole = (
+            b"" if body is None else bytes(body) if isinstance(body, bytes | memoryview) else b"".join(body)
+        )
+        request = msgspec.structs.replace(command, body=whole)
+        kept = self._log.add(known, request, len(whole), is_to_client=True)
+        self._called = command, kept
+        if self._log.changed:
+            self._log.tell()
+        return kept
+
+    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+        known = self._connections.get(connection) or self.connection_of(connection)
+        self._log.add_answered(known, requests, replies, count)
+        if self._log.changed:
+            self._log.tell()
+
+    def forget(self, command: Command) -> None:
+        """A request that will not be answered."""
+        if self._last is not None and self._last.request is command:
+            self._last = None
+        self._unanswered.pop(id(command), None)
+
+    def _is_own_registration(self, command: Command) -> bool:
+        return self._broker is None and (command.fields or {}).get("brokerAddr") in self._log.own_brokers
+
+
+def _read_client_id(connection: LoggedConnection, command: Command) -> None:
+    try:
+        connection.client_id = (
+            HeartbeatData.decode(bytes(command.body or b"")).client_id or connection.client_id
+        )
+    except ProtocolError:  # the handler refuses it
+        pass

@@ -1,0 +1,188 @@
+"""The request log as a test uses it: `rocketmq.requests`.
+
+    rocketmq.requests.find(code="PULL_MESSAGE", group="billing")
+    rocketmq.requests.wait_for(code="SEND_MESSAGE_V2", topic=orders, count=3)
+    rocketmq.requests.none(code="CONSUMER_SEND_MSG_BACK", during_seconds=0.2)
+
+Match words: `code` (official name or number), `topic`, `queue_id`, `group`, `client_id`, `broker`, `oneway`, `where` (a
+function of the request), `response`. All given ones must hold. Methods may be called from any thread. The two that wait
+do not wait inside a running event loop, which they would block: `await rocketmq.requests.aio.wait_for(...)` there.
+"""
+
+import asyncio
+import time
+from collections.abc import Generator, Iterator
+from typing import Any, Final, TypeVar, Unpack, cast
+
+from ..errors import WouldBlockError
+from .following import Follower
+from .logged_request import LoggedRequest
+from .matching import FIND_WORDS, FindWords, Match, match_of
+from .report import last_requests, lines, nearest
+from .request_log import RequestLog
+from .values import number, whole
+
+WAIT_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.002
+_NEAREST: Final = 5
+ResultT = TypeVar("ResultT")
+
+
+class Requests:
+    """The requests that a server got since the test began, oldest first."""
+
+    def __init__(self, log: RequestLog) -> None:
+        self._log = log
+        self.aio = RequestsInLoop(self)
+        """`wait_for` and `none` as coroutines."""
+
+    def find(self, **words: Unpack[FindWords]) -> list[LoggedRequest]:
+        """The requests that match, oldest first."""
+        match = match_of("find", dict(words), allowed=FIND_WORDS)
+        return [request for request in self._log.entries() if match.holds(request)]
+
+    def count(self, **words: Unpack[FindWords]) -> int:
+        """How many requests match; without a word, how many the log has."""
+        match = match_of("count", dict(words), allowed=FIND_WORDS)
+        if match == Match():
+            return len(self._log)
+        return sum(match.holds(request) for request in self._log.entries())
+
+    def wait_for(
+        self, *, count: int = 1, timeout_seconds: float = WAIT_SECONDS, **words: Unpack[FindWords]
+    ) -> list[LoggedRequest]:
+        """Wait until at least `count` requests match; returns all that do. An AssertionError that lists the five
+        nearest after `timeout_seconds` by the wall's clock."""
+        return _run("wait_for", self._waiting(count, timeout_seconds, dict(words)))
+
+    def none(self, *, during_seconds: float = 0.0, **words: Unpack[FindWords]) -> None:
+        """Raises AssertionError if a request matches, now or during the next `during_seconds`."""
+        _run("none", self._watching(during_seconds, dict(words)))
+
+    @property
+    def dropped(self) -> int:
+        """How many requests left the log because it was full."""
+        return self._log.dropped
+
+    def clear(self) -> None:
+        """Forget all requests so far."""
+        self._log.clear()
+
+    def last(self, count: int = 20) -> list[LoggedRequest]:
+        """The newest requests, oldest first."""
+        return self._log.last(count)
+
+    def report(self, count: int = 20) -> str:
+        """The newest requests as text, one a line; empty if there is none."""
+        return last_requests(self._log, count)
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        return iter(self._log.entries())
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    # -- for the HTTP port
+
+    def as_json(
+        self, *, after: int = 0, limit: int = 1000, **words: Unpack[FindWords]
+    ) -> list[dict[str, Any]]:
+        """The oldest `limit` requests with an id above `after` that match, as JSON values."""
+        match = match_of("as_json", dict(words), allowed=FIND_WORDS)
+        found = (request for request in self._log.after(whole("after", after)) if match.holds(request))
+        return [
+            request.as_json()
+            for request, _ in zip(found, range(whole("limit", limit, least=1)), strict=False)
+        ]
+
+    def follow(self, **words: Unpack[FindWords]) -> Follower:
+        """A reader of the requests from now on; use it on the server's loop, as a context manager."""
+        return Follower(self._log, match_of("follow", dict(words), allowed=FIND_WORDS))
+
+    # -- waiting: generators that yield while there is nothing to say yet
+
+    def _waiting(
+        self, count: int, timeout_seconds: float, words: dict[str, Any]
+    ) -> "Generator[None, None, list[LoggedRequest]]":
+        wanted = whole("count", count, least=1)
+        deadline = time.monotonic() + number("timeout_seconds", timeout_seconds)
+        match = match_of("wait_for", words, allowed=(*FIND_WORDS, "count", "timeout_seconds"))
+        candidates: list[LoggedRequest] = []
+        seen = 0
+        while True:
+            new = self._log.after(seen)
+            if new:
+                seen = new[-1].id
+                candidates += [request for request in new if match.holds_before_reply(request)]
+            found = [request for request in candidates if match.response is None or match.holds(request)]
+            if len(found) >= wanted:
+                return found
+            if time.monotonic() >= deadline:
+                raise AssertionError(self._missing(match, wanted, len(found), timeout_seconds))
+            yield
+
+    def _watching(self, during_seconds: float, words: dict[str, Any]) -> Generator[None, None, None]:
+        deadline = time.monotonic() + number("during_seconds", during_seconds)
+        match = match_of("none", words, allowed=(*FIND_WORDS, "during_seconds"))
+        while True:
+            found = [request for request in self._log.entries() if match.holds(request)]
+            if found:
+                raise AssertionError(f"{len(found)} requests match {match}:\n{lines(found[:_NEAREST])}")
+            if time.monotonic() >= deadline:
+                return
+            yield
+
+    def _missing(self, match: Match, wanted: int, found: int, timeout_seconds: float) -> str:
+        text = f"{found} of {wanted} requests with {match} arrived within {timeout_seconds:g} s"
+        entries = self._log.entries()
+        near = nearest(match, entries, _NEAREST)
+        dropped = f"; {self.dropped} left the log, which was full" if self.dropped else ""
+        if not near:
+            return f"{text}; no request was logged{dropped}"
+        return f"{text}{dropped}. The nearest of {len(entries)}:\n{lines(near)}"
+
+
+class RequestsInLoop:
+    """The waits of `Requests` for code in an event loop."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    async def wait_for(
+        self, *, count: int = 1, timeout_seconds: float = WAIT_SECONDS, **words: Unpack[FindWords]
+    ) -> list[LoggedRequest]:
+        """As `Requests.wait_for`."""
+        return await _run_in_loop(self._requests._waiting(count, timeout_seconds, dict(words)))
+
+    async def none(self, *, during_seconds: float = 0.0, **words: Unpack[FindWords]) -> None:
+        """As `Requests.none`."""
+        await _run_in_loop(self._requests._watching(during_seconds, dict(words)))
+
+
+def _run(name: str, waiting: Generator[None, None, ResultT]) -> ResultT:
+    while True:
+        try:
+            next(waiting)
+        except StopIteration as end:
+            return cast(ResultT, end.value)
+        _refuse_in_loop(name)
+        time.sleep(_LOOK_SECONDS)
+
+
+async def _run_in_loop(waiting: Generator[None, None, ResultT]) -> ResultT:
+    while True:
+        try:
+            next(waiting)
+        except StopIteration as end:
+            return cast(ResultT, end.value)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _refuse_in_loop(name: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise WouldBlockError(
+        f"{name} would block the running event loop: await rocketmq.requests.aio.{name}(...)"
+    )

@@ -1,0 +1,118 @@
+"""Values that a test or an HTTP client gives: checked, or refused by a `WrongValueError` that names what is allowed."""
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pocketmq.protocol.requests  # noqa: F401 - fills the table of requests
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import REQUESTS
+
+from ..errors import WrongValueError
+
+_NEAR: Final = 5
+MAX_CODE: Final = (1 << 31) - 1
+
+
+def request_code(value: object) -> int:
+    """The number of a request: an official name, or the number itself, also one that no request has."""
+    return _code("code", value, {kind.name: code for code, kind in REQUESTS.items()}, "a request")
+
+
+def response_code(name: str, value: object) -> int:
+    """The number of a response code: an official name, or the number itself."""
+    return _code(
+        name, value, {code: int(member) for code, member in ResponseCode.__members__.items()}, "a reply"
+    )
+
+
+def request_name(code: int) -> str:
+    """The official name; the number as text if no request has it."""
+    kind = REQUESTS.get(code)
+    return str(code) if kind is None else kind.name
+
+
+def response_name(code: int) -> str:
+    try:
+        return ResponseCode(code).name
+    except ValueError:
+        return str(code)
+
+
+def _code(name: str, value: object, names: dict[str, int], of_what: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_CODE:
+        return int(value)
+    if isinstance(value, str) and value in names:
+        return names[value]
+    allowed = sorted(names, key=names.__getitem__)
+    text = f"{name} must be the official name or the number of {of_what}, got {value!r}"
+    near = difflib.get_close_matches(str(value).upper(), allowed, _NEAR, 0.5)
+    raise WrongValueError(f"{text}; did you mean {', '.join(near)}?" if near else text, allowed)
+
+
+def text(name: str, value: object) -> str:
+    """A text that is not empty."""
+    if isinstance(value, str) and value:
+        return value
+    raise WrongValueError(f"{name} must be a text that is not empty, got {value!r}", ["a text"])
+
+
+def flag(name: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise WrongValueError(f"{name} must be True or False, got {value!r}", [True, False])
+
+
+def whole(name: str, value: object, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number within bounds."""
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value >= least
+        and (most is None or value <= most)
+    ):
+        return value
+    bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    raise WrongValueError(
+        f"{name} must be a whole number {bounds}, got {value!r}", [f"a whole number {bounds}"]
+    )
+
+
+def number(
+    name: str, value: object, *, least: float = 0.0, above: bool = False, most: float | None = None
+) -> float:
+    """A number of at least `least`, or above it, and at most `most`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        is_enough = value > least if above else value >= least
+        if is_enough and (most is None or value <= most):
+            return float(value)
+    bounds = f"{'above' if above else 'of at least'} {least:g}"
+    if most is not None:
+        bounds += f" and at most {most:g}"
+    raise WrongValueError(f"{name} must be a number {bounds}, got {value!r}", [f"a number {bounds}"])
+
+
+def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise WrongValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}", list(allowed))
+
+
+def check_words(function: str, given: Iterable[str], allowed: Sequence[str]) -> None:
+    """Raises TypeError, as Python does, for a keyword that does not exist."""
+    for word in given:
+        if word not in allowed:
+            raise TypeError(f"{function}() has no keyword {word!r}; allowed are {', '.join(allowed)}")
+
+
+def texts(name: str, value: object) -> list[str]:
+    """A list of texts, none twice."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise WrongValueError(f"{name} must be a list of names, got {value!r}", ["a list of names"])
+    found: list[Any] = list(value)
+    for one in found:
+        text(f"each of {name}", one)
+    if len(set(found)) != len(found):
+        raise WrongValueError(f"{name} must not name one twice, got {found!r}", ["a list of different names"])
+    return found

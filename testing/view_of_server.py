@@ -1,0 +1,223 @@
+"""ServerView: what `rocketmq` and `rocketmq_noproc` have in common. Topics, groups, messages, views and waits.
+
+All of it goes through a `Source` (`views/source.py`), so the same calls work on the embedded server and over the wire.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.protocol.message import properties as names
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.topics import (
+    AUTO_CREATE_TOPIC,
+    dlq_topic,
+    group_refusal,
+    retry_topic,
+    topic_refusal,
+)
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+
+from .errors import TestingError, WouldBlockError
+from .views.aio import AsyncWaits
+from .views.source import ResultT, Source
+from .views.stored_message import StoredMessage, under_origin_topic
+from .views.values import FirstPosition, Listing, Member, listing
+from .views.waits import WAIT_SECONDS, all_consumed, idle, members_there, messages_there
+
+QUEUES: Final = 4
+
+
+class ServerView:
+    """Names with one prefix, on one server. Every method may be called from any thread.
+
+    The waits refuse to run inside an event loop, because they would block it: `aio` has them as coroutines.
+    """
+
+    def __init__(self, source: Source, prefix: str = "") -> None:
+        self._source = source
+        self.prefix = prefix
+        self.aio: Final = AsyncWaits(source)
+        """The waits for coroutines: `await rocketmq.aio.wait_consumed(...)`."""
+        self._turn = itertools.count()
+
+    # -- names
+
+    def topic(
+        self,
+        name: str = "topic",
+        *,
+        queues: int = QUEUES,
+        order: bool = False,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic (UPDATE_AND_CREATE_TOPIC) with as many read as write queues; returns its full name.
+
+        `attributes` as they are stored, e.g. `{"message.type": "FIFO"}`. An existing topic is replaced.
+        """
+        return self.make_topic(self.prefix + name, queues=queues, order=order, attributes=attributes)
+
+    def group(self, name: str = "group") -> str:
+        """Create a consumer group with the default settings, and its retry topic; returns its full name. Also usable
+        as a producer group."""
+        return self.make_group(self.prefix + name)
+
+    def make_topic(
+        self,
+        full_name: str,
+        *,
+        queues: int = QUEUES,
+        order: bool = False,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """As `topic`, with the name as it is. `TestingError` for a name or a number that is not allowed."""
+        refusal = topic_refusal(full_name, emulate=self._source.emulate)
+        if refusal is not None:
+            raise TestingError(refusal)
+        if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
+            raise TestingError(
+                f"topic {full_name}: queues must be a whole number from 1 to {MOST_QUEUES}, got {queues!r}"
+            )
+        config = TopicConfig(
+            topic_name=full_name,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            order=order,
+            attributes={f"+{name}": value for name, value in (attributes or {}).items()},
+        )
+        self._source.run(self._source.make_topic(config))
+        return full_name
+
+    def make_group(self, full_name: str) -> str:
+        """As `group`, with the name as it is."""
+        refusal = group_refusal(full_name)
+        if refusal is not None:
+            raise TestingError(refusal)
+        self._source.run(self._source.make_group(SubscriptionGroupConfig(group_name=full_name)))
+        # A Java client would learn of a retry topic that is made later after up to 30 s.
+        retries = TopicConfig(topic_name=retry_topic(full_name), read_queue_nums=1, write_queue_nums=1)
+        self._source.run(self._source.make_topic(retries))
+        return full_name
+
+    # -- messages in
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | str,
+        *,
+        tags: str = "",
+        keys: str = "",
+        properties: Mapping[str, str] | None = None,
+        queue_id: int | None = None,
+        delay_level: int = 0,
+    ) -> SendMessageReply:
+        """Send one message over TCP; returns where it is stored. Queues are used round robin.
+
+        The topic is created if the broker allows it. `Refusal` with code and remark if the broker refuses.
+        """
+        source = self._source
+        queue_nums, unique_id = source.run(source.before_send(topic))
+        given = {names.TAGS: tags, names.KEYS: keys, names.DELAY: str(delay_level) if delay_level else ""}
+        all_properties = {
+            **(properties or {}),
+            **{name: value for name, value in given.items() if value},
+            names.UNIQ_KEY: unique_id,
+            names.WAIT: "true",
+        }
+        request = SendMessageV2(
+            producer_group=f"{self.prefix}test",
+            topic=topic,
+            default_topic=AUTO_CREATE_TOPIC,
+            default_topic_queue_nums=QUEUES,
+            queue_id=next(self._turn) % queue_nums if queue_id is None else queue_id,
+            sys_flag=0,
+            born_timestamp=time.time_ns() // 1_000_000,
+            flag=0,
+            properties=encode_properties_text(all_properties),
+            reconsume_times=0,
+        )
+        return source.run(source.send(request, body.encode() if isinstance(body, str) else body))
+
+    # -- views
+
+    def messages(self, topic: str) -> list[StoredMessage]:
+        """Every message of a topic, oldest first; an empty list if the topic does not exist."""
+        return self._source.run(self._source.messages(topic))
+
+    def offsets(self, topic: str, group: str) -> dict[int, int]:
+        """Committed offset by queue id: the offset of the next message the group will read."""
+        return self._source.run(self._source.offsets(topic, group))
+
+    def lag(self, topic: str, group: str) -> int:
+        """How many messages of the topic the group has not committed; all, if it never committed."""
+        return self._source.run(self._lag(topic, group))
+
+    async def _lag(self, topic: str, group: str) -> int:
+        offsets = await self._source.offsets(topic, group)
+        ends = await self._source.queue_ends(topic)
+        return sum(
+            max(end - max(offsets.get(queue_id, 0), first), 0) for queue_id, (first, end) in ends.items()
+        )
+
+    def members(self, group: str) -> Listing[Member]:
+        """The connected consumers of a group in the order in which they joined; empty if there are none."""
+        return listing(self._source.run(self._source.members(group)))
+
+    def subscriptions(self, group: str) -> dict[str, str]:
+        """Topic to expression, as the last heartbeat of a member said; empty without members."""
+        return self._source.run(self._source.subscriptions(group))
+
+    def dead_letters(self, group: str) -> Listing[StoredMessage]:
+        """Messages that a group gave up, oldest first, under the topic they were sent to."""
+        found = self._source.run(self._source.messages(dlq_topic(group)))
+        return listing(map(under_origin_topic, found))
+
+    def explain(self, group: str, topic: str) -> Listing[FirstPosition]:
+        """Where the group starts to read each queue of a topic, and which rule decides. `TestingError` for an unknown
+        topic."""
+        return listing(self._source.run(self._source.explain(group, topic)))
+
+    # -- waits
+
+    def wait_messages(
+        self, topic: str, count: int, *, timeout_seconds: float = WAIT_SECONDS
+    ) -> list[StoredMessage]:
+        """Wait until a topic has at least `count` messages; returns all of them. `MessagesMissingError` otherwise."""
+        return self._wait("wait_messages", messages_there(self._source, topic, count, timeout_seconds))
+
+    def wait_consumed(self, topic: str, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
+        """Wait until a group has consumed every message of a topic. `MessagesMissingError` otherwise.
+
+        The members are asked themselves (307), because clients commit only some seconds later.
+        """
+        self._wait("wait_consumed", all_consumed(self._source, topic, group, timeout_seconds))
+
+    def wait_members(
+        self, group: str, count: int = 1, *, timeout_seconds: float = WAIT_SECONDS
+    ) -> list[Member]:
+        """Wait until a group has exactly `count` members; returns them. `MessagesMissingError` otherwise."""
+        return self._wait("wait_members", members_there(self._source, group, count, timeout_seconds))
+
+    def wait_idle(self, group: str, *, timeout_seconds: float = WAIT_SECONDS) -> None:
+        """Wait until a group has nothing left to consume on any topic that it subscribes to, and its members hold no
+        message. `MessagesMissingError` otherwise."""
+        self._wait("wait_idle", idle(self._source, group, timeout_seconds))
+
+    def _wait(self, name: str, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._source.run(work)
+        work.close()
+        raise WouldBlockError(
+            f"{name} would block the running event loop: await rocketmq.aio.{name}(...), or "
+            f"await asyncio.to_thread(rocketmq.{name}, ...)"
+        )
+
+
+MOST_QUEUES: Final = 10_000
+"""A typing error in a number of queues would fill the disk."""

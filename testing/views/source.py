@@ -1,0 +1,71 @@
+"""Source: where views and waits look, the embedded server or any server over the wire.
+
+Every coroutine runs on the source's own loop; `run` and `run_async` bring it there, from a thread and from another
+loop. None of them changes anything at the server, but those named `make_` and `send`.
+"""
+
+from collections.abc import Coroutine
+from typing import Any, Literal, Protocol, TypeVar
+
+from pocketmq.client import SubscriptionGroupConfig, TopicConfig
+from pocketmq.protocol.bodies.client_state import ConsumerRunningInfo
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+
+from .stored_message import StoredMessage
+from .values import FirstPosition, Member
+
+ResultT = TypeVar("ResultT")
+
+QueueEnds = dict[int, tuple[int, int]]
+"""Min and max offset by queue id, of the queues that have ever held a message."""
+
+
+class Source(Protocol):
+    """An unknown topic has no messages and no offsets; an unknown group no members."""
+
+    look_seconds: float
+    """How often a wait looks."""
+
+    @property
+    def emulate(self) -> Literal[4, 5]:
+        """The official line of the server."""
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """From a thread that may wait. Errors of the work."""
+
+    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """From any loop. Cancelling it cancels the work."""
+
+    # -- looking
+
+    async def messages(self, topic: str) -> list[StoredMessage]: ...
+
+    async def queue_ends(self, topic: str) -> QueueEnds: ...
+
+    async def offsets(self, topic: str, group: str) -> dict[int, int]: ...
+
+    async def members(self, group: str) -> list[Member]: ...
+
+    async def subscriptions(self, group: str) -> dict[str, str]: ...
+
+    async def is_broadcasting(self, group: str) -> bool: ...
+
+    async def is_popping(self, topic: str, group: str) -> bool:
+        """Whether the group was set to pop the topic (401)."""
+
+    async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
+        """What a member says of itself (307); `None` if it does not answer."""
+
+    async def explain(self, group: str, topic: str) -> list[FirstPosition]:
+        """`Refusal` or `RequestRefused` for an unknown topic, or if the broker is not ours."""
+
+    # -- changing
+
+    async def make_topic(self, config: TopicConfig) -> None: ...
+
+    async def make_group(self, config: SubscriptionGroupConfig) -> None: ...
+
+    async def before_send(self, topic: str) -> tuple[int, str]:
+        """How many queues a topic has or will have, and an id for the message."""
+
+    async def send(self, request: SendMessageV2, body: bytes) -> SendMessageReply: ...

@@ -1,0 +1,377 @@
+"""Sends by plan: two brokers get the same bytes, one decodes each request; nothing may tell them apart.
+
+Compared are the log, the queues, the index, the replies and the statistics.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pocketmq.broker.broker import Broker
+from pocketmq.broker.network.connection import Connection
+from pocketmq.broker.network.dispatch import BROKER
+from pocketmq.broker.network.server import Server
+from pocketmq.broker.network.watch import Watcher
+from pocketmq.protocol.bodies.topic_config import TopicConfig
+from pocketmq.protocol.languages import V4_9_7, V5_5_0
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.requests.admin import UpdateBrokerConfig
+from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.store import VirtualClock
+
+from broker_fakes import ask, close_broker, make_broker
+
+IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
+LONG_FIELDS = {
+    "a": "producerGroup",
+    "b": "topic",
+    "c": "defaultTopic",
+    "d": "defaultTopicQueueNums",
+    "e": "queueId",
+    "f": "sysFlag",
+    "g": "bornTimestamp",
+    "h": "flag",
+    "i": "properties",
+    "j": "reconsumeTimes",
+    "k": "unitMode",
+    "m": "batch",
+    "n": "bname",
+}
+
+
+class Wire:
+    """A client's end of a connection that has no socket."""
+
+    def __init__(self, broker: Broker, *, plans: bool) -> None:
+        is_5 = broker.config.is_5
+        self.broker = broker
+        self.server = Server("broker", version=V5_5_0 if is_5 else V4_9_7, json_replies=is_5)
+        self.server.handlers = BROKER.of_line(broker.config.emulate).bind(*broker.parts)
+        self.server.sends = broker.planned_sends if plans else None
+        self.connection = Connection(self.server)
+        self.written = bytearray()
+        self.is_closed = False
+        self.connection.connection_made(cast(Any, self))
+
+    def get_extra_info(self, name: str) -> tuple[str, int]:
+        return "127.0.0.1", 50_000
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        self.written += b"".join(parts)
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    async def exchange(self, *frames: bytes) -> bytes:
+        """Send frames in one read; returns what is written until all are handled."""
+        self.connection.data_received(b"".join(frames))
+        for _ in range(len(frames) // 16 + 1):
+            await asyncio.sleep(0)
+        written = bytes(self.written)
+        self.written.clear()
+        return written
+
+    def end(self) -> None:
+        self.connection.connection_lost(None)
+
+
+class Decoded(Watcher):
+    """Counts the requests that were decoded."""
+
+    def __init__(self) -> None:
+        self.count = self.raw_count = 0
+        self.requests = self.replies = b""
+        self.sees_raw = True
+
+    def received(self, connection: Any, command: Command) -> bool:
+        self.count += 1
+        return False
+
+    def exchanged(self, connection: Any, requests: bytes, replies: bytes, count: int) -> None:
+        self.requests += requests
+        self.replies += replies
+        self.raw_count += count
+
+
+def a_send(
+    *,
+    code: int = 310,
+    form: int = JSON,
+    opaque: int = 7,
+    flag: int = 0,
+    body: bytes = b"body",
+    pairs: dict[str, str] | None = None,
+    **fields: str,
+) -> bytes:
+    """The frame of a send; `fields` by their single letters."""
+    values = {
+        "a": "group",
+        "b": "orders",
+        "c": "TBW102",
+        "d": "4",
+        "e": "0",
+        "f": "0",
+        "g": "1700000000000",
+        "h": "0",
+        "i": encode_properties_text({"UNIQ_KEY": IDS[0].format(1), "WAIT": "true", **(pairs or {})}),
+        "j": "0",
+        "k": "false",
+        "m": "false",
+        **fields,
+    }
+    if code == 10:
+        values = {LONG_FIELDS[name]: value for name, value in values.items()}
+    return encode_frame(Command(code, opaque, flag, None, values, body, "JAVA", 401, form))
+
+
+def files_of(broker: Broker) -> dict[str, bytes]:
+    root = broker.config.store.root
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for kind in ("commitlog", "consumequeue", "index")
+        for path in sorted((root / kind).rglob("*"))
+        if path.is_file()
+    }
+
+
+def statistics_of(broker: Broker) -> list[object]:
+    stored = broker.store.statistics
+    seen: list[object] = [stored.messages, stored.bytes, stored.failed, broker.statistics.put_total_now]
+    for name, traffic in sorted(broker.statistics._puts.items()):
+        seen.append((name, traffic.calls, traffic.count, traffic.size_bytes))
+    return seen
+
+
+def same_on_both(left: Broker, right: Broker) -> None:
+    assert files_of(left) == files_of(right)
+    assert statistics_of(left) == statistics_of(right)
+
+
+@pytest.mark.parametrize("emulate", [4, 5])
+@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
+@pytest.mark.parametrize("code", [10, 310])
+@pytest.mark.parametrize(
+    "pairs", [{}, {"TAGS": "A"}, {"KEYS": "k{}"}, {"KEYS": "a{} b", "TAGS": "A", "own": "ü%"}]
+)
+async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
+    tmp_path: Path, emulate: int, form: int, code: int, pairs: dict[str, str]
+) -> None:
+    frames = [
+        a_send(
+            code=code,
+            form=form,
+            opaque=100 + number,
+            body=b"x" * (number + 1),
+            pairs={name: value.format(number % 10) for name, value in pairs.items()}
+            | {"UNIQ_KEY": IDS[0].format(number)},
+            e=str(number % 2),
+            g=str(1_700_000_000_000 + number),
+        )
+        for number in range(30)
+    ]
+    written, brokers, decoded = [], [], Decoded()
+    for plans in (True, False):
+        broker = make_broker(tmp_path / str(plans), VirtualClock(), emulate=emulate)
+        brokers.append(broker)
+        wire = Wire(broker, plans=plans)
+        if plans:
+            wire.server.add_watcher(decoded)
+        written.append([await wire.exchange(*frames[:3]), await wire.exchange(*frames[3:])])
+        wire.end()
+    assert written[0] == written[1]
+    assert decoded.count == 2
+    assert decoded.requests == b"".join(frames[2:])
+    assert decoded.replies
+    assert b"".join(written[0]).endswith(decoded.replies)
+    assert decoded.raw_count == 28
+    same_on_both(*brokers)
+    for broker in brokers:
+        close_broker(broker)
+
+
+async def test_a_refused_send_between_others_is_answered_with_its_reason(broker: Broker) -> None:
+    wire = Wire(broker, plans=True)
+    queues = ["0", "x", "0", "9", "0", "0"]
+    written = await wire.exchange(*[a_send(opaque=number, e=text) for number, text in enumerate(queues)])
+    answers = FrameCutter().feed(written)
+    assert [answer.opaque for answer in answers] == list(range(6))
+    assert [answer.code for answer in answers] == [0, 1, 0, 29, 0, 0]
+    assert "e is 'x'" in (answers[1].remark or "")
+
+
+async def test_an_error_in_the_store_is_answered_and_the_connection_goes_on(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker, plans=True)
+    await wire.exchange(a_send(), a_send(), a_send())
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(broker.store, "append_alike", fail)
+    (answer,) = FrameCutter().feed(await wire.exchange(a_send(opaque=9)))
+    assert (answer.opaque, answer.code, answer.remark) == (9, 1, "RuntimeError: a mistake of ours")
+    monkeypatch.undo()
+    (answer,) = FrameCutter().feed(await wire.exchange(a_send(opaque=10)))
+    assert (answer.opaque, answer.code) == (10, 0)
+
+
+async def test_a_value_that_breaks_the_header_closes_the_connection_after_the_answers_before_it(
+    broker: Broker,
+) -> None:
+    wire = Wire(broker, plans=True)
+    await wire.exchange(a_send(), a_send())
+    broken = a_send(opaque=2).replace(IDS[0].format(1).encode(), b'"' * 32)
+    answers = FrameCutter().feed(await wire.exchange(a_send(opaque=1), broken, a_send(opaque=3)))
+    assert [answer.opaque for answer in answers] == [1]
+    assert wire.is_closed
+
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"form": ROCKETMQ},
+    {"code": 10},
+    {"pairs": {"KEYS": "k1", "TAGS": "A"}},
+    {"form": ROCKETMQ, "pairs": {"KEYS": "k1", "TAGS": "A", "own": "ä"}},
+    {"form": ROCKETMQ, "pairs": {"WAIT": "false"}, "f": "1", "h": "3"},
+    {"pairs": {"DELAY": "2"}},
+    {"pairs": {"INNER_NUM": "2"}},
+    {"b": "other1"},
+    {"b": "%RETRY%g", "pairs": {"TAGS": "B"}},
+    {"flag": ONEWAY_FLAG},
+    {"d": "1", "j": "2", "k": "true", "n": "broker-a"},
+]
+"""What does not change from one send of a producer to the next."""
+TEXTS = ["0", "1", "3", "7", "12", "03", "+1", "-1", " 2", "٣", "", "x", "1_0", "99999999999"]
+KEY_TEXTS = ["k2", "k 3", 'k"', "k\\", "kü", "k%d", "k\x01y", "k\x02TAGS\x01B", " ", "kkkkk"]
+ID_TEXTS = [
+    IDS[0].format(9),
+    IDS[1].format(9),
+    "0" * 31,
+    "0" * 33,
+    "é" * 32,
+    '"' * 32,
+    "\x02" * 32,
+    "%d" * 16,
+    " " * 32,
+]
+
+sends = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from(range(len(SHAPES))),
+        "opaque": st.sampled_from([0, 1, 9, 10, 123, 2**31 - 1, -5]),
+        "e": st.one_of(st.sampled_from(["0", "1", "2"]), st.sampled_from(TEXTS)),
+        "g": st.one_of(st.sampled_from(["1700000000001", "1700000000002"]), st.sampled_from(TEXTS)),
+        "id": st.one_of(st.integers(0, 255).map(IDS[0].format), st.sampled_from(ID_TEXTS)),
+        "keys": st.one_of(st.sampled_from(["k1", "k2"]), st.sampled_from(KEY_TEXTS)),
+        "body": st.binary(max_size=40),
+    }
+)
+changes = st.sampled_from(
+    ["fewer queues", "many tags", "deleted", "trace", "closed", "new topic", "a second"]
+)
+
+
+async def changed(broker: Broker, clock: VirtualClock, change: str) -> None:
+    match change:
+        case "fewer queues":
+            broker.topics.update(TopicConfig(topic_name="orders", read_queue_nums=2, write_queue_nums=1))
+        case "many tags":
+            broker.topics.update(TopicConfig(topic_name="orders", topic_filter_type="MULTI_TAG"))
+        case "new topic":
+            broker.topics.update(TopicConfig(topic_name="other1", read_queue_nums=8, write_queue_nums=8))
+        case "deleted":
+            broker.topics.delete("orders")
+            broker.store.delete_topic_queues("orders")
+        case "trace" | "closed":
+            setting = b"traceOn=false\n" if change == "trace" else b"brokerPermission=4\n"
+            assert (await ask(broker, UpdateBrokerConfig(), setting)).code == 0
+        case "a second":
+            clock.advance(1000)
+
+
+def frame_of(values: dict[str, Any]) -> bytes:
+    shape = SHAPES[values["shape"]]
+    pairs = {**shape.get("pairs", {}), "UNIQ_KEY": values["id"]}
+    if "KEYS" in pairs:
+        pairs["KEYS"] = values["keys"]
+    rest = {name: value for name, value in shape.items() if name != "pairs"}
+    return a_send(
+        **{**rest, "opaque": values["opaque"], "body": values["body"], "e": values["e"], "g": values["g"]},
+        pairs=pairs,
+    )
+
+
+async def played(
+    folder: str, actions: list[Any], *, emulate: int, plans: bool
+) -> tuple[list[bytes], dict[str, bytes], list[object], bool]:
+    clock = VirtualClock()
+    broker = make_broker(Path(folder), clock, emulate=emulate)
+    broker.sending.unique_ids = UniqueIdMaker(b"\x7f\0\0\1", 1, 1, clock.now_ms)
+    wire, written = Wire(broker, plans=plans), []
+    for action in actions:
+        random.seed(1)  # a queue of -1 lets the broker choose
+        if isinstance(action, str):
+            await changed(broker, clock, action)
+        else:
+            written.append(await wire.exchange(*map(frame_of, action)))
+    wire.end()
+    seen = written, files_of(broker), statistics_of(broker), wire.is_closed
+    close_broker(broker)
+    return seen
+
+
+games = st.tuples(
+    st.sampled_from([4, 5]),
+    st.lists(sends, min_size=1, max_size=3),
+    st.lists(st.one_of(st.lists(sends, min_size=1, max_size=20), changes), max_size=4),
+)
+
+
+def plays_the_same(emulate: int, first: list[dict[str, Any]], actions: list[Any]) -> None:
+    taught = [{**values, "e": "0", "g": "1700000000000", "opaque": 5} for values in first for _ in range(3)]
+    with TemporaryDirectory() as folder:
+        left, right = (
+            asyncio.run(played(f"{folder}/{plans}", [taught, *actions], emulate=emulate, plans=plans))
+            for plans in (True, False)
+        )
+    assert left == right
+
+
+@settings(max_examples=6, deadline=None)
+@given(games)
+def test_nothing_tells_planned_sends_from_others(game: tuple[int, list[dict[str, Any]], list[Any]]) -> None:
+    plays_the_same(*game)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@settings(max_examples=200, deadline=None)
+@given(games)
+def test_nothing_tells_planned_sends_from_others_in_many_games(
+    game: tuple[int, list[dict[str, Any]], list[Any]],
+) -> None:
+    plays_the_same(*game)

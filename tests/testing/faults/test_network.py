@@ -1,0 +1,231 @@
+"""Slow, sliced and lost bytes: at the server's own sockets and at the proxy."""
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pocketmq.client import Producer
+from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.faults.shaping import Line, Shape
+from pocketmq.testing.faults.tcp_proxy import TcpProxy
+
+from frames_client import raw
+from waiting import until
+
+
+def heartbeat(client: object, name: str) -> None:
+    client.send(34, body=f'{{"clientID": "{name}"}}'.encode())  # type: ignore[attr-defined]
+    client.receive()  # type: ignore[attr-defined]
+
+
+def test_latency_holds_back_every_answer_of_one_client(one: RocketMQ) -> None:
+    topic = one.topic("orders")
+    one.faults.network("slow", latency=0.05)
+    with raw(one.server.broker_addr) as slow, raw(one.server.broker_addr) as quick:
+        heartbeat(slow, "slow")
+        heartbeat(quick, "quick")
+        begun = time.monotonic()
+        quick.ask(30, topic=topic, queueId=0)
+        assert time.monotonic() - begun < 0.045
+        slow.ask(30, topic=topic, queueId=0)
+        assert time.monotonic() - begun >= 0.05
+
+
+def test_bandwidth_is_bytes_a_second(one: RocketMQ) -> None:
+    topic = one.topic("orders")
+    rule = one.faults.network(bandwidth=20_000)
+    one.faults.alter(code=30, body=b"x" * 2000)
+    with raw(one.server.broker_addr) as client:
+        begun = time.monotonic()
+        client.ask(30, topic=topic, queueId=0)
+        assert 0.1 <= time.monotonic() - begun < 1
+        rule.remove()
+        begun = time.monotonic()
+        client.ask(30, topic=topic, queueId=0)
+        assert time.monotonic() - begun < 0.1
+
+
+def test_an_answer_in_slices_arrives_whole(one: RocketMQ) -> None:
+    """How many slices a peer reads at once depends on its speed: that they leave apart is claimed of the line below."""
+    topic = one.topic("orders")
+    one.faults.network(slice_bytes=7)
+    with raw(one.server.broker_addr) as client:
+        assert client.ask(30, topic=topic, queueId=0).fields == {"offset": "0"}
+
+
+def test_a_half_open_connection_stays_and_is_silent(one: RocketMQ) -> None:
+    topic = one.topic("orders")
+    with raw(one.server.broker_addr) as client:
+        heartbeat(client, "gone")
+        rule = one.faults.network("gone", half_open=True)
+        client.send(30, topic=topic, queueId=0)
+        assert client.is_silent()
+        one.requests.wait_for(code=30, client_id="gone")
+        assert one.requests.count(code=30, response="SUCCESS") == 0
+        rule.remove()
+        with pytest.raises((EOFError, ConnectionResetError)):
+            client.receive()
+
+
+async def test_the_python_client_works_through_slow_slices(one: RocketMQ) -> None:
+    topic = one.topic("orders")
+    one.faults.network(latency=0.002, slice_bytes=50)
+    async with Producer("shop", namesrv_addr=one.namesrv_addr) as producer:
+        for number in range(3):
+            await producer.send(topic, str(number).encode())
+    assert one.requests.count(code="SEND_MESSAGE_V2") == 3
+
+
+# -- a line
+
+
+@given(
+    st.lists(st.binary(max_size=40), max_size=8),
+    st.one_of(st.none(), st.integers(1, 9)),
+    st.sampled_from([None, 10_000_000]),
+)
+def test_bytes_keep_their_order_and_none_is_lost(
+    pieces: list[bytes], slice_bytes: int | None, bandwidth: int | None
+) -> None:
+    async def travel() -> list[bytes]:
+        written: list[bytes] = []
+        drained: list[bool] = []
+        loop = asyncio.get_running_loop()
+        line = Line(loop, written.append, lambda: drained.append(True))
+        line.change(Shape(0.0, bandwidth, slice_bytes))
+        for piece in pieces:
+            line.put(piece)
+        await until(lambda: line.waiting_bytes == 0)
+        assert bool(drained) is any(pieces)
+        return written
+
+    written = asyncio.run(travel())
+    assert b"".join(written) == b"".join(pieces)
+    assert all(len(piece) <= (slice_bytes or 40) for piece in written)
+
+
+def test_two_shapes_of_one_connection_add_up() -> None:
+    assert Shape(0.1, 100, None).over(Shape(0.2, 50, 7)) == Shape(0.30000000000000004, 50, 7)
+    assert Shape(half_open=True).over(Shape()).half_open
+
+
+# -- the proxy
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Echoes until the stream ends, then says so and closes."""
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.write(b"bye")
+    writer.write_eof()
+    await writer.drain()
+
+
+async def test_a_proxy_passes_bytes_and_half_closes() -> None:
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
+        port = target.sockets[0].getsockname()[1]
+        async with TcpProxy(f"127.0.0.1:{port}") as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            writer.write(b"x" * 3_000_000)
+            writer.write_eof()
+            assert await reader.read() == b"x" * 3_000_000 + b"bye"
+            writer.close()
+            await until(lambda: not proxy._links)
+
+
+async def test_bytes_that_arrive_before_the_target_is_connected_wait_for_it() -> None:
+    link = TcpProxy("127.0.0.1:1")._accepted()._link
+    sent: list[bytes] = []
+
+    class Target(asyncio.Transport):
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            sent.append(bytes(data))
+
+        def write_eof(self) -> None:
+            sent.append(b"end")
+
+        def is_closing(self) -> bool:
+            return False
+
+        def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    link.client.data_received(b"early")
+    link.client.eof_received()
+    assert sent == []
+    link.target.connection_made(Target())
+    await until(lambda: sent == [b"early", b"end"])
+
+
+async def test_a_proxys_latency_is_once_a_round_trip() -> None:
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
+        port = target.sockets[0].getsockname()[1]
+        async with TcpProxy(f"127.0.0.1:{port}", shape=Shape(latency=0.05)) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            begun = time.monotonic()
+            writer.write(b"x")
+            await reader.readexactly(1)
+            assert 0.05 <= time.monotonic() - begun < 0.099
+            proxy.shape = Shape(half_open=True)
+            writer.write(b"lost")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.read(1), 0.05)
+            writer.close()
+
+
+async def test_a_proxy_whose_target_is_gone_closes_the_connection() -> None:
+    async with TcpProxy("127.0.0.1:1") as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        try:
+            assert await reader.read(1) == b""
+        except ConnectionResetError:
+            pass
+        writer.close()
+
+
+async def test_a_proxy_reads_no_further_than_its_client() -> None:
+    """A client that does not read: what the target sends stays with the target."""
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        try:
+            while sent < 50_000_000:
+                writer.write(b"x" * 65536)
+                await writer.drain()
+                sent += 65536
+        except ConnectionError:
+            pass
+
+    async with await asyncio.start_server(flood, "127.0.0.1", 0) as target:
+        port = target.sockets[0].getsockname()[1]
+        async with TcpProxy(f"127.0.0.1:{port}", shape=Shape(bandwidth=1_000_000)) as proxy:
+            _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            await until(lambda: sent > 0)
+            await asyncio.sleep(0.1)  # long enough for all of it, were there no limit
+            assert sent < 30_000_000
+            writer.transport.abort()
+
+
+async def test_stopping_a_proxy_cuts_its_connections() -> None:
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
+        proxy = await TcpProxy(f"127.0.0.1:{target.sockets[0].getsockname()[1]}").start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+        writer.write(b"x")
+        await reader.readexactly(1)
+        await proxy.stop()
+        try:
+            assert await reader.read(1) == b""
+        except ConnectionResetError:
+            pass
+        writer.close()
+
+
+async def test_a_broker_behind_a_proxy_serves() -> None:
+    with EmbeddedServer(emulate="5") as server:
+        async with TcpProxy(server.namesrv_addr, shape=Shape(slice_bytes=10)) as proxy:
+            async with Producer("shop", namesrv_addr=proxy.address) as producer:
+                await producer.send("TopicTest", b"x")
+            assert proxy.connections >= 1

@@ -1,0 +1,168 @@
+"""Waits end as soon as what they wait for is so, with consumers that stay open, and say "n of m" otherwise."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pocketmq.client import ConsumeFromWhere, MessageExt, MessageModel, PushConsumer, RetryLater
+from pocketmq.testing import EmbeddedServer, MessagesMissingError, RocketMQ, WouldBlockError
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(messageDelayLevel="1s") as running:
+        yield running
+
+
+@pytest.fixture
+def mq(shared: EmbeddedServer) -> Iterator[RocketMQ]:
+    yield RocketMQ(shared)
+    shared.reset()
+
+
+def consumer(mq: RocketMQ, topic: str, group: str, seen: list[str], **options: object) -> PushConsumer:
+    def listener(message: MessageExt) -> None:
+        seen.append(message.body.decode())
+
+    return PushConsumer(
+        group,
+        listener,
+        subscription={topic: "*"},
+        namesrv_addr=mq.namesrv_addr,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+async def test_wait_consumed_ends_within_milliseconds_though_the_consumer_stays(mq: RocketMQ) -> None:
+    """A consumer commits first after 10 s."""
+    topic, group, seen = mq.topic("orders", queues=2), mq.group("billing"), list[str]()
+    async with consumer(mq, topic, group, seen):
+        await mq.aio.wait_members(group, 1)
+        for turn in range(3):
+            for number in range(4):
+                await asyncio.to_thread(mq.send, topic, f"{turn}-{number}")
+            await mq.aio.wait_messages(topic, 4 * turn + 4)
+            begun = time.perf_counter()
+            await mq.aio.wait_consumed(topic, group)
+            assert time.perf_counter() - begun < 1
+            assert len(seen) == 4 * turn + 4
+        assert mq.lag(topic, group) > 0, "nothing was committed yet"
+
+
+async def test_wait_consumed_asks_each_member_of_a_broadcasting_group(
+    mq: RocketMQ, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCKETMQ_CLIENT_LOCAL_OFFSET_STORE_DIR", str(tmp_path))
+    topic, group = mq.topic("news", queues=1), mq.group("readers")
+    first, second = list[str](), list[str]()
+    broadcast = {"message_model": MessageModel.BROADCASTING}
+    async with (
+        consumer(mq, topic, group, first, instance_name="one", **broadcast),
+        consumer(mq, topic, group, second, instance_name="two", **broadcast),
+    ):
+        await mq.aio.wait_members(group, 2)
+        await asyncio.to_thread(mq.send, topic, "to all")
+        await mq.aio.wait_consumed(topic, group)
+        assert first == second == ["to all"]
+
+
+async def test_wait_idle_waits_for_every_topic_and_for_retries(mq: RocketMQ) -> None:
+    orders, returns, group = mq.topic("orders", queues=1), mq.topic("returns", queues=1), mq.group("billing")
+    seen: list[str] = []
+    gate = asyncio.Event()
+
+    async def listener(message: MessageExt) -> None:
+        await gate.wait()
+        seen.append(message.topic)
+
+    async with PushConsumer(
+        group,
+        listener,
+        subscription={orders: "*", returns: "paid || sent"},
+        namesrv_addr=mq.namesrv_addr,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ):
+        await mq.aio.wait_members(group)
+        assert mq.subscriptions(group)[returns] == "paid || sent"
+        await mq.aio.wait_idle(group)
+        await asyncio.to_thread(mq.send, orders, "one")
+        await asyncio.to_thread(mq.send, returns, "two", tags="paid")
+        with pytest.raises(
+            MessagesMissingError, match=r"^billing has not consumed 1 of 1 messages of .* within 0\.2 s$"
+        ):
+            await mq.aio.wait_idle(group, timeout_seconds=0.2)
+        gate.set()
+        await mq.aio.wait_idle(group)
+        assert sorted(seen) == [orders, returns]
+
+
+async def test_message_sent_back_counts_as_consumed_and_its_retry_is_waited_for_by_idle(mq: RocketMQ) -> None:
+    topic, group = mq.topic("orders", queues=1), mq.group("billing")
+    tries: list[int] = []
+
+    async def listener(message: MessageExt) -> None:
+        tries.append(message.reconsume_times)
+        if message.reconsume_times == 0:
+            raise RetryLater(1)
+
+    async with PushConsumer(
+        group,
+        listener,
+        subscription={topic: "*"},
+        namesrv_addr=mq.namesrv_addr,
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+    ):
+        await mq.aio.wait_members(group)
+        await asyncio.to_thread(mq.send, topic, "again")
+        await mq.aio.wait_consumed(topic, group)
+        [waiting] = mq.delayed
+        assert (waiting.topic, waiting.text) == (f"%RETRY%{group}", "again")
+        await mq.aio.wait_messages(f"%RETRY%{group}", 1)
+        await mq.aio.wait_idle(group)
+        assert tries == [0, 1]
+        assert not mq.delayed
+
+
+def test_error_of_each_wait_says_how_many_of_how_many(mq: RocketMQ) -> None:
+    mq.send("orders", "one", queue_id=0)
+    for wait, complaint in (
+        (lambda: mq.wait_messages("orders", 3, timeout_seconds=0.01), "1 of 3 messages arrived in orders"),
+        (
+            lambda: mq.wait_consumed("orders", "billing", timeout_seconds=0.01),
+            "billing has not consumed 1 of 1 messages of orders",
+        ),
+        (lambda: mq.wait_members("billing", 2, timeout_seconds=0.01), "billing has 0 of 2 members"),
+        (lambda: mq.wait_idle("billing", timeout_seconds=0.01), "billing has 0 of 1 members"),
+    ):
+        with pytest.raises(MessagesMissingError, match=rf"^{complaint} within 0\.01 s$"):
+            wait()
+
+
+async def test_waits_refuse_to_block_a_loop_and_name_their_async_form(mq: RocketMQ) -> None:
+    for name, arguments in (
+        ("wait_messages", ("orders", 0)),
+        ("wait_consumed", ("orders", "billing")),
+        ("wait_members", ("billing", 1)),
+        ("wait_idle", ("billing",)),
+    ):
+        with pytest.raises(WouldBlockError, match=rf"await rocketmq\.aio\.{name}"):
+            getattr(mq, name)(*arguments)
+
+
+async def test_cancelled_wait_ends(mq: RocketMQ) -> None:
+    waiting = asyncio.create_task(mq.aio.wait_messages("orders", 1))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+def test_wait_from_a_thread_ends_when_the_messages_have_arrived(mq: RocketMQ) -> None:
+    sending = threading.Thread(target=lambda: [mq.send("orders", str(number)) for number in range(3)])
+    sending.start()
+    assert {message.text for message in mq.wait_messages("orders", 3)} == {"0", "1", "2"}
+    sending.join()
