@@ -17,6 +17,8 @@ from pocketmq.store.put_values import AlikeMessage
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from .rerouted_plan import ReroutedPlan, make_rerouted_plan
+from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
 from .sending import Sending
 
@@ -57,7 +59,7 @@ class PlannedSends:
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
         return (
-            plan.__class__ is SendPlan
+            (plan.__class__ is SendPlan or plan.__class__ is ReroutedPlan)
             and self._topics.find(plan.topic) is plan.topic_config
             and self._state.settings_version is plan.settings
             and self._topics not in self._unsaved
@@ -73,7 +75,7 @@ class PlannedSends:
             try:
                 header.plan = make_plan(
                     self._sending, connection, command, settings, has_keys=header.has_keys
-                )
+                ) or make_rerouted_plan(self._sending, connection, command, settings)
             except FieldError:  # refused; the next one may have better values
                 header.plan = UNDECIDED
 
@@ -127,6 +129,8 @@ class PlannedSends:
         if plan.template is None:
             return self._store_each(connection, frames, first)
         messages = messages_of(plan, frames, first)
+        if plan.__class__ is ReroutedPlan:
+            return store_rerouted(self._sending, connection, plan, frames[first:], messages)
         stored = self._store.append_alike(plan.template, messages) if messages else None
         if stored is None:
             return 0
