@@ -73,7 +73,9 @@ class PlannedSends:
             try:
                 header.plan = make_plan(
                     self._sending, connection, command, settings, has_keys=header.has_keys
-                ) or make_rerouted_plan(self._sending, connection, command, settings)
+                ) or make_rerouted_plan(
+                    self._sending, connection, command, settings, has_keys=header.has_keys
+                )
             except FieldError:  # refused; the next one may have better values
                 header.plan = UNDECIDED
 
@@ -81,7 +83,7 @@ class PlannedSends:
         """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
         plan: SendPlan = frames[first][0].plan
         messages = messages_of(plan, frames, first)
-        if plan.__class__ is ReroutedPlan:
+        if plan.__class__ is ReroutedPlan and messages:
             return store_rerouted(self._sending, connection, plan, frames[first:], messages)
         stored = self._store.append_alike(plan.template, messages) if messages else None
         if stored is None:

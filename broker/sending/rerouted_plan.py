@@ -33,7 +33,6 @@ _NO_LIMIT: Final = 2_147_483_647
 """timerCongestNumEachSlot unless it is set: no slot is ever full."""
 _DETOURS: Final = frozenset(
     (
-        names.KEYS,
         names.DELAY,
         names.TIMER_OUT_MS,
         names.TIMER_DEL_UNIQKEY,
@@ -43,10 +42,8 @@ _DETOURS: Final = frozenset(
         names.POP_CK,
     )
 )
-_PROBES: Final = ((b"G" * 32, 60007), (b"H" * 32, 71113))
-"""Two ids and queues that no producer sends."""
-ID, QUEUE, MOMENT = range(3)
-"""The values of a text."""
+_PROBES: Final = ((b"G" * 32, 60007, b"\3g\3"), (b"H" * 32, 71113, b"\3h\3"))
+"""Two ids, queues and keys that no producer sends."""
 _MOMENT_DIGITS: Final = 13
 
 
@@ -59,81 +56,74 @@ class AskedTime(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReroutedPlan(SendPlan, gc=False):
-    """`topic` is the topic that the requests name; `message` and `template` are of what is stored."""
+    """`topic` is the topic that the requests name, `template` is of what is stored."""
 
+    stored_topic: str
     stored_text: TextForm
+    """Its values are id and queue, then the keys of sends that have some, then the moment of timed ones."""
     time: AskedTime | None
     """`None` for half messages."""
 
 
 def make_rerouted_plan(
-    sending: Sending, connection: Connection, command: Command, settings: object
+    sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
 ) -> ReroutedPlan | None:
     """The plan for half messages or messages with a time like this one; None if they must go the ordinary way."""
-    found, config = plannable(sending, command), sending.config
+    found = plannable(sending, command)
     if found is None:
         return None
     request, topic_config = found
     properties = decode_properties(request.properties or "")
-    is_timed = sending.is_5 and asks_for_time(properties)
-    is_half = properties.get(names.TRAN_MSG, "").lower() == "true"
-    if (
-        is_half is is_timed
-        or not _DETOURS.isdisjoint(properties)
-        or not answers_at_once(sending, properties)
-        or (is_half and config.reject_transaction_message)
-        or (is_timed and config.store.timer_congest_num_each_slot != _NO_LIMIT)
-        or (is_timed and request.sys_flag & flags.TRANSACTION_MASK)
-    ):
+    if not _has_plan(sending, request, properties):
         return None
     try:
-        made = [
-            _stored(sending, connection, request, topic_config, unique_id.decode(), queue_id)
-            for unique_id, queue_id in _PROBES
-        ]
+        example = _stored(sending, connection, request, topic_config, {}, request.queue_id)
+        form = _proven_form(sending, connection, request, topic_config, has_keys=has_keys)
     except Refusal:
         return None
-    if any(message.topic == request.topic for message in made):
+    # An example, because id and KEYS of all sends with this header have the same places in the stored text.
+    template = sending.store.template(example, shares_text=False)
+    if form is None or template is None or example.topic == request.topic:
         return None
-    forms = [
-        _form(message, unique_id, queue_id)
-        for message, (unique_id, queue_id) in zip(made, _PROBES, strict=True)
-    ]
-    template = sending.store.template(made[0], shares_text=False)
-    if forms[0] is None or forms[0] != forms[1] or template is None:
-        return None
-    answer = send_answer(
-        sending,
-        AppendResult(PutStatus.PUT_OK, 0, 0, 0, 0),
-        "",
-        request.queue_id,
-        properties.get(names.UNIQ_KEY),
-    )
-    fields, time = answer.fields or {}, None
-    if is_timed:
-        asked, handle = asked_time(properties), recall_handle(config, made[0])
-        if asked is None or handle is None:
-            return None
-        place = "~" * len(handle)
+    unique_id, stored = properties.get(names.UNIQ_KEY), AppendResult(PutStatus.PUT_OK, 0, 0, 0, 0)
+    fields = send_answer(sending, stored, "", request.queue_id, unique_id).fields or {}
+    time, handle = None, recall_handle(sending.config, example)
+    if handle is not None and (asked := asked_time(properties)) is not None:
+        fields["recallHandle"] = place = "~" * len(handle)
         time = AskedTime(*asked, place.encode())
-        fields["recallHandle"] = place
     reply = connection.reply_to(command, 0, None, fields)
+    is_json = command.header_type == JSON
     return ReroutedPlan(
         topic=request.topic,
         topic_config=topic_config,
         settings=settings,
         queues=max(topic_config.write_queue_nums, topic_config.read_queue_nums),
-        most_body_bytes=config.store.max_message_size,
-        is_json=command.header_type == JSON,
+        most_body_bytes=sending.config.store.max_message_size,
+        is_json=is_json,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
-        message=made[0],
-        text=(),
-        keys_first=False,
         template=template,
-        reply=reply_template(reply, sending.store_host, opaque_is_text=command.header_type == JSON),
-        stored_text=forms[0],
+        text_with_keys=_id_alone if has_keys else None,
+        reply=reply_template(reply, sending.store_host, opaque_is_text=is_json),
+        stored_topic=example.topic,
+        stored_text=form,
         time=time,
     )
+
+
+def _id_alone(unique_id: bytes, keys: bytes) -> bytes:
+    return unique_id
+
+
+def _has_plan(sending: Sending, request: AnySend, properties: dict[str, str]) -> bool:
+    config = sending.config
+    if not _DETOURS.isdisjoint(properties) or not answers_at_once(sending, properties):
+        return False
+    is_timed = sending.is_5 and asks_for_time(properties)
+    if names.TRAN_MSG in properties:
+        is_half = properties[names.TRAN_MSG].lower() == "true"
+        return is_half and not is_timed and not config.reject_transaction_message
+    is_limited = config.store.timer_congest_num_each_slot != _NO_LIMIT
+    return is_timed and not is_limited and not request.sys_flag & flags.TRANSACTION_MASK
 
 
 def _stored(
@@ -141,12 +131,12 @@ def _stored(
     connection: Connection,
     request: AnySend,
     topic_config: TopicConfig,
-    unique_id: str,
+    changes: dict[str, str],
     queue_id: int,
 ) -> NewMessage:
-    """What the ordinary steps store of a send with this id and queue. Raises `Refusal`."""
+    """What the ordinary steps store of a send with this queue and these properties changed. Raises `Refusal`."""
     properties = decode_properties(request.properties or "")
-    properties[names.UNIQ_KEY] = unique_id
+    properties.update(changes)
     complete(sending, properties)
     message = plain_message(
         sending,
@@ -164,14 +154,31 @@ def _stored(
     return sending.delayed.time_if_asked(message)
 
 
-def _form(message: NewMessage, unique_id: bytes, queue_id: int) -> TextForm | None:
-    """The form of a stored text; None if its values are not all there, or the id may be at different places."""
-    values = [unique_id, b"%d" % queue_id]
-    if (moment := message.property_map.get(names.TIMER_OUT_MS)) is not None:
-        values.append(moment.encode())
-    form = form_of(message.properties, values)
-    counts = [form.numbers.count(number) for number in range(len(values))]
-    is_whole = counts[ID] > 0 and counts[QUEUE:] == [1] * (len(values) - 1)
-    if not is_whole or QUEUE in form.numbers[: form.numbers.index(ID)]:
-        return None
-    return form if moment is None or len(moment) == _MOMENT_DIGITS else None
+def _proven_form(
+    sending: Sending,
+    connection: Connection,
+    request: AnySend,
+    topic_config: TopicConfig,
+    *,
+    has_keys: bool,
+) -> TextForm | None:
+    """The form of the stored texts; None if its values are not all in the text, or something else depends on them."""
+    forms = []
+    for unique_id, queue_id, keys in _PROBES:
+        values = [unique_id, b"%d" % queue_id]
+        changes = {names.UNIQ_KEY: unique_id.decode()}
+        if has_keys:
+            values.append(keys)
+            changes[names.KEYS] = keys.decode()
+        message = _stored(sending, connection, request, topic_config, changes, queue_id)
+        moment = message.property_map.get(names.TIMER_OUT_MS)
+        if moment is not None:
+            values.append(moment.encode())
+        form = form_of(message.properties, values)
+        counts = [form.numbers.count(number) for number in range(len(values))]
+        if not counts[0] or any(count != 1 for count in counts[1:]):
+            return None
+        if moment is not None and len(moment) != _MOMENT_DIGITS:
+            return None
+        forms.append(form)
+    return forms[0] if forms[0] == forms[1] else None

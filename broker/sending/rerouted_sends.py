@@ -35,10 +35,15 @@ def store_rerouted(
         times = (b"%d" % moment_ms,)
         if moment_ms < 0:
             return 0
-    assert plan.template is not None
     fill = plan.stored_text.fill
     stored_messages = [
-        (_QUEUE_ID, body, whole_text(fill((unique_id, frame[1][1], *times))), born_timestamp, 0)
+        (
+            _QUEUE_ID,
+            body,
+            whole_text(fill((unique_id, frame[1][1], *frame[1][4:], *times))),
+            born_timestamp,
+            0,
+        )
         for frame, (_, body, unique_id, born_timestamp, _) in zip(frames, messages, strict=False)
     ]
     timer.is_told_later = plan.time is not None
@@ -49,7 +54,7 @@ def store_rerouted(
     if stored is None:
         return 0
     count = len(stored.positions)
-    sending.statistics.messages_put(plan.message.topic, count, stored.end - stored.positions[0])
+    sending.statistics.messages_put(plan.stored_topic, count, stored.end - stored.positions[0])
     if plan.time is not None:
         timer.arrived_alike(stored, moment_ms, plan.topic)
     elif sending.is_5:

@@ -218,8 +218,11 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
     ("emulate", "topic", "pairs"),
     [
         (5, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "PGROUP": "group"}),
+        (5, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "KEYS": "k{} b"}),
         (4, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "PGROUP": "group", "TAGS": "A"}),
+        (4, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "KEYS": "k{}"}),
         (5, "rmq_sys_wheel_timer", {"TIMER_DELAY_SEC": "10"}),
+        (5, "rmq_sys_wheel_timer", {"TIMER_DELAY_MS": "10000", "KEYS": "k{} b"}),
         (5, "rmq_sys_wheel_timer", {"TIMER_DELIVER_MS": "1700000005000", "TAGS": "A", "own": "ü%"}),
     ],
 )
@@ -231,7 +234,8 @@ async def test_a_repeated_half_message_or_timed_message_is_not_decoded(
             form=form,
             opaque=100 + number,
             body=b"x" * (number + 1),
-            pairs=pairs | {"UNIQ_KEY": IDS[0].format(number)},
+            pairs={name: value.format(number % 10) for name, value in pairs.items()}
+            | {"UNIQ_KEY": IDS[0].format(number)},
             e=str(number % 4),
             f="4" if "TRAN_MSG" in pairs else "0",
         )
