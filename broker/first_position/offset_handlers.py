@@ -33,7 +33,7 @@ _NOT_FOUND_NO_DEFAULT = "Not found, do not set to zero, maybe this group boot fi
 def query_consumer_offset(
     first_position: FirstPosition, request: QueryConsumerOffset, call: Call
 ) -> OffsetReply:
-    """The offset at which the group continues or starts: the rules B0 to B6."""
+    """The offset at which the group continues or starts: the rules B0 to B7."""
     decision = decide_first_position(
         first_position.state,
         request.consumer_group,

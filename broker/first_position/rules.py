@@ -6,11 +6,14 @@ found", the client's ConsumeFromWhere decides. The broker tries these rules in o
     B0  a server-side reset waits for this queue                 -> the offset of the reset
     B1  the group has a stored offset                            -> the stored offset
     B2  the request forbids a default (setZeroIfNotFound=false)  -> not found
-    B7  newGroupsStartAt is first or last (a key of our own)     -> the min or the max offset
     B3  min offset > 0: the first messages are already deleted   -> not found
     B4  min offset 0, the first message is still in memory       -> 0
     B5  min offset 0, the first message is cold                  -> not found
     B6  min offset 0, no first message (empty or unknown queue)  -> not found; in the 4.9 line 0
+
+One rule of our own is tried after B2, if the key newGroupsStartAt is not `official`:
+
+    B7  newGroupsStartAt is first or last, not a retry topic     -> the min or the max offset
 
 B4 is the reason why a group with CONSUME_FROM_LAST_OFFSET reads a young topic from its start. Mirrors
 `ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions: `verdict.py`
@@ -24,16 +27,17 @@ import msgspec
 
 
 class Rule(enum.Enum):
-    """The rules in the order in which they are tried."""
+    """The official rules in the order in which they are tried, then our own."""
 
     RESET_PENDING = "B0"
     STORED_OFFSET = "B1"
     DEFAULT_FORBIDDEN = "B2"
-    START_IS_SET = "B7"
     HISTORY_DELETED = "B3"
     FIRST_MESSAGE_HOT = "B4"
     FIRST_MESSAGE_COLD = "B5"
     NO_FIRST_MESSAGE = "B6"
+    START_IS_SET = "B7"
+    """Tried after B2."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
