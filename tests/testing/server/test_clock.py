@@ -106,7 +106,7 @@ def test_a_store_of_the_future_is_read_by_a_server_with_the_walls_time(
     tmp_path: Path,
 ) -> None:
     """After three virtual days, the clock moves backwards."""
-    small = {"mappedFileSizeCommitLog": 1 << 16}
+    small = {"mappedFileSizeCommitLog": 1 << 16, "timerPrecisionMs": 100}
     with EmbeddedServer(small, store=tmp_path, virtual_time=True) as server:
         mq = RocketMQ(server)
         mq.topic("orders", queues=1)
@@ -122,7 +122,7 @@ def test_a_store_of_the_future_is_read_by_a_server_with_the_walls_time(
         assert len(mq.messages("orders")) >= 101
         mq.send("orders", "new")
         mq.wait_messages("orders", 103)
-        mq.send("orders", "timed", properties={"TIMER_DELAY_MS": "1100"})
+        mq.send("orders", "timed", properties={"TIMER_DELAY_MS": "300"})
         texts = [message.text for message in mq.messages("orders")]
         assert texts.count("was delivered") == 1
         assert {"new", "delayed"} <= set(texts)
