@@ -156,8 +156,8 @@ class Appending:
         """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
         does more for it than fill these in.
 
-        Without `shares_text` they differ in the property text, too, but have its tags and keys, and their unique id at
-        the same place. Such a message has `whole_text` in the place of its id.
+        Without `shares_text` they differ in the property text, too, but have its tags, KEYS if it has any, and their
+        unique id at the same place. Such a message has `whole_text` in the place of its id.
         """
         if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
             return None

@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .errors import (
+        LoadError,
         MessagesMissingError,
         NotRunningError,
+        SnapshotError,
         TestingError,
         UnusedRulesError,
         WouldBlockError,
@@ -38,12 +40,14 @@ if TYPE_CHECKING:
     from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
+    from .state.snapshot import Snapshot
     from .views.stored_message import StoredMessage
 
 __all__ = (
     "DROP",
     "PASS",
     "EmbeddedServer",
+    "LoadError",
     "LoggedRequest",
     "Mark",
     "MessagesMissingError",
@@ -52,6 +56,8 @@ __all__ = (
     "Reply",
     "RocketMQ",
     "ServerClock",
+    "Snapshot",
+    "SnapshotError",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
@@ -68,6 +74,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "Snapshot": "state.snapshot",
     "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }

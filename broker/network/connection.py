@@ -197,6 +197,10 @@ class Connection(asyncio.Protocol):
             unhandled.clear()
         return others
 
+    def refuse(self, command: Command, error: Exception) -> None:
+        """Answer a request that raised an error, as for an error in a handler."""
+        self.answer(command, self._refusal(command, error))
+
     def write_replies(self, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         """Queue the replies to these sends: whole frames, in their order."""
         if self.closed:

@@ -19,6 +19,7 @@ from pocketmq.protocol.message.record import (
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
+    PHYSICAL_OFFSET_AT,
     store_timestamp_of,
 )
 
@@ -137,6 +138,18 @@ class CommitLog:
             file.written = file.size
         self.file = following
         return following
+
+    def append_record(self, record: bytes) -> None:
+        """Write a whole record of another log again, with its new position. Raises RefusedError."""
+        size = len(record)
+        file = self.file
+        if file is None or size + _FILLER_BYTES > file.reserved - file.written:
+            file = self._file_with_room(size)
+        at = file.written
+        file.memory[at : at + size] = record
+        position_at = at + PHYSICAL_OFFSET_AT
+        file.memory[position_at : position_at + 8] = (file.base + at).to_bytes(8, "big")
+        file.written = at + size
 
     # Reading
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import DELAY, TAGS, UNIQ_KEY, decode_properties, tags_code
+from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
@@ -166,12 +166,17 @@ class Dispatcher:
                 return None
             if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
-        id_part = None
+        id_part, hashes_of_keys = None, None
         if record.properties is None:
             id_at = TEXT_LENGTH_BYTES + len(around[0])
             id_part = slice(id_at, id_at + around[1])
+            if hashes and properties.get(KEYS):
+                if unique_ids is None:
+                    return None
+                hashes = self._index.hashes_of(topic, {**properties, UNIQ_KEY: "", KEYS: ""}, 0) or ()
+                hashes_of_keys = self._index.keys_of_topic(topic)
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part)
+        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
 
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""

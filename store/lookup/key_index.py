@@ -8,7 +8,7 @@ IndexService. Owner: the event-loop thread, except `flush`.
 
 import logging
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
@@ -103,6 +103,10 @@ class KeyIndex:
         if tags:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
+
+    def keys_of_topic(self, topic: str) -> Callable[[str], Sequence[int]]:
+        """The hashes of a value of KEYS in that topic."""
+        return lambda keys: self.hashes_of(topic, {KEYS: keys}, 0) or ()
 
     def unique_ids(self, topic: str) -> UniqueIdHash:
         """Hashes of the unique ids of a topic."""

@@ -33,8 +33,12 @@ from ..errors import NotRunningError
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..requests.requests import Requests
+from ..state.load import Load, LoadSource, read_load
+from ..state.loading import apply_loads
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
+from ..state.restoring import restore_snapshot, take_snapshot
+from ..state.snapshot import Snapshot, read_snapshot
 from .clock import ServerClock
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
@@ -294,6 +298,30 @@ class EmbeddedServer:
         if mark is None:
             raise NotRunningError("the server is not running")
         self.run(restore(self._running(), mark))
+
+    def snapshot(self, path: str | Path | None = None) -> Snapshot:
+        """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
+
+        Valid for any server, also a later one. Raises `SnapshotError` if the file cannot be written.
+        """
+        snapshot = self.run(take_snapshot(self._running()))
+        if path is not None:
+            snapshot.save(path)
+        return snapshot
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """Have the state of a snapshot, or of the file of one, and nothing else. Connections stay open.
+
+        Raises `SnapshotError` that names what is wrong; then nothing has changed.
+        """
+        if not isinstance(snapshot, Snapshot):
+            snapshot = read_snapshot(snapshot)
+        self.run(restore_snapshot(self._running(), snapshot))
+
+    def load(self, *sources: LoadSource | Load) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
+        loads = [source if isinstance(source, Load) else read_load(source) for source in sources]
+        self.run(apply_loads(self._running(), loads))
 
     def _running(self) -> Node:
         if self._node is None:

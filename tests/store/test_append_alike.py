@@ -61,6 +61,8 @@ def message_of(kind, alike) -> NewMessage:
     properties = {**of_id, **kind["shared"]} if kind["id_first"] else {**kind["shared"], **of_id}
     if not kind["shares_text"]:
         properties["number"] = str(born_timestamp)
+        if kind["id_first"] and "KEYS" in properties:
+            properties["KEYS"] += f" {born_timestamp}"
     return NewMessage(
         kind["topic"],
         queue_id,
