@@ -5,6 +5,7 @@ gone that way. It is right for all sends with this header as long as the topic a
 uses it compares them first. Sends that are rerouted, wait for disk or slaves, or need the topic created have no plan.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,7 +17,8 @@ from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, is_retry_topic, is_
 from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.schema import from_fields
-from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, PutStatus
+from pocketmq.store.log.record_template import whole_text
 from pocketmq.store.lookup.message_template import MessageTemplate
 
 from ..network.connection import Connection
@@ -61,12 +63,9 @@ class SendPlan(msgspec.Struct, gc=False):
     is_json: bool
     """Whether requests have JSON headers: then opaque is text."""
     is_oneway: bool
-    message: NewMessage
-    text: tuple[bytes, ...]
-    """The stored property text around the unique id, or around unique id and keys."""
-    keys_first: bool
-    template: MessageTemplate | None
-    """For sends without keys, if the store makes one."""
+    template: MessageTemplate
+    text_with_keys: Callable[[bytes, bytes], bytes] | None
+    """(unique id, keys) -> the stored property text, for sends whose keys differ."""
     reply: ReplyTemplate
 
 
@@ -96,16 +95,13 @@ def make_plan(
         return None
     unique_id = complete(sending, properties)
     text = stored_text(sending, properties)
-    values = [unique_id or ""]
-    if has_keys:
-        values.append(properties[names.KEYS])
-    around = _around(text, values)
-    if around is None:
-        return None
     born_host = connection.packed_host
     message = plain_message(
         sending, request, topic, request.queue_id, topic_config, b"", born_host, properties, text
     )
+    template = sending.store.template(message, shares_text=not has_keys)
+    if template is None or not unique_id:
+        return None
     answer = send_answer(sending, AppendResult(PutStatus.PUT_OK, 0, 0, 0, 0), "", request.queue_id, unique_id)
     reply = connection.reply_to(command, 0, None, answer.fields or {})
     return SendPlan(
@@ -116,25 +112,32 @@ def make_plan(
         most_body_bytes=config.store.max_message_size,
         is_json=command.header_type == JSON,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
-        message=message,
-        text=around[0],
-        keys_first=around[1],
-        template=None if has_keys else sending.store.template(message),
+        template=template,
+        text_with_keys=_text_with_keys(text, unique_id or "", properties[names.KEYS]) if has_keys else None,
         reply=reply_template(reply, sending.store_host, opaque_is_text=command.header_type == JSON),
     )
 
 
-def _around(text: bytes, values: list[str]) -> tuple[tuple[bytes, ...], bool] | None:
-    """The property text around the values of UNIQ_KEY and KEYS, and whether KEYS is first."""
-    places = []
-    for name, value in zip((names.UNIQ_KEY, names.KEYS), values, strict=False):
-        pair = f"\x02{name}\x01{value}\x02".encode()
-        at = (b"\x02" + text + b"\x02").find(pair)
-        if not value or at < 0:
-            return None
-        places.append((at + len(pair) - 2 - len(value.encode()), at + len(pair) - 2))
-    around, done = [], 0
-    for start, end in sorted(places):
-        around.append(text[done:start])
-        done = end
-    return (*around, text[done:]), places != sorted(places)
+def _text_with_keys(text: bytes, unique_id: str, keys: str) -> Callable[[bytes, bytes], bytes]:
+    """A function that makes the stored property text, `text` for these two values."""
+    id_pair, keys_pair = (
+        f"\x02{name}\x01{value}\x02".encode()
+        for name, value in ((names.UNIQ_KEY, unique_id), (names.KEYS, keys))
+    )
+    whole = b"\x02" + text + b"\x02"
+    id_at = whole.index(id_pair) + len(names.UNIQ_KEY) + 1
+    keys_at = whole.index(keys_pair) + len(names.KEYS) + 1
+    id_end, keys_end = id_at + len(unique_id.encode()), keys_at + len(keys.encode())
+    if id_at < keys_at:
+        before, between, behind = text[:id_at], text[id_end:keys_at], text[keys_end:]
+
+        def id_first(unique_id: bytes, keys: bytes) -> bytes:
+            return whole_text(b"".join((before, unique_id, between, keys, behind)))
+
+        return id_first
+    before, between, behind = text[:keys_at], text[keys_end:id_at], text[id_end:]
+
+    def keys_first(unique_id: bytes, keys: bytes) -> bytes:
+        return whole_text(b"".join((before, keys, between, unique_id, behind)))
+
+    return keys_first

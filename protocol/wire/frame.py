@@ -134,6 +134,14 @@ _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
 """By serialize type."""
 
 
+def decode_header(serialize_type: int, header: memoryview) -> Command:
+    """The command of a header, without its body. Raises FrameError."""
+    decode = _DECODERS.get(serialize_type)
+    if decode is None:
+        raise FrameError(f"the serialize type must be 0 or 1, got {serialize_type}")
+    return decode(header, None)
+
+
 def encode_prefix(command: Command, body_bytes: int) -> bytes:
     """Length, header word and header of a frame whose body of `body_bytes` follows separately."""
     header = _ENCODERS[command.header_type](command)
