@@ -298,12 +298,11 @@ async def test_virtual_time_stands_still(tmp_path: Path) -> None:
             await producer.send("orders", b"one")
             await asyncio.sleep(0.02)  # by the wall's time
             await producer.send("orders", b"two")
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
         async with LitePullConsumer(
-            "watch",
-            namesrv_addr=f"{host}:{port}",
-            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            "watch", consume_from_where=first, namesrv_addr=f"{host}:{port}"
         ) as consumer:
-            consumer.subscribe("orders")
+            await consumer.subscribe("orders")
             messages: list[MessageExt] = []
             while len(messages) < 2:
                 messages += await consumer.poll(5000)
