@@ -8,6 +8,7 @@ thread.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
@@ -80,11 +81,9 @@ class Appending:
             if (created := self._new_queue(message.topic, message.queue_id)) is None:
                 return self._refused(PutStatus.MESSAGE_ILLEGAL)
             queue = created
-        light_queues = None
-        if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
-            light_queues = number_light_queues(message, self._queues)
-            if not have_room_for(light_queues, self._topics, self._config.max_lmq_consume_queue_num):
-                return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+        light_units = None
+        if self._has_light_queues and (light_units := self._number_light_queues((message,))) is None:
+            return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
         store_timestamp = self._now_ms()
         # Prepared and rollback records are in no queue and take no number.
         in_queue = is_in_queue(message.sys_flag)
@@ -95,9 +94,8 @@ class Appending:
             return self._refused_by_log(error, (message,))[0]
         if in_queue:
             queue.next_offset = queue_offset + 1
-            if light_queues:
-                for name in light_queues:
-                    self._queues.get_or_create(name, 0).next_offset += 1
+            if light_units:
+                self._count_light_units(light_units)
         if self.dispatches_at_once:
             try:
                 self._dispatcher.dispatch_one(
@@ -128,15 +126,17 @@ class Appending:
         queue = self._queues.get(first.topic, first.queue_id) or self._new_queue(first.topic, first.queue_id)
         if queue is None:
             return [self._refused(PutStatus.MESSAGE_ILLEGAL) for _ in messages]
+        light_units = None
+        if self._has_light_queues and (light_units := self._number_light_queues(messages)) is None:
+            return [self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED) for _ in messages]
         try:
-            if self._has_light_queues:  # their numbers are written into the properties of each message
-                self._log.make_room(messages)
-                return [self._append(message) for message in messages]
             store_timestamp, queue_offset = self._now_ms(), queue.next_offset
             position, sizes = self._log.append(messages, queue_offset, store_timestamp)
         except RefusedError as error:
             return self._refused_by_log(error, messages)
         queue.next_offset += len(sizes)
+        if light_units:
+            self._count_light_units(light_units)
         if self.dispatches_at_once:
             try:
                 self._dispatcher.dispatch(queue, messages, sizes, position, queue_offset, store_timestamp)
@@ -252,6 +252,20 @@ class Appending:
         self.statistics.messages += count
         self.statistics.bytes += end - position
         return stored
+
+    def _number_light_queues(self, messages: Sequence[NewMessage]) -> Counter[str] | None:
+        """Write the numbers of their units into the properties of messages; returns how many units each light queue
+        gets, None if these are too many queues."""
+        units: Counter[str] = Counter()
+        for message in messages:
+            if wants_light_queues(message.topic, message.property_map):
+                units.update(number_light_queues(message, self._queues, units))
+        has_room = have_room_for(units, self._topics, self._config.max_lmq_consume_queue_num)
+        return units if has_room else None
+
+    def _count_light_units(self, units: Counter[str]) -> None:
+        for name, count in units.items():
+            self._queues.get_or_create(name, 0).next_offset += count
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         try:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.store import MessageStore, StoreConfig, VirtualClock
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.store import MessageStore, PutStatus, StoreConfig, VirtualClock
 from pocketmq.store.errors import DiskFullError
 from pocketmq.store.log import record_packing, record_template
 from pocketmq.store.put_values import AlikeBatch
@@ -132,6 +134,38 @@ def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store,
     assert announced == [0, 4, 5, 6]
     position, size = store.newest_dispatched
     assert position + size == store.log_end
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        ({"INNER_MULTI_DISPATCH": "%LMQ%c"}, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED),
+        # With the numbers of its light queues, which are added here, it is too long.
+        ({"INNER_MULTI_DISPATCH": "%LMQ%a", "big": "x" * 32_730}, PutStatus.PROPERTIES_SIZE_EXCEEDED),
+    ],
+)
+def test_a_batch_is_stored_all_or_none_if_its_last_message_asks_too_much_of_light_queues(
+    open_store, new_message, bodies, last, status
+) -> None:
+    store = open_store(
+        enable_lmq=True,
+        enable_multi_dispatch=True,
+        max_lmq_consume_queue_num=2,
+        mapped_file_size_commit_log=1 << 17,
+    )
+    messages = [
+        new_message(INNER_MULTI_DISPATCH="%LMQ%a"),
+        new_message(INNER_MULTI_DISPATCH="%LMQ%b,%LMQ%a"),
+    ]
+    results = store.append_batch([*messages, new_message(**last)])
+    assert [result.status for result in results] == [status] * 3
+    assert store.log_end <= 0
+    results = store.append_batch([*messages, new_message(INNER_MULTI_DISPATCH="%LMQ%b,x")])
+    assert [result.status for result in results] == [PutStatus.PUT_OK] * 3
+    assert [store.max_offset("%LMQ%a", 0), store.max_offset("%LMQ%b", 0)] == [2, 2]
+    (view,) = store.get_message("orders", 0, 0, 9).views
+    texts = [decode_properties(record.properties) for record in decode_records(view)]
+    assert [text["INNER_MULTI_QUEUE_OFFSET"] for text in texts] == ["0", "0,1", "1,"]
 
 
 def _no_room(*_: object) -> None:
