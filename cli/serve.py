@@ -58,6 +58,7 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
     "--journal", metavar="DIR", help="Record every request and its answer in files of this directory."
 )
 @click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
+@click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
 @click.option(
     "--advertise", metavar="HOST:PORT", help="Address that routes name, if it is not the bound one."
 )
@@ -96,6 +97,7 @@ def serve(
     emulate: str | None,
     advertise: str | None,
     loads: tuple[str, ...],
+    virtual_time: bool,
     ports_file: Path | None,
     print_config: bool,
     log_level: str,
@@ -130,7 +132,8 @@ def serve(
 
             beside = [loading(loads)] if loads else []
             _log.info("store: %s", broker.store.root.absolute())
-            run(broker, name_server, None if journal is None else Path(journal), ports_file, beside)
+            journal_folder = None if journal is None else Path(journal)
+            run(broker, name_server, journal_folder, ports_file, beside, virtual_time=virtual_time)
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
