@@ -114,7 +114,8 @@ def java_sends(
 def java_drains(server: Server, version: str) -> tuple[float, float]:
     """The same of the official Consumer, over the full seconds in which it reads the backlog."""
     pattern = r"Consume TPS: (\d+)"
-    argv = (*DRAIN.java, "-n", NAMESRV_ADDR, "-t", TOPIC, "-ri", "1000")
+    # A group of its own each time: the next one reads from the beginning again.
+    argv = (*DRAIN.java, "-n", NAMESRV_ADDR, "-t", TOPIC, "-g", f"drain-{time.monotonic_ns()}", "-ri", "1000")
     program = example(version, "benchmark.Consumer")
     with server.programs.start_java(program, *argv, java_opts=FULL_SPEED) as running:
         deadline = time.monotonic() + DRAIN_SECONDS
