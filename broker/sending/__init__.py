@@ -9,6 +9,7 @@ reply_template.py   the answer to a send as bytes with a few values put in
 batches.py          the messages of one batch
 send_checks.py      refuses a send, with the remarks of the official broker
 durable_answers.py  the answer, once disk, slaves and topic table are written
+disk_waiters.py     answers that wait for the disk, released together
 retry_handlers.py   36: messages a consumer sends back; dead letters
 reply_handlers.py   324 and 325: replies pushed to the asking client
 """

@@ -5,6 +5,7 @@ from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..transactions.transactions import Transactions
+from .disk_waiters import DiskWaiters
 
 
 class Sending:
@@ -34,5 +35,6 @@ class Sending:
         self.replication = cluster.replication
         self.locks = membership.locks
         self.producers = membership.producers
+        self.disk_waiters = DiskWaiters(state.store, lambda: state.config.store.sync_flush_timeout)
         self.waiting_sends = 0
         """Sends that are stored but not answered yet: they wait for the disk, for slaves, or for the topic table."""
