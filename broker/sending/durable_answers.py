@@ -57,7 +57,7 @@ def answer_when_durable(
     sending.waiting_sends += 1
 
     def ended(failure: PutStatus | None) -> None:
-        _answer_when_saved(sending, call, answer if failure is None else _with_status(answer, failure))
+        _answer_when_saved(sending, call, answer if failure is None else with_status(answer, failure))
 
     when_durable(sending, result.position + result.size, ended)
     return HELD
@@ -98,7 +98,7 @@ def _answer_when_saved(sending: Sending, call: Call, answer: Answer) -> None:
     sending.tables.when_saved(sending.topics, saved)
 
 
-def _with_status(answer: Answer, status: PutStatus) -> Answer:
+def with_status(answer: Answer, status: PutStatus) -> Answer:
     """An answer for a message that is in the log, but not on disk or not on enough slaves."""
     answer.code = _CODE_OF_STATUS[status]
     answer.remark = status.name
