@@ -9,6 +9,7 @@ thread.
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from pocketmq.protocol.message.flags import is_in_queue
 
@@ -25,7 +26,7 @@ from .lookup.log_dispatch import LogDispatch
 from .lookup.message_template import MessageTemplate
 from .lookup.queue_table import QueueTable
 from .put_statistics import PutStatistics
-from .put_values import AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
+from .put_values import AlikeBatch, AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
 
 logger = logging.getLogger(__name__)
 
@@ -220,6 +221,36 @@ class Appending:
         elapsed_ns = time.perf_counter_ns() - started_ns
         if elapsed_ns >= _SLOW_NS:
             statistics.record_slow(elapsed_ns // _SLOW_NS)
+        return stored
+
+    def append_alike_batch(self, template: MessageTemplate, batch: AlikeBatch) -> Stored | None:
+        """Store a batch of messages of one template as `append_batch` does: back to back, all of them or none.
+
+        None: nothing was stored, and `append_batch` must judge it: a body may be too large, or the batch may begin a
+        queue, or need more room than is reserved.
+        """
+        queue = self._queues.get(template.topic, batch.queue_id)
+        if queue is None or not self.dispatches_at_once or not self._admission.accepting:
+            return None
+        hashes = template.hashes_of_all(batch.unique_ids)
+        store_timestamp, position, queue_offset = self._now_ms(), self._log.end, queue.next_offset
+        sizes = self._log.append_batch(template.record, batch, queue_offset, store_timestamp)
+        if sizes is None:
+            return None
+        count = len(sizes)
+        queue.next_offset += count
+        positions = list(accumulate(sizes, initial=position))
+        end = positions.pop()
+        queue_offsets = range(queue_offset, queue_offset + count)
+        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
+        try:
+            self._dispatcher.dispatch_batch(template, queue, batch, hashes, stored)
+        except (StoreError, OSError) as error:
+            self._pause(error)
+        if self.after_append is not None:
+            self.after_append()
+        self.statistics.messages += count
+        self.statistics.bytes += end - position
         return stored
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:

@@ -7,6 +7,7 @@ planned_sends.py    sends whose headers repeat: stored by a plan
 send_plan.py        what was decided about the sends of one header
 reply_template.py   the answer to a send as bytes with a few values put in
 batches.py          the messages of one batch
+batch_templates.py  what the messages of alike batches share
 send_checks.py      refuses a send, with the remarks of the official broker
 durable_answers.py  the answer, once disk, slaves and topic table are written
 disk_waiters.py     answers that wait for the disk, released together

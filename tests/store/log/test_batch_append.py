@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pocketmq.store import MessageStore, StoreConfig, VirtualClock
 from pocketmq.store.errors import DiskFullError
-from pocketmq.store.log import record_packing
+from pocketmq.store.log import record_packing, record_template
+from pocketmq.store.put_values import AlikeBatch
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -135,3 +136,48 @@ def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store,
 
 def _no_room(*_: object) -> None:
     raise DiskFullError("no room")
+
+
+def test_a_process_killed_during_a_batch_of_a_template_leaves_none_of_it(
+    open_store, put, new_message, crash, monkeypatch
+) -> None:
+    store = open_store()
+    first = put(store, UNIQ_KEY="1" * 32)
+    template = store.template(new_message(UNIQ_KEY="1" * 32))
+    monkeypatch.setattr(record_template, "_PACK_INT", _die)  # what writes the first length
+    with pytest.raises(KeyboardInterrupt):
+        store.append_alike_batch(template, AlikeBatch(0, 0, [b"a", b"b"], [b"1" * 32, b"2" * 32]))
+    monkeypatch.undo()
+    crash(store)
+    store = open_store()
+    assert store.log_end == first.size
+    assert store.max_offset("orders", 0) == 1
+    assert not any(store.log.files[-1].view[first.size :])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"born_timestamp": 1 << 63},
+        {"bodies": [b"a", bytes(101)]},
+        {"bodies": [b"a", memoryview(b"a")]},
+        {"queue_id": 1},
+        {"bodies": [bytes(100)] * 20, "unique_ids": [b"1" * 32] * 20},
+    ],
+)
+def test_a_batch_of_a_template_that_cannot_be_stored_as_it_is_leaves_nothing(
+    open_store, put, new_message, wrong
+) -> None:
+    store = open_store(max_message_size=100)
+    put(store, UNIQ_KEY="1" * 32)
+    end = store.log_end
+    template = store.template(new_message(UNIQ_KEY="1" * 32))
+    right = {"queue_id": 0, "born_timestamp": 0, "bodies": [b"a", b"b"], "unique_ids": [b"1" * 32] * 2}
+    assert store.append_alike_batch(template, AlikeBatch(**{**right, **wrong})) is None
+    assert store.log_end == end
+    assert not any(store.log.files[-1].view[end:])
+    assert store.append_alike_batch(template, AlikeBatch(**right)).queue_offsets == range(1, 3)
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
