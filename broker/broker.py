@@ -176,9 +176,9 @@ class Broker:
 
     def _may_be_awaited(self, topic: str) -> bool:
         """Whether `_arrived` might do something for a message of this topic."""
-        return (
-            bool(self.pulling.waiters) or self.popping.has_waiting or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
-        )
+        if topic == TIMER_TOPIC and not self.delayed.timer.is_told_later:
+            return True
+        return bool(self.pulling.waiters) or self.popping.has_waiting or topic == SCHEDULE_TOPIC
 
     def _topics_changed(self) -> None:
         self.cluster.registration.topics_changed()

@@ -69,19 +69,25 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
 
 def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> int:
     """The requested time in ms since 1970; sums overflow as in Java."""
-    for name, unit_ms, base_ms in (
-        (names.TIMER_DELAY_SEC, 1000, now_ms),
-        (names.TIMER_DELAY_MS, 1, now_ms),
-        (names.TIMER_DELIVER_MS, 1, 0),
+    asked = asked_time(properties)
+    if asked is None:
+        raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+    ms, is_from_now = asked
+    return ((now_ms if is_from_now else 0) + ms + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def asked_time(properties: dict[str, str]) -> tuple[int, bool] | None:
+    """Milliseconds that a message asks for, and whether from now or since 1970; `None` if it names no number."""
+    for name, unit_ms in (
+        (names.TIMER_DELAY_SEC, 1000),
+        (names.TIMER_DELAY_MS, 1),
+        (names.TIMER_DELIVER_MS, 1),
     ):
         text = properties.get(name)
-        if text is None:
-            continue
-        number = parse_number(text)
-        if number is not None:
-            return (base_ms + number * unit_ms + (1 << 63)) % (1 << 64) - (1 << 63)
-        break
-    raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
+        if text is not None:
+            number = parse_number(text)
+            return None if number is None else (number * unit_ms, name != names.TIMER_DELIVER_MS)
+    return None
 
 
 def deletion_key(config: BrokerConfig, topic: str, unique_id: str) -> str:

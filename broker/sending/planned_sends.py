@@ -18,6 +18,8 @@ from pocketmq.store.put_values import AlikeMessage, Stored
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
 from .durable_answers import send_answer, when_durable, with_status
+from .rerouted_plan import ReroutedPlan, make_rerouted_plan
+from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
 from .sending import Sending
 
@@ -58,7 +60,7 @@ class PlannedSends:
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
         return (
-            plan.__class__ is SendPlan
+            (plan.__class__ is SendPlan or plan.__class__ is ReroutedPlan)
             and self._topics.find(plan.topic) is plan.topic_config
             and self._state.settings_version is plan.settings
             and self._topics not in self._unsaved
@@ -74,6 +76,8 @@ class PlannedSends:
             try:
                 header.plan = make_plan(
                     self._sending, connection, command, settings, has_keys=header.has_keys
+                ) or make_rerouted_plan(
+                    self._sending, connection, command, settings, has_keys=header.has_keys
                 )
             except FieldError:  # refused; the next one may have better values
                 header.plan = UNDECIDED
@@ -82,6 +86,8 @@ class PlannedSends:
         """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
         plan: SendPlan = frames[first][0].plan
         messages = messages_of(plan, frames, first)
+        if plan.__class__ is ReroutedPlan and messages:
+            return store_rerouted(self._sending, connection, plan, frames[first:], messages)
         if plan.waits:
             del messages[self._config.send_thread_pool_queue_capacity - self._sending.waiting_sends :]
         stored = self._store.append_alike(plan.template, messages) if messages else None

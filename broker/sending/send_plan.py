@@ -2,7 +2,8 @@
 
 A plan is made for a header that repeats (`repeated_header.py`), by the steps of the ordinary way, after one send has
 gone that way. It is right for all sends with this header as long as the topic and the settings are the same; whoever
-uses it compares them first. Sends that are rerouted or need the topic created have no plan.
+uses it compares them first. Sends that need the topic created have no plan; those that are rerouted have one of another
+kind (`rerouted_plan.py`).
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, is_retry_topic, is_unsendable_topic
-from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
+from pocketmq.protocol.requests.send import AnySend, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.schema import from_fields
 from pocketmq.store import AppendResult, PutStatus
@@ -71,10 +72,8 @@ class SendPlan(msgspec.Struct, gc=False):
     reply: ReplyTemplate
 
 
-def make_plan(
-    sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
-) -> SendPlan | None:
-    """The plan for sends like this one; None if they must go the ordinary way. With `has_keys` their KEYS differ."""
+def plannable(sending: Sending, command: Command) -> tuple[AnySend, TopicConfig] | None:
+    """The request and its topic, if sends like this one may have a plan; None if they must go the ordinary way."""
     kind, config = _REQUESTS.get(command.code), sending.config
     if kind is None or sending.is_slave or config.start_accept_send_request_time_stamp > 0:
         return None
@@ -88,12 +87,24 @@ def make_plan(
         or is_retry_topic(topic)
         or topic == SCHEDULE_TOPIC
         or request.batch
-        or request.sys_flag & (flags.INNER_BATCH | flags.TRANSACTION_MASK)
+        or request.sys_flag & flags.INNER_BATCH
         or not 0 <= request.queue_id < _MOST_QUEUES
     ):
         return None
+    return request, topic_config
+
+
+def make_plan(
+    sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
+) -> SendPlan | None:
+    """The plan for sends like this one; None if they must go the ordinary way. With `has_keys` their KEYS differ."""
+    found, config = plannable(sending, command), sending.config
+    if found is None:
+        return None
+    request, topic_config = found
+    topic = request.topic
     properties = decode_properties(request.properties or "")
-    if not _REROUTING.isdisjoint(properties):
+    if not _REROUTING.isdisjoint(properties) or request.sys_flag & flags.TRANSACTION_MASK:
         return None
     unique_id = complete(sending, properties)
     text = stored_text(sending, properties)

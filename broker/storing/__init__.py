@@ -4,5 +4,6 @@ stored_properties.py  property text in the order in which the official broker st
 text_shapes.py        property texts that differ in a few values: cut, and put together again
 numbers.py            a property as a number, within bounds
 records.py            the record at a log position, or nothing
+disk_waiters.py       answers that wait for the disk, released together
 message_copies.py     a stored record as the new message that replaces it; messages of the broker's own
 """

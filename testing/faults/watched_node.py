@@ -42,7 +42,7 @@ class WatchedNodes:
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
         """Watch a node that runs. Call it on the loop."""
         self._rules.loop = asyncio.get_running_loop()
-        self._rules.call_later = self._rules.loop.call_later
+        self._rules.call_later = node.broker.state.timers.call_later
         config = node.broker.config
         self.log.own_brokers.add(node.broker_address)
         self._nodes.append(node)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from pocketmq.broker.broker import Broker
-from pocketmq.broker.sending.disk_waiters import DiskWaiters
+from pocketmq.broker.storing.disk_waiters import DiskWaiters
 from pocketmq.store import DiskFailedError, NewMessage
 from pocketmq.store.files.mapped_files import MappedFiles
 
