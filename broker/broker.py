@@ -45,6 +45,7 @@ class Broker:
         connect: Connect,
         timers: Timers | None = None,
         writes_in_background: bool = True,
+        seed: int | None = None,
     ) -> None:
         self.state = state = BrokerState(
             config,
@@ -56,6 +57,7 @@ class Broker:
             on_topics_changed=self._topics_changed,
             timers=timers,
             writes_in_background=writes_in_background,
+            seed=seed,
         )
         self.config, self.clock, self.identity = config, clock, identity
         self.store, self.retention, self.statistics = state.store, state.retention, state.statistics

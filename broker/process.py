@@ -134,7 +134,7 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
 
     `addresses` are those of what runs beside the node.
     """
-    ports = {"namesrv": node.namesrv_address or None, "broker": node.broker_address}
+    ports = {"namesrv": node.namesrv_address or None, "broker": node.bound_address}
     ports |= {key: addresses.get(name) for name, key in _KEYS.items()}
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -35,6 +35,8 @@ class RocketMQ(ServerView):
     def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
         super().__init__(EmbeddedSource(server), prefix)
         self.server = server
+        self.is_of_fixture = False
+        """True for the object of a test's fixture: its unused rules fail the test."""
         self.requests: Final = server.requests
         """Every request and reply: `find`, `count`, `wait_for`, `none`."""
         self.faults: Final = server.faults

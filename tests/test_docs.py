@@ -313,6 +313,7 @@ FACTS = {
     Rule.FIRST_MESSAGE_HOT: QueueFacts(is_first_message_hot=True),
     Rule.FIRST_MESSAGE_COLD: QueueFacts(is_first_message_hot=False),
     Rule.NO_FIRST_MESSAGE: QueueFacts(),
+    Rule.START_IS_SET: QueueFacts(new_groups_start_at="last", max_offset=7),
 }
 ANSWERS = {"that offset": 7, "not found": None, "**0**": 0}
 

@@ -9,7 +9,6 @@ loop iterations. The thread that writes tables flushes the changed files every s
 """
 
 import logging
-import random
 from collections.abc import Generator
 from typing import Final
 
@@ -233,7 +232,7 @@ class MessageTimer:
         count = timers.count_at(out_ms)
         if count <= most:
             return False
-        return count >= most * 2 or random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
+        return count >= most * 2 or self._state.random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
 
     # -- figures
 

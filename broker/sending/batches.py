@@ -31,7 +31,7 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
     if sending.is_5 and is_retry_topic(topic):
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
-    queue_id = queue_of(request, topic_config)
+    queue_id = queue_of(request, topic_config, sending.random)
     shared = decode_properties(request.properties or "")
     if len(call.body) > sending.config.store.max_message_size or _cannot_be_batched(request, shared):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)

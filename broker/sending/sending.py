@@ -31,6 +31,7 @@ class Sending:
         self.tables = state.tables
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
+        self.random = state.random
         self.batch_templates = BatchTemplates(state.store, state.identity.store_host)
         self.delayed = delayed
         self.transactions = transactions

@@ -50,14 +50,16 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[LoadedMessage, ...] = ()
 
 
-LoadSource = str | Path | Mapping[str, Any]
-"""A file, or its content."""
+LoadSource = str | Path | Mapping[str, Any] | Load
+"""A file, or its content, or what was read from one."""
 
 
 def read_load(source: LoadSource) -> Load:
     """Read and check everything. Raises `LoadError`: one line."""
     if isinstance(source, str | Path):
         return _load_of(_read_file(Path(source)), str(source))
+    if isinstance(source, Load):
+        return source
     if isinstance(source, Mapping):
         return _load_of(source, "load")
     raise LoadError(f"load: an element must be a path, a dict or a function of rocketmq, got {source!r}")
@@ -66,9 +68,10 @@ def read_load(source: LoadSource) -> Load:
 def topics_of(topics: object, where: str) -> tuple[TopicConfig, ...]:
     """Topics as a list of names, or as a map from a name to a number of queues or to more."""
     if isinstance(topics, Mapping):
-        return tuple(_topic_of(name, content, f"{where}: topics") for name, content in topics.items())
+        return tuple(_topic_of(name, content, _in(where, "topics")) for name, content in topics.items())
     return tuple(
-        _topic_of(name, _DEFAULT_QUEUES, f"{where}: topics") for name in names_of(topics, f"{where}: topics")
+        _topic_of(name, _DEFAULT_QUEUES, _in(where, "topics"))
+        for name in names_of(topics, _in(where, "topics"))
     )
 
 
@@ -88,14 +91,18 @@ def names_of(values: object, where: str) -> list[str]:
 
 def groups_of(values: object, where: str) -> tuple[str, ...]:
     """Names of groups."""
-    names = names_of(values, f"{where}: groups")
+    names = names_of(values, _in(where, "groups"))
     for name in names:
         if (refusal := group_refusal(name)) is not None:
-            raise LoadError(f"{where}: groups: {refusal}")
+            raise LoadError(f"{_in(where, 'groups')}: {refusal}")
     return tuple(names)
 
 
 # -- inside
+
+
+def _in(where: str, part: str) -> str:
+    return f"{where}: {part}" if where else part
 
 
 def _load_of(content: Mapping[Any, Any], where: str) -> Load:

@@ -42,7 +42,7 @@ async def _apply(node: Node, load: Load) -> None:
     if not load.messages:
         return
     try:
-        connection = await node.server.connect(node.broker_address)
+        connection = await node.server.connect(node.bound_address)
     except PeerError as error:
         raise LoadError(f"load: {error}") from error
     try:

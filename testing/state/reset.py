@@ -52,6 +52,8 @@ def forget_clients(broker: Broker, groups: Container[str]) -> None:
             for connection in [] if online is None else list(online.connections):
                 consumers.unregister(group, connection, is_notified=False)
     broker.membership.locks.forget(lambda group, client_id: consumers.find(group, client_id) is not None)
+    broker.first_position.skipped.forget()
+    broker.state.reseed()
     broker.first_position.broadcasts.forget(lambda group: consumers.get(group) is not None)
 
 

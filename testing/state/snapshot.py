@@ -114,5 +114,5 @@ def _unpacked(data: bytes, where: str) -> Any:
 
     try:
         return msgpack.unpackb(data, raw=False, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, msgpack.UnpackException, RecursionError) as error:
         raise SnapshotError(f"{where} is cut short or damaged: {error or type(error).__name__}") from error

@@ -4,7 +4,6 @@ Compared are the log, the queues, the index, the replies and the statistics.
 """
 
 import asyncio
-import random
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -390,7 +389,7 @@ async def played(
     broker.delayed.timer.start()
     wire, written = Wire(broker, plans=plans), []
     for action in actions:
-        random.seed(1)  # a queue of -1 lets the broker choose
+        broker.state.random.seed(1)  # a queue of -1 lets the broker choose
         if isinstance(action, str):
             await changed(broker, clock, action)
         else:
