@@ -54,6 +54,9 @@ class MessageStore:
     itself.
     """
 
+    on_flushed: Callable[[], None] | None = None
+    """Called in the owner's thread under SYNC_FLUSH, after each pass that forced the log or failed to."""
+
     def __init__(
         self,
         config: StoreConfig,
@@ -74,8 +77,6 @@ class MessageStore:
         self._on_arrival = on_arrival
         self._on_append: Callable[[], None] | None = None
         self._waits_for_flush = config.flush_disk_type == "SYNC_FLUSH"
-        self.on_flushed: Callable[[], None] | None = None
-        """Called in the owner's thread under SYNC_FLUSH, after each pass that forced the log or failed to."""
         self.log = CommitLog(config)
         self._queues = QueueTable(config)
         self._topics = self._queues.topics
