@@ -309,6 +309,7 @@ class MessageStore:
 
     def delete_topic_queues(self, topic: str) -> bool:
         """Delete the queues of a topic; its records stay in the log until that part is deleted."""
+        self._appending.forget_held()
         return self._queues.delete_topic(topic)
 
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:

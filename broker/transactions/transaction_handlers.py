@@ -46,11 +46,11 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return _end_decoded(transactions, request)
     half_messages = transactions.half_messages
     if verdict == TRANSACTION_ROLLBACK:
-        half_messages.roll_back(half, half.plan.topic)
+        half_messages.roll_back(half.parts, half.plan.topic)
         return Answer(remark=UNSET_REMARK)
-    result = half_messages.commit_planned(half)
-    if result.status is not PutStatus.PUT_OK:
-        raise _refusal(transactions, result.status)
+    status = half_messages.commit_planned(half)
+    if status is not PutStatus.PUT_OK:
+        raise _refusal(transactions, status)
     return Answer()
 
 
@@ -62,8 +62,8 @@ def _planned_half(transactions: Transactions, request: EndTransaction) -> Planne
     if (
         half is None
         or half.plan.group != request.producer_group
-        or half.queue_offset != request.tran_state_table_offset
-        or half.position != position
+        or half.parts.queue_offset != request.tran_state_table_offset
+        or half.parts.position != position
     ):
         return None
     return half
