@@ -11,12 +11,14 @@ from typing import Final
 
 from pocketmq.protocol.errors import FieldError
 from pocketmq.protocol.message.offset_id import encode_message_id
+from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
 from pocketmq.store import AppendResult, PutStatus
 from pocketmq.store.put_values import AlikeMessage, Stored
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from ..transactions.planned_ends import PlannedEnds
 from .durable_answers import send_answer, when_durable, with_status
 from .rerouted_plan import ReroutedPlan, make_rerouted_plan
 from .rerouted_sends import store_rerouted
@@ -39,6 +41,7 @@ class PlannedSends:
         self._config = state.config
         self._store = state.store
         self._statistics = state.statistics
+        self._ends = PlannedEnds(sending.transactions)
 
     def take(self, connection: Connection, frames: Sequence[Recognised]) -> None:
         """Handle sends of one pass, in their order."""
@@ -56,6 +59,10 @@ class PlannedSends:
                 self._take_ordinarily(connection, frames[done])
                 count = 1
             done += count
+
+    def end(self, connection: Connection, commands: Sequence[Command]) -> None:
+        """Handle ends of transactions of one pass, in their order."""
+        self._ends.take(connection, commands)
 
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
