@@ -14,6 +14,7 @@ loop.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.message import properties as names
@@ -25,6 +26,7 @@ from pocketmq.protocol.message.flags import (
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import HALF_TOPIC, OP_HALF_TOPIC
 from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.lookup.message_template import MessageTemplate
 from pocketmq.store.remembered import Remembered
 from pocketmq.store.tables.metric_table import MetricTable
 
@@ -33,6 +35,7 @@ from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
 from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
+from ..storing.record_parts import RecordParts
 from ..storing.stored_properties import stored_properties
 from .end_plans import EndPlans, PlannedHalf, committed_text
 
@@ -108,12 +111,29 @@ class HalfMessages(Remembered):
         real_topic = properties.get(names.REAL_TOPIC)
         return self._commit(half, committed_message(self._delayed, half, properties), real_topic)
 
-    def commit_planned(self, half: PlannedHalf) -> AppendResult:
+    def commit_planned(self, half: PlannedHalf) -> PutStatus:
         """`commit` for a half message with a plan."""
-        return self._commit(half, half.message, half.plan.topic)
+        template = half.template(self._state.store)
+        if template is not None and self.commit_alike(template, (half,)):
+            return PutStatus.PUT_OK
+        return self._commit(half.parts, half.message(), half.plan.topic).status
+
+    def commit_alike(self, template: MessageTemplate, halves: Sequence[PlannedHalf]) -> int:
+        """Commit half messages of one template and topic together; returns how many, the first of them, were stored."""
+        state = self._state
+        stored = state.store.append_alike(template, [half.alike() for half in halves])
+        if stored is None:
+            return 0
+        count, topic = len(stored.positions), template.topic
+        for half in halves[:count]:
+            self.ended(half.parts.queue_id, half.parts.queue_offset)
+        if state.config.is_5:
+            state.statistics.messages_put(topic, count, stored.end - stored.positions[0])
+            self._open_count.add(topic, -count, changes=count)
+        return count
 
     def _commit(
-        self, half: Record | PlannedHalf, message: NewMessage, real_topic: str | None
+        self, half: Record | RecordParts, message: NewMessage, real_topic: str | None
     ) -> AppendResult:
         state = self._state
         result = state.store.append(message)
@@ -124,7 +144,7 @@ class HalfMessages(Remembered):
                 self.count_down(real_topic)
         return result
 
-    def roll_back(self, half: Record | PlannedHalf, real_topic: str | None) -> None:
+    def roll_back(self, half: Record | RecordParts, real_topic: str | None) -> None:
         """Drop the message: no consumer gets it."""
         self.ended(half.queue_id, half.queue_offset)
         self.count_down(real_topic)

@@ -25,7 +25,6 @@ from ..storing.message_copies import copy_of
 from ..storing.numbers import INT_MAX, INT_MIN, parse_number
 from ..storing.records import record_named
 from ..storing.stored_properties import stored_properties
-from .end_plans import PlannedHalf
 from .transactions import Transactions
 
 _log = logging.getLogger("pocketmq.transactions")
@@ -41,32 +40,17 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return HELD
     if verdict not in (TRANSACTION_COMMIT, TRANSACTION_ROLLBACK):
         raise Refusal(ResponseCode.SYSTEM_ERROR, "RemotingCommandException: commitOrRollback field wrong")
-    half = _planned_half(transactions, request)
+    half = transactions.planned_half(request)
     if half is None:
         return _end_decoded(transactions, request)
     half_messages = transactions.half_messages
     if verdict == TRANSACTION_ROLLBACK:
-        half_messages.roll_back(half, half.plan.topic)
+        half_messages.roll_back(half.parts, half.plan.topic)
         return Answer(remark=UNSET_REMARK)
-    result = half_messages.commit_planned(half)
-    if result.status is not PutStatus.PUT_OK:
-        raise _refusal(transactions, result.status)
+    status = half_messages.commit_planned(half)
+    if status is not PutStatus.PUT_OK:
+        raise _refusal(transactions, status)
     return Answer()
-
-
-def _planned_half(transactions: Transactions, request: EndTransaction) -> PlannedHalf | None:
-    """The half message of a request, if it has a plan and matches the request: nothing is left to check."""
-    position = request.commit_log_offset
-    record = transactions.store.read_record(position) if position >= 0 else None
-    half = None if record is None else transactions.half_messages.plans.find(record)
-    if (
-        half is None
-        or half.plan.group != request.producer_group
-        or half.queue_offset != request.tran_state_table_offset
-        or half.position != position
-    ):
-        return None
-    return half
 
 
 def _end_decoded(transactions: Transactions, request: EndTransaction) -> Answer:
@@ -124,7 +108,9 @@ def _is_too_late(
     immunity_ms = max(
         (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
     )
-    return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
+    clock = transactions.clock
+    sent_ms = half.store_timestamp if clock.is_apart else half.born_timestamp
+    return clock.now_ms() - sent_ms > immunity_ms
 
 
 def _check_match(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:

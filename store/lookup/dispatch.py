@@ -178,6 +178,24 @@ class Dispatcher:
         code = self.tags_code_of(topic, properties, 0)
         return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
 
+    def dispatch_alike(
+        self,
+        template: MessageTemplate,
+        messages: Sequence[AlikeMessage],
+        places: Sequence[tuple[ConsumeQueue, Sequence[int]]],
+        stored: Stored,
+    ) -> None:
+        """`dispatch` for the first messages of a template; `places`: the queue of each and the hashes of its keys."""
+        code, store_timestamp, put_in_index = template.tags_code, stored.store_timestamp, self._index.put_new
+        for (queue, key_hashes), position, size, queue_offset in zip(
+            places, stored.positions, stored.sizes, stored.queue_offsets, strict=True
+        ):
+            queue.append(position, size, code, queue_offset)
+            if key_hashes:
+                put_in_index(key_hashes, position, store_timestamp)
+        self._index.write_header()
+        self.dispatched(template, messages, stored)
+
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""
         self.newest_timestamp = stored.store_timestamp

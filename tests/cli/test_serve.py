@@ -3,6 +3,8 @@
 Real processes on free ports of the loopback interface; tests wait only for a line or for an exit.
 """
 
+import asyncio
+import fnmatch
 import json
 import os
 import signal
@@ -17,6 +19,8 @@ import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
 from pocketmq.cli.serve import serve
+from pocketmq.client import ConsumeFromWhere, LitePullConsumer, MessageExt, Producer
+from pocketmq.testing.remote import RemoteRocketMQ
 
 FREE_PORTS = ("--port", "0", "--namesrv-port", "0")
 END_SECONDS = 20
@@ -256,6 +260,39 @@ def test_ports_file_that_cannot_be_written_ends_the_start_with_one_line(tmp_path
     )
 
 
+def test_loaded_messages_are_there_when_the_first_line_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "state.yml").write_text("topics: {orders: 1}\nmessages: [{topic: orders, body: order 17}]\n")
+    with serving(*FREE_PORTS, "--ephemeral", "--load", "state.yml", folder=tmp_path) as process:
+        host, port = first_line(process)
+        with RemoteRocketMQ(f"{host}:{port}") as mq:
+            assert [message.text for message in mq.messages("orders")] == ["order 17"]
+        assert end(process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("topics:\n  a: 1\n  a: 2\n", "state.yml, line 3: a is named twice"),
+        ("messages: [{topic: a, body: x, queue_id: 9}]", "load: message 1 for a was refused: *"),
+    ],
+)
+def test_bad_load_is_one_line_and_exit_code_2(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "state.yml").write_text(text)
+    words = (*FREE_PORTS, "--ephemeral", "--log-level", "error", "--load", "state.yml")
+    with serving(*words, folder=tmp_path) as process:
+        rest, errors = process.communicate(timeout=END_SECONDS)
+    assert (process.returncode, rest, errors.count("\n")) == (2, "", 1)
+    assert fnmatch.fnmatchcase(errors, f"pocketmq: {complaint}\n")
+
+
+def test_routes_name_the_advertised_address(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--ephemeral", "--advertise", "10.1.2.3:77", folder=tmp_path) as process:
+        host, port = first_line(process)
+        with RemoteRocketMQ(f"{host}:{port}") as mq:
+            info = mq._wire.run(mq._wire.admin.cluster_info())
+        assert (info.broker_addr_table or {})["broker-a"].broker_addrs == {0: "10.1.2.3:77"}
+
+
 def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
     screen, terminal = os.openpty()
     process = subprocess.Popen(
@@ -287,3 +324,22 @@ def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
     assert shown[0].rstrip().endswith("like RocketMQ 4.9")
     assert shown[1].strip() == f"store {tmp_path / 'pocketmq-store'}"
     assert "Ctrl-C" in shown[2]
+
+
+async def test_virtual_time_stands_still(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--ephemeral", "--virtual-time", folder=tmp_path) as process:
+        host, port = first_line(process)
+        async with Producer("shop", namesrv_addr=f"{host}:{port}") as producer:
+            await producer.send("orders", b"one")
+            await asyncio.sleep(0.02)  # by the wall's time
+            await producer.send("orders", b"two")
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        async with LitePullConsumer(
+            "watch", consume_from_where=first, namesrv_addr=f"{host}:{port}"
+        ) as consumer:
+            await consumer.subscribe("orders")
+            messages: list[MessageExt] = []
+            while len(messages) < 2:
+                messages += await consumer.poll(5000)
+    assert len({message.store_timestamp for message in messages}) == 1
+    assert messages[0].born_timestamp != messages[1].born_timestamp
