@@ -156,9 +156,13 @@ class EmbeddedServer:
             raise StartError("this server is already running")
         if self._virtual_time and self._clock is not None:
             raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
+        loads = [read_load(source) for source in self._load]
         store = self._store or temporary_folder()
         try:
             self._start_in(store)
+            if loads:
+                self.load(*loads)
+            self.keep_state()
         except BaseException:
             self.stop()
             self._remove(store)
@@ -193,9 +197,6 @@ class EmbeddedServer:
         self._thread.start()
         started.result()
         self._node = node
-        if self._load:
-            self.load(*self._load)
-        self.keep_state()
 
     def stop(self) -> None:
         """Stop as `pocketmq serve` does: unregister, close the connections, save, close the store. Waits for all of it.
