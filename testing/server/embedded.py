@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -131,7 +130,7 @@ class EmbeddedServer:
     def watched(self) -> WatchedNodes:
         """The request log and the faults. The server logs its requests from the first use of this on."""
         if self._watched is None:
-            watched = WatchedNodes(self.call, random=Random(self._seed))
+            watched = WatchedNodes(self.call)
             if self._node is not None:
                 self.call(watched.attach, self._node)
             self._watched = watched
