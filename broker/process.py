@@ -71,7 +71,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _serve(node: Node, config: BrokerConfig, ports_file: Path | None, beside: Sequence[Beside]) -> None:
     stop_requested = asyncio.Event()
-    _on_signals(stop_requested.set)
+    on_signals(stop_requested.set)
     starting = asyncio.create_task(node.start())
     stopping = asyncio.create_task(stop_requested.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -125,7 +125,8 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
         raise StartError(f"cannot write --ports-file {file}: {error.strerror}") from error
 
 
-def _on_signals(stop: Callable[[], None]) -> None:
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` on the running loop at SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         try:

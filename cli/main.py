@@ -40,6 +40,9 @@ RUN: Final = {
         "pocketmq.cli.serve:serve", "Serve RocketMQ: a broker and its name server in one process."
     ),
     "exec": Entry("pocketmq.cli.exec:exec_command", "Run COMMAND with a RocketMQ server of its own."),
+    "proxy": Entry(
+        "pocketmq.cli.proxy:proxy", "Stand between clients and a server, with a slow or broken network."
+    ),
     "demo": Entry(
         "pocketmq.cli.demo:demo",
         "Show where a consumer group starts reading, and why, on a broker of its own.",

@@ -19,6 +19,7 @@ from .errors import StoreError
 from .log.commit_log import CommitLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
+from .lookup.key_index import KeyIndex
 from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
 from .lookup.log_dispatch import LogDispatch
 from .lookup.message_template import MessageTemplate
@@ -41,6 +42,7 @@ class Appending:
         clock: Clock,
         log: CommitLog,
         queues: QueueTable,
+        index: KeyIndex,
         dispatcher: Dispatcher,
         log_dispatch: LogDispatch,
         admission: Admission,
@@ -50,6 +52,7 @@ class Appending:
         self._log = log
         self._queues = queues
         self._topics = queues.topics
+        self._index = index
         self._dispatcher = dispatcher
         self._log_dispatch = log_dispatch
         self._admission = admission
@@ -153,8 +156,8 @@ class Appending:
         """What this message shares with others that differ in queue, body, unique id and times only; None if `append`
         does more for it than fill these in.
 
-        Without `shares_text` they differ in the property text, too, but have its tags and keys, and their unique id at
-        the same place. Such a message has `whole_text` in the place of its id.
+        Without `shares_text` they differ in the property text, too, but have its tags, KEYS if it has any, and their
+        unique id at the same place. Such a message has `whole_text` in the place of its id.
         """
         if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
             return None
@@ -164,43 +167,56 @@ class Appending:
     def append_alike(self, template: MessageTemplate, messages: Sequence[AlikeMessage]) -> Stored | None:
         """Store messages of one template, in any of its topic's queues, as `append` would store one after the other.
 
-        None: nothing was stored, because the store refuses one of them, a queue has no message yet, or the log begins a
-        new file; `append` each, which says why. Raises ValueError for an id that is not 32 ASCII characters.
+        Stops before the first message that an ordinary append must judge: it may be too large, begin a queue, have an
+        id that is none, or need more room than is reserved. So `Stored` may list fewer messages than `messages`; None
+        if there are none. Pass the next message to `append`, which stores or refuses it.
         """
-        if not self.dispatches_at_once or not self._admission.accepting:
+        file = self._log.file
+        of_topic = self._topics.get(template.topic)
+        if file is None or of_topic is None or not self.dispatches_at_once or not self._admission.accepting:
             return None
         started_ns = time.perf_counter_ns()
-        try:
-            of_topic = self._topics[template.topic]
-            queues = [of_topic[message[0]] for message in messages]
-        except KeyError:
-            return None
-        hashes = template.index_hashes(messages)
-        log = self._log
-        if not log.has_room_for_alike(template.record, messages):
-            return None
+        append_record, most_body_bytes = template.record.append, self._config.max_message_size
+        key_hashes_of, put_in_index, code = template.key_hashes, self._index.put_new, template.tags_code
         store_timestamp = self._now_ms()
-        queue_offsets = []
-        for queue in queues:
-            queue_offset = queue.next_offset
-            queue_offsets.append(queue_offset)
-            queue.next_offset = queue_offset + 1
+        position = end = file.base + file.written
+        positions, sizes, queue_offsets = [], [], []
         try:
-            positions, sizes = log.append_alike(template.record, messages, queue_offsets, store_timestamp)
-        except BaseException:  # a value that no field can hold: nothing was written
-            for queue in queues:
-                queue.next_offset -= 1
-            raise
-        stored = Stored(positions, sizes, queue_offsets, log.end, store_timestamp)
-        try:
-            self._dispatcher.dispatch_alike(template, messages, queues, hashes, stored)
+            for message in messages:
+                queue = of_topic.get(message[0])
+                if queue is None:
+                    break
+                try:
+                    key_hashes = key_hashes_of(message[2])
+                except ValueError:
+                    break
+                queue_offset = queue.next_offset
+                size = append_record(file, message, queue_offset, store_timestamp, most_body_bytes)
+                if not size:
+                    break
+                end += size
+                positions.append(position)
+                sizes.append(size)
+                queue_offsets.append(queue_offset)
+                queue.next_offset = queue_offset + 1
+                queue.append(position, size, code, queue_offset)
+                if key_hashes:
+                    put_in_index(key_hashes, position, store_timestamp)
+                position = end
         except (StoreError, OSError) as error:
-            self._pause(error)
+            self._pause(error)  # these messages count as stored; `catch_up` completes and announces them
+        if not sizes:
+            return None
+        self._index.write_header()
+        self._log.newest_store_timestamp = store_timestamp
+        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
+        if self.dispatches_at_once:
+            self._dispatcher.dispatched(template, messages, stored)
         if self.after_append is not None:
             self.after_append()
         statistics = self.statistics
         statistics.messages += len(sizes)
-        statistics.bytes += stored.end - positions[0]
+        statistics.bytes += end - positions[0]
         elapsed_ns = time.perf_counter_ns() - started_ns
         if elapsed_ns >= _SLOW_NS:
             statistics.record_slow(elapsed_ns // _SLOW_NS)

@@ -81,7 +81,14 @@ class MessageStore:
         self._log_dispatch = LogDispatch(config, self.log, self._queues, self._index, self._dispatcher)
         self.admission = Admission(config, clock)
         self._appending = Appending(
-            config, clock, self.log, self._queues, self._dispatcher, self._log_dispatch, self.admission
+            config,
+            clock,
+            self.log,
+            self._queues,
+            self._index,
+            self._dispatcher,
+            self._log_dispatch,
+            self.admission,
         )
         self.append = self._appending.append
         self.append_batch = self._appending.append_batch

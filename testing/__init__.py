@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .faults.outcomes import DROP, PASS, Refused, Reply
     from .requests.logged_request import LoggedRequest
     from .rocketmq import RocketMQ
+    from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
     from .views.stored_message import StoredMessage
@@ -50,6 +51,7 @@ __all__ = (
     "Refused",
     "Reply",
     "RocketMQ",
+    "ServerClock",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
@@ -66,6 +68,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }
 

@@ -15,6 +15,7 @@ waits refuse to run inside a running event loop, because they would block it: us
 
 from typing import Final
 
+from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
 from .view_of_server import ServerView
 from .views.embedded_source import EmbeddedSource
@@ -39,6 +40,11 @@ class RocketMQ(ServerView):
     def namesrv_addr(self) -> str:
         """`127.0.0.1:port`, what clients call namesrvAddr."""
         return self.server.namesrv_addr
+
+    @property
+    def clock(self) -> ServerClock:
+        """The server's time; a server with `virtual_time` moves it only when the test does."""
+        return self.server.clock
 
     # -- views of what only the server itself knows. Called with fields, each is filtered: `locks(group="billing")`
 

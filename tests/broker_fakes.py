@@ -97,6 +97,10 @@ class FakeLoop(VirtualTimers):
         """As `LoopTimers` do: no longer than a second, because a test may set the calendar."""
         return self.call_later(min(max(when_ms - self.clock.now_ms(), 0), LONGEST_SLEEP_MS) / 1000, callback)
 
+    def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """A test's clock is the wall's, too."""
+        return self.call_later(seconds, callback)
+
     def run_for(self, ms: int, most: int = 1 << 30) -> None:
         """Let time pass; with `most`, no more timers than that fire."""
         end_ms = self.clock.elapsed_ms + ms

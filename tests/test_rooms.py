@@ -106,7 +106,7 @@ ROOMS: dict[str, list[str]] = {
     "cli": [
         "options cluster_names",
         "looking messages",
-        "admin bench completion demo exec pipeline_demo pipeline_prepare serve store_command",
+        "admin bench completion demo exec pipeline_demo pipeline_prepare proxy serve store_command",
         "pipeline",
         "main",
         "__main__",

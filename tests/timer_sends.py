@@ -19,13 +19,15 @@ def stop(broker: Broker) -> None:
     close_broker(broker)
 
 
-async def send(broker: Broker, body: bytes = b"x", topic: str = "T", **properties: str) -> Asked:
+async def send(
+    broker: Broker, body: bytes = b"x", topic: str = "T", queue_id: int = 1, **properties: str
+) -> Asked:
     request = SendMessage(
         producer_group="pg",
         topic=topic,
         default_topic="TBW102",
         default_topic_queue_nums=4,
-        queue_id=1,
+        queue_id=queue_id,
         sys_flag=0,
         born_timestamp=broker.clock.now_ms(),
         flag=3,

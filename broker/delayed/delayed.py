@@ -51,7 +51,7 @@ class Delayed:
                 "timer rates",
                 SAMPLE_SECONDS,
                 lambda: timer.sample(self.clock.now_ms()),
-                next_work=lambda: self.clock.now_ms() if timer.has_new_figures else None,
+                next_work=lambda: None,
                 fills_gaps=True,
             ),
         )

@@ -32,9 +32,8 @@ _log = logging.getLogger("pocketmq.delayed")
 
 LATE_IN_AN_ITERATION: Final = 200
 """Late messages enqueued in one loop iteration, some milliseconds of work."""
-SLOTS_IN_AN_ITERATION: Final = 5000
-"""Empty slots skipped in one loop iteration."""
-LONGEST_SLEEP_MS: Final = 1000
+OPEN_SECONDS: Final = 1.0
+"""How often to look, by the wall's time, whether files can be saved or a stopped timer goes on."""
 FINISH_MS: Final = 3000
 """Longest time that `stop` takes to deliver the rest of a slot."""
 FILES_INTERVAL_MS: Final = 30_000
@@ -42,6 +41,7 @@ FILES_INTERVAL_MS: Final = 30_000
 NEVER_ENQUEUED: Final = (1 << 63) - 1
 """TIMER_ENQUEUE_MS of a message that was already due when the timer read it."""
 _NO_LIMIT: Final = 2_147_483_647
+_LONG_AGO_MS: Final = -(1 << 62)
 
 
 class MessageTimer:
@@ -56,8 +56,12 @@ class MessageTimer:
         self._work: Generator[int] | None = None
         """Delivery of the slot that is over; yields the milliseconds until it continues."""
         self._timer: Timer | None = None
+        """The next tick by the broker's clock; `_wake_ms` is its time."""
+        self._look: Timer | None = None
+        """The next tick by the wall's time."""
         self._is_running = False
-        self._flushed_ms = self._cleaned_ms = 0
+        self._flushed_ms = self._cleaned_ms = _LONG_AGO_MS
+        """When the files were last saved and cleaned: waits on the disk, so never virtual."""
         self._saved_end = 0
         """End of the timer log when it was last saved."""
         self.enqueued = 0
@@ -112,9 +116,7 @@ class MessageTimer:
     def stop(self) -> None:
         """Finish the current slot, then stop delivering and save; the remaining messages keep waiting."""
         self._is_running = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timers()
         timers, self._timers = self._timers, None
         try:
             if timers is not None:
@@ -135,9 +137,7 @@ class MessageTimer:
     def rewind(self, mark: TimerCheckpoint | None) -> None:
         """Forget all waiting messages, and read the timer topic again, which went back to its state at the mark.
         Messages delivered before the mark stay delivered. Raises `StoreError`, OSError."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timers()
         timers, self._timers, self._work = self._timers, None, None
         self._saved_end = 0
         if timers is not None:
@@ -181,7 +181,7 @@ class MessageTimer:
                 timers, position, size, due_ms, properties, now_ms
             ):
                 timers.queue_offset = queue_offset + 1
-                if self._timer is not None and self._wake_ms <= timers.read_ms + timers.precision_ms:
+                if self._timer is not None and self._wake_ms <= due_ms + timers.precision_ms:
                     return
         self._set_timer(0 if timers.queue_offset <= queue_offset else None)
 
@@ -205,12 +205,6 @@ class MessageTimer:
 
     # -- figures
 
-    @property
-    def has_new_figures(self) -> bool:
-        """Whether the rates will change with the next sample."""
-        _, enqueued, delivered = self._sampled
-        return self.enqueued != enqueued or self.delivery.count != delivered
-
     def sample(self, now_ms: int) -> None:
         """Compute the rates; call it every second."""
         then_ms, enqueued, delivered = self._sampled
@@ -227,9 +221,10 @@ class MessageTimer:
     def behind_ms(self) -> int:
         """Time since the end of the first slot that is not delivered; 0 if none is late."""
         timers = self._timers
-        if timers is None or timers.last_ms < timers.read_ms:
+        first_ms = None if timers is None else timers.first_ms
+        if timers is None or first_ms is None:
             return 0
-        return max(self._state.clock.now_ms() - timers.read_ms - timers.precision_ms, 0)
+        return max(self._state.clock.now_ms() - first_ms - timers.precision_ms, 0)
 
     @property
     def messages_behind(self) -> int:
@@ -251,28 +246,53 @@ class MessageTimer:
         return self._timers
 
     def _set_timer(self, ms: int | None = None) -> None:
-        """Schedule the next tick in `ms`; without `ms`, at the next due time, if there is work."""
+        """Schedule the next tick: at once (0), after a pause (`ms`), or without `ms` at the end of the next slot."""
         timers = self._timers
         if timers is None or not self._is_running:
             return
+        if ms:
+            self._look_again(ms / 1000)
+            return
         now_ms = self._state.clock.now_ms()
-        wake_ms = self._next_wake_ms(timers, now_ms) if ms is None else now_ms + ms
-        if wake_ms is None or (self._timer is not None and self._wake_ms <= wake_ms):
+        wake_ms = self._next_due_ms(timers) if ms is None else now_ms
+        if (wake_ms is None or self._state.timers.is_virtual) and self._is_open(timers):
+            self._look_again(OPEN_SECONDS)
+        if wake_ms is None:
             return
         if self._timer is not None:
+            if self._wake_ms <= wake_ms:
+                return
             self._timer.cancel()
         self._wake_ms = wake_ms
         self._timer = self._state.timers.call_at(wake_ms, self._tick)
 
-    def _next_wake_ms(self, timers: TimerStore, now_ms: int) -> int | None:
-        does_wait = timers.last_ms >= timers.read_ms
-        if does_wait and not self._state.config.store.timer_stop_dequeue:
-            return timers.read_ms + timers.precision_ms
-        is_open = does_wait or self.messages_behind or self._has_unsaved(timers)
-        return now_ms + LONGEST_SLEEP_MS if is_open else None
+    def _look_again(self, seconds: float) -> None:
+        if self._look is None:
+            self._look = self._state.timers.call_by_wall(seconds, self._tick)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._timer, self._look):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._look = None
+
+    def _next_due_ms(self, timers: TimerStore) -> int | None:
+        """The end of the next slot with messages, if they are to be delivered."""
+        if self._state.config.store.timer_stop_dequeue:
+            return None
+        try:
+            first_ms = timers.first_ms
+        except StoreError as error:
+            _log.error("timed messages wait: %s", error)
+            return None
+        return None if first_ms is None else first_ms + timers.precision_ms
+
+    def _is_open(self, timers: TimerStore) -> bool:
+        """Whether there is something to do that no slot's end announces."""
+        return timers.last_ms >= timers.read_ms or self.messages_behind > 0 or self._has_unsaved(timers)
 
     def _tick(self) -> None:
-        self._timer = None
+        self._cancel_timers()
         timers = self._timers
         if timers is None:
             return
@@ -288,11 +308,14 @@ class MessageTimer:
 
     def _work_some(self, timers: TimerStore) -> int | None:
         """Work for some milliseconds; returns the ms until the next tick, `None` for the end of the next slot."""
-        now_ms = self._state.clock.now_ms()
-        self._save(timers, now_ms)
+        slot_ms = timers.floor(self._state.clock.now_ms())
+        self._save(timers)
         wait_ms = self._catch_up(timers)
         if self._work is None and not self._state.config.store.timer_stop_dequeue:
-            wait_ms = self._skip_empty_slots(timers, now_ms, wait_ms)
+            timers.skip_empty(slot_ms)
+            position = timers.chain_end() if timers.read_ms < slot_ms else None
+            if position is not None:
+                self._work = self.delivery.slot(timers, position)
         if self._work is None:
             return wait_ms
         try:
@@ -300,20 +323,7 @@ class MessageTimer:
         except StopIteration:
             self._work = None
             timers.move_on()
-            return 0
-
-    def _skip_empty_slots(self, timers: TimerStore, now_ms: int, wait_ms: int | None) -> int | None:
-        """Skip empty slots that are over, and start to deliver the first one with messages."""
-        timers.skip_idle(now_ms)
-        for _ in range(SLOTS_IN_AN_ITERATION):
-            if timers.read_ms >= timers.floor(now_ms):
-                return wait_ms
-            position = timers.chain_end()
-            if position is not None:
-                self._work = self.delivery.slot(timers, position)
-                return 0
-            timers.move_on()
-        return 0
+            return wait_ms
 
     # -- enqueueing
 
@@ -378,13 +388,14 @@ class MessageTimer:
     def _has_unsaved(self, timers: TimerStore) -> bool:
         return timers.log.end != self._saved_end or self.metrics.dirty
 
-    def _save(self, timers: TimerStore, now_ms: int) -> None:
+    def _save(self, timers: TimerStore) -> None:
         """Save the files every timerFlushIntervalMs, in the thread that writes tables."""
         state = self._state
+        now_ms = state.clock.monotonic_ms()
         if now_ms - self._cleaned_ms >= FILES_INTERVAL_MS:
             self._cleaned_ms = now_ms
             timers.delete_old_files()
-        if 0 <= now_ms - self._flushed_ms < state.config.store.timer_flush_interval_ms:
+        if now_ms - self._flushed_ms < state.config.store.timer_flush_interval_ms:
             return
         self._flushed_ms = now_ms
         try:
@@ -393,7 +404,7 @@ class MessageTimer:
             _log.error("the timer is saved later: %s", error)
             return
         self._saved_end = timers.log.end
-        checkpoint = timers.checkpoint(now_ms)
+        checkpoint = timers.checkpoint(state.clock.now_ms())
         state.tables.write("the timer's files", lambda: timers.flush(checkpoint))
         state.tables.save(self.metrics)
 

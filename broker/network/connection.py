@@ -21,7 +21,7 @@ from pocketmq.protocol.errors import BodyError, FieldError, FrameError
 from pocketmq.protocol.message.offset_id import pack_host
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_prefix
-from pocketmq.protocol.wire.repeated_header import Recognised, as_command, frame_bytes
+from pocketmq.protocol.wire.repeated_header import Recognised, as_command, frames_bytes
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.protocol.wire.schema import Reply, Request, from_fields, read_reply, to_fields
 
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
             others += 1
         watch = self.watch
         try:
-            if self._sends is not None and (watch is None or watch.exchanged is not None):
+            if self._sends is not None and (watch is None or watch.lets_pass(self, frames)):
                 self._sends.take(self, frames)
             else:
                 for frame in frames:
@@ -197,14 +197,17 @@ class Connection(asyncio.Protocol):
             unhandled.clear()
         return others
 
+    def refuse(self, command: Command, error: Exception) -> None:
+        """Answer a request that raised an error, as for an error in a handler."""
+        self.answer(command, self._refusal(command, error))
+
     def write_replies(self, frames: Sequence[Recognised], replies: Sequence[bytes]) -> None:
         """Queue the replies to these sends: whole frames, in their order."""
         if self.closed:
             return
         self._out += replies
         if self.watch is not None and self.watch.exchanged is not None:
-            for frame, reply in zip(frames, replies, strict=True):
-                self.watch.exchanged(self, frame_bytes(frame), reply)
+            self.watch.exchanged(self, frames_bytes(frames), b"".join(replies), len(frames))
 
     def request_received(self, command: Command) -> None:
         """Show a request to the watchers, and handle it unless one of them takes it."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pocketmq.protocol.wire.command import Command, RawBody
+from pocketmq.protocol.wire.repeated_header import Recognised
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,7 +24,7 @@ ReplyBody = RawBody | Sequence[RawBody] | None
 """The body of a frame, in one piece or several. A piece may be a view of a store file: keep a copy, not the view."""
 _Received = Callable[["Watched", Command], bool]
 _Answering = Callable[["Watched", Command, Command, ReplyBody], bool]
-_Exchanged = Callable[["Watched", RawBody, RawBody], None]
+_Exchanged = Callable[["Watched", bytes, bytes, int], None]
 
 
 class Watched(Protocol):
@@ -57,8 +58,8 @@ class Watcher:
     """Watches one server. Every method runs on the server's loop, for each request: it must neither wait nor raise."""
 
     sees_raw: bool = False
-    """True while `exchanged` is enough for a send: the connection then need not decode it. A watcher that changes this
-    calls `Server.watchers_changed`."""
+    """Whether `exchanged` is enough for a send that `needs_decoded` lets pass: the connection need not decode it then.
+    A watcher that changes this calls `Server.watchers_changed`."""
 
     def opened(self, connection: Watched) -> None:
         """A connection was opened, by either side. Not called for those opened before the watcher was added."""
@@ -78,8 +79,12 @@ class Watcher:
         """We send the peer a request. True if the watcher takes it: it is not sent."""
         return False
 
-    def exchanged(self, connection: Watched, request: RawBody, reply: RawBody) -> None:
-        """A send was answered on the short way: both whole frames. Keep copies, not views."""
+    def needs_decoded(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+        """Some sends arrived whose headers repeat. True if `received` has to see one of them."""
+        return False
+
+    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+        """So many sends were answered on the short way: the whole frames of all requests, and of their replies."""
 
 
 class Watch:
@@ -91,7 +96,10 @@ class Watch:
         self.received: _Received = self._received
         self.answering: _Answering = self._answering
         self.exchanged: _Exchanged | None = None
-        """Called for a send that was answered without decoding it; `None` if a watcher needs every send decoded."""
+        """Called for sends that were answered without decoding them; `None` if a watcher needs every send decoded."""
+        self._choosy: Final = tuple(
+            one for one in watchers if type(one).needs_decoded is not Watcher.needs_decoded
+        )
         if all(one.sees_raw for one in watchers):
             self.exchanged = self._exchanged
         if len(watchers) == 1:  # spares the loops
@@ -109,15 +117,24 @@ class Watch:
     def calling(self, connection: Watched, command: Command, body: ReplyBody) -> bool:
         return any(one.calling(connection, command, body) for one in self._inside_out)
 
+    def lets_pass(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+        """Whether these sends may be handled without decoding them."""
+        if self.exchanged is None:
+            return False
+        for one in self._choosy:  # noqa: SIM110 - quicker than a generator, and once a read
+            if one.needs_decoded(connection, frames):
+                return False
+        return True
+
     def _received(self, connection: Watched, command: Command) -> bool:
         return any(one.received(connection, command) for one in self._watchers)
 
     def _answering(self, connection: Watched, command: Command, reply: Command, body: ReplyBody) -> bool:
         return any(one.answering(connection, command, reply, body) for one in self._inside_out)
 
-    def _exchanged(self, connection: Watched, request: RawBody, reply: RawBody) -> None:
+    def _exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
         for one in self._watchers:
-            one.exchanged(connection, request, reply)
+            one.exchanged(connection, requests, replies, count)
 
 
 def watch_of(watchers: Sequence[Watcher]) -> Watch | None:

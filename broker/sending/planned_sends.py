@@ -9,9 +9,11 @@ What is stored and answered is the same either way. Owned by the event loop.
 from collections.abc import Sequence
 from typing import Final
 
+from pocketmq.protocol.errors import FieldError
 from pocketmq.protocol.message.properties import KEYS, UNIQ_KEY
-from pocketmq.protocol.wire.repeated_header import Recognised, as_command
+from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
 from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store.put_values import AlikeMessage
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
@@ -42,7 +44,11 @@ class PlannedSends:
             header = frames[done][0]
             count = 0
             if self._is_current(header.plan):
-                count = self._store_alike(connection, frames, done)
+                try:
+                    count = self._store_alike(connection, frames, done)
+                except Exception as error:  # as for a handler: our mistake must not end the connection
+                    connection.refuse(as_command(frames[done]), error)
+                    count = 1
             if not count:
                 self._take_ordinarily(connection, frames[done])
                 count = 1
@@ -64,10 +70,15 @@ class PlannedSends:
         connection.request_received(command)
         header.is_used = True
         if header.plan is not None and not self._is_current(header.plan):
-            header.plan = make_plan(self._sending, connection, command, settings, has_keys=header.has_keys)
+            try:
+                header.plan = make_plan(
+                    self._sending, connection, command, settings, has_keys=header.has_keys
+                )
+            except FieldError:  # refused; the next one may have better values
+                header.plan = UNDECIDED
 
-    def _store_alike(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
-        """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
+    def _store_each(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
+        """As `_store_alike`, one message after the other."""
         header = frames[first][0]
         plan: SendPlan = header.plan
         reply, message = plan.reply, plan.message
@@ -109,6 +120,55 @@ class PlannedSends:
             if not plan.is_oneway:
                 connection.write_replies(frames[first : first + count], out)
         return count
+
+    def _store_alike(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
+        """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
+        plan: SendPlan = frames[first][0].plan
+        if plan.template is None:
+            return self._store_each(connection, frames, first)
+        messages = messages_of(plan, frames, first)
+        stored = self._store.append_alike(plan.template, messages) if messages else None
+        if stored is None:
+            return 0
+        count = len(stored.positions)
+        self._statistics.messages_put(plan.topic, count, stored.end - stored.positions[0])
+        if not plan.is_oneway:
+            reply = plan.reply
+            connection.write_replies(
+                frames[first : first + count],
+                [
+                    reply(position, frame[1][1], queue_offset, frame[1][3], frame[1][0])
+                    for frame, position, queue_offset in zip(
+                        frames[first:], stored.positions, stored.queue_offsets, strict=False
+                    )
+                ],
+            )
+        return count
+
+
+def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> list[AlikeMessage]:
+    """The messages of the frames from the first on, up to one of another header or with an unusual value."""
+    header, queues, is_json = frames[first][0], plan.queues, plan.is_json
+    messages: list[AlikeMessage] = []
+    queue_ids = QUEUE_IDS
+    last_text, born_timestamp = b"", 0
+    for frame in frames[first:] if first else frames:
+        if frame[0] is not header:
+            break
+        opaque, queue_text, born_text, unique_id = frame[1]
+        if born_text != last_text:
+            if not born_text.isdigit() or born_text[0] == _ZERO:
+                break
+            last_text, born_timestamp = born_text, int(born_text)
+        queue_id = queue_ids.get(queue_text, queues)
+        if (
+            queue_id >= queues
+            or not unique_id.isalnum()
+            or (is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
+        ):
+            break
+        messages.append((queue_id, bytes(frame[2]), unique_id, born_timestamp, 0))
+    return messages
 
 
 def _read(plan: SendPlan, frame: Recognised) -> tuple[int, int, bytes] | None:

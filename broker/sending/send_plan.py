@@ -17,6 +17,7 @@ from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.schema import from_fields
 from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.lookup.message_template import MessageTemplate
 
 from ..network.connection import Connection
 from .durable_answers import answers_at_once, send_answer
@@ -64,6 +65,8 @@ class SendPlan(msgspec.Struct, gc=False):
     text: tuple[bytes, ...]
     """The stored property text around the unique id, or around unique id and keys."""
     keys_first: bool
+    template: MessageTemplate | None
+    """For sends without keys, if the store makes one."""
     reply: ReplyTemplate
 
 
@@ -116,6 +119,7 @@ def make_plan(
         message=message,
         text=around[0],
         keys_first=around[1],
+        template=None if has_keys else sending.store.template(message),
         reply=reply_template(reply, sending.store_host, opaque_is_text=command.header_type == JSON),
     )
 

@@ -129,7 +129,7 @@ class BrokerState:
                 "statistics",
                 SAMPLE_SECONDS,
                 lambda: self.statistics.sample(self.clock.now_ms()),
-                next_work=self.statistics.next_work,
+                next_work=lambda: None,
                 fills_gaps=True,
             ),
             Periodic(

@@ -28,7 +28,7 @@ class Periodic(NamedTuple):
     is_event: bool = False
     """Whether clients see what it does, so that virtual time can move to it."""
     fills_gaps: bool = False
-    """Whether the action fills in what skipped periods would have recorded."""
+    """Whether the action, once virtual time has moved, fills in what all the periods since would have recorded."""
     also_by_wall: bool = False
     """In virtual time, repeat the action by the wall's time too."""
 

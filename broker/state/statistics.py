@@ -25,7 +25,7 @@ from pocketmq.store.tables.topic_table import TopicTable
 
 from ..config.broker_config import BrokerConfig
 from .put_times import PutTimes
-from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Traffic, sum_of, window_of
+from .traffic import MOST_SNAPSHOTS, WINDOWS, DayTotals, Throughput, Totals, Traffic, sum_of, window_of
 
 SCHEDULE_CONSUMER: Final = "SCHEDULE_CONSUMER"
 """The group under which delivered delayed messages are counted as read."""
@@ -59,8 +59,6 @@ class Statistics:
         self.put_times = PutTimes(now_ms)
         self.throughput = Throughput()
         self.day_totals = DayTotals(now_ms)
-        self._sampled: tuple[int, ...] = ()
-        """The sums of the last sample, in virtual time."""
 
     # -- called by the send and pull paths
 
@@ -171,25 +169,14 @@ class Statistics:
 
     # -- snapshots
 
-    def next_work(self) -> int | None:
-        """Now, if something was counted since the last sample."""
-        return None if self._sums() == self._sampled else self._clock.now_ms()
-
-    def _sums(self) -> tuple[int, ...]:
-        stored, reader = self._store.statistics, self._store.reader
-        all_puts = self._user_puts.calls + self._system_puts.calls
-        all_gets = self._user_gets.calls + self._system_gets.calls
-        return (stored.messages, reader.found_times, reader.missed_times, all_puts, all_gets)
-
     def sample(self, now_ms: int) -> None:
         """Take the snapshots that are due; call it every second. If the clock is set back or ahead, a window only gets
         shorter."""
-        if self._clock.is_apart:
-            self._fill_gap(now_ms)
         stored, reader = self._store.statistics, self._store.reader
-        self.throughput.snapshot(
-            now_ms, stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages
-        )
+        totals = (stored.messages, reader.found_times, reader.missed_times, reader.transferred_messages)
+        if self._clock.is_apart:
+            self._fill_gap(now_ms, totals)
+        self.throughput.snapshot(now_ms, *totals)
         self.put_times.roll(now_ms, [count for _, count in stored.distribution()])
         self.day_totals.roll(now_ms, self.put_total_now, self.got_total_now)
         for window, step_ms in WINDOWS:
@@ -199,10 +186,9 @@ class Statistics:
             for traffic in self._all():
                 traffic.snapshot(window, step_ms, now_ms)
 
-    def _fill_gap(self, now_ms: int) -> None:
-        """Take the snapshots of the seconds that virtual time has skipped: nothing was counted in them."""
-        self._sampled = self._sums()
-        self.throughput.fill_gap(now_ms)
+    def _fill_gap(self, now_ms: int, totals: Totals) -> None:
+        """Take the snapshots of the seconds that virtual time has skipped: what was counted was counted before them."""
+        self.throughput.fill_gap(now_ms, totals)
         for window, step_ms in WINDOWS:
             steps = min((now_ms - self._last_window_ms[window]) // step_ms, MOST_SNAPSHOTS)
             for ago in range(steps - 1, 0, -1):

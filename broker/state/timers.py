@@ -44,6 +44,9 @@ class Timers(Protocol):
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         """Call back at a time of the calendar (ms since 1970), or earlier: look what is due, and set the next timer."""
 
+    def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Call back after `seconds` of the wall's time: for waits on the disk, which are never virtual."""
+
     async def sleep(self, seconds: float, next_work: NextWork) -> None:
         """Sleep; virtual time goes on sleeping, period by period, until there is work."""
 
@@ -58,8 +61,8 @@ class Timers(Protocol):
     ) -> Timer:
         """Call back again and again; the next period starts when the callback ends.
 
-        Virtual time skips the periods without work. With `fills_gaps` it calls back once at the end of the skipped
-        periods, before anything else runs.
+        Virtual time skips the periods without work. With `fills_gaps` it asks for none: it calls back whenever it has
+        moved by a period or more, before anything else runs.
         """
 
 
@@ -79,6 +82,9 @@ class LoopTimers:
     def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
         sleep_ms = min(max(when_ms - self._clock.now_ms(), 0), LONGEST_SLEEP_MS)
         return self._loop.call_later(sleep_ms / 1000, callback)
+
+    def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self._loop.call_later(seconds, callback)
 
     async def sleep(self, seconds: float, next_work: NextWork) -> None:
         await asyncio.sleep(seconds)

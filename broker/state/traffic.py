@@ -15,6 +15,9 @@ WINDOWS: Final = (("minute", 10_000), ("hour", 600_000), ("day", 3_600_000))
 
 MOST_SNAPSHOTS: Final = 25
 
+Totals = tuple[int, int, int, int]
+"""Messages stored, reads that found something, reads that found nothing, messages delivered: since the start."""
+
 _Sum = tuple[int, int, int, int]
 """(time in ms, calls, messages, bytes)"""
 
@@ -55,13 +58,12 @@ class Throughput:
     def snapshot(self, now_ms: int, stored: int, found: int, missed: int, transferred: int) -> None:
         self._sums.append((now_ms, stored, found, missed, transferred))
 
-    def fill_gap(self, now_ms: int) -> None:
-        """Repeat the last snapshot for each second since, except the current one."""
+    def fill_gap(self, now_ms: int, totals: Totals) -> None:
+        """Take a snapshot of the present totals for each second since the last one, except the current second."""
         if self._sums:
-            then_ms, stored, found, missed, transferred = self._sums[-1]
-            seconds = min((now_ms - then_ms) // 1000, TPS_SPANS_SECONDS[-1] + 1)
+            seconds = min((now_ms - self._sums[-1][0]) // 1000, TPS_SPANS_SECONDS[-1] + 1)
             for ago in range(seconds - 1, 0, -1):
-                self._sums.append((now_ms - ago * 1000, stored, found, missed, transferred))
+                self.snapshot(now_ms - ago * 1000, *totals)
 
     def stored(self, seconds: int) -> float | None:
         """Messages a second over the last `seconds`; `None` until that many snapshots exist."""

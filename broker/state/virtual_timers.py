@@ -56,6 +56,9 @@ class VirtualTimers:
         clock = self.clock
         return self._push(clock.elapsed_ms + max(when_ms - clock.now_ms(), 0), callback, True)
 
+    def call_by_wall(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_later(seconds, callback)
+
     async def sleep(self, seconds: float, next_work: NextWork) -> None:
         woken = asyncio.get_running_loop().create_future()
         task = asyncio.current_task()
@@ -84,9 +87,7 @@ class VirtualTimers:
         fills_gaps: bool = False,
     ) -> Timer:
         repeat = _Repeat(self, seconds, action, next_work, is_event=is_event)
-        self._repeats.append(repeat)
-        if fills_gaps:
-            self._gap_fillers.append(repeat)
+        (self._gap_fillers if fills_gaps else self._repeats).append(repeat)
         return repeat
 
     # -- running them
@@ -119,10 +120,12 @@ class VirtualTimers:
             self._cancelled -= 1
         at_ms = heap[0][0] if heap else None
         earliest: _Repeat | None = None
+        latest_ms = until_ms if at_ms is None else min(at_ms, until_ms + 1)
         for repeat in self._repeats:
-            due_ms = repeat.due_ms()
-            if due_ms is not None and (at_ms is None or due_ms < at_ms):
-                at_ms, earliest = due_ms, repeat
+            if repeat.next_period_ms() <= latest_ms:
+                due_ms = repeat.due_ms()
+                if due_ms is not None and (at_ms is None or due_ms < at_ms):
+                    at_ms, earliest = due_ms, repeat
         if at_ms is None or at_ms > until_ms:
             return False
         self.move_to(at_ms)
@@ -201,7 +204,7 @@ class _Once:
 class _Repeat:
     """A repeated action. Periods are counted from the last run; a period without work is not run."""
 
-    __slots__ = ("_action", "_last_ms", "_next_work", "_seconds", "_timers", "is_event")
+    __slots__ = ("_action", "_last_ms", "_next_ms", "_next_work", "_seconds", "_timers", "is_event")
 
     def __init__(
         self,
@@ -216,8 +219,15 @@ class _Repeat:
         self._seconds = seconds
         self._action = action
         self._next_work = next_work
-        self._last_ms = timers.clock.elapsed_ms
+        self._last_ms = self._next_ms = timers.clock.elapsed_ms
         self.is_event = is_event
+
+    def next_period_ms(self) -> int:
+        """The end of the first period that is not over yet."""
+        elapsed_ms = self._timers.clock.elapsed_ms
+        if self._next_ms <= self._last_ms or self._next_ms < elapsed_ms:
+            self._next_ms = self._period_end_ms(elapsed_ms)
+        return self._next_ms
 
     def due_ms(self) -> int | None:
         """The end of the first period that is not over yet and that has work; `None` without work."""
@@ -225,7 +235,9 @@ class _Repeat:
         if work_ms is None:
             return None
         clock = self._timers.clock
-        from_ms = max(work_ms - clock.now_ms(), 0) + clock.elapsed_ms
+        return self._period_end_ms(max(work_ms - clock.now_ms(), 0) + clock.elapsed_ms)
+
+    def _period_end_ms(self, from_ms: int) -> int:
         period_ms = self._period_ms
         return self._last_ms + max(-(-(from_ms - self._last_ms) // period_ms), 1) * period_ms
 
@@ -236,7 +248,7 @@ class _Repeat:
     @property
     def is_behind(self) -> bool:
         """Whether a period has passed since the last run."""
-        return self._timers.clock.elapsed_ms - self._last_ms > self._period_ms
+        return self._timers.clock.elapsed_ms - self._last_ms >= self._period_ms
 
     def run(self) -> None:
         self._last_ms = self._timers.clock.elapsed_ms

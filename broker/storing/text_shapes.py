@@ -8,8 +8,9 @@ What the broker makes of a text is decided once for a shape. A `TextForm` is the
 their new places. How it is found: the ordinary way is gone with two sets of values that no client sends; if they are
 found in the two results, and all else is the same, then that holds for other values, too.
 
-A shape is worth a plan if it comes again. `ShapePlans` makes the plan when it sees a shape for the second time, so
-texts with other values that differ, such as the number of an order, cost little. No official class.
+A shape is worth a plan if it is seen again. `ShapePlans` makes the plan when it sees a shape for the second time. If
+each text has a shape of its own, because of the number of an order, for example, then few texts are looked at. No
+official class.
 """
 
 import re
@@ -24,6 +25,9 @@ Shape = tuple[bytes, ...]
 
 MAX_SHAPES: Final = 1024
 """Shapes that one memory holds; a full one is emptied and fills again."""
+STRANGERS_BEFORE_PAUSE: Final = 64
+"""New shapes in a row, after which only one of `LOOK_AT_ONE_OF` texts is looked at."""
+LOOK_AT_ONE_OF: Final = 64
 LONGEST_SHAPE: Final = 4096
 """Bytes of a text that is looked at."""
 
@@ -118,21 +122,35 @@ class ShapePlans(Generic[PlanT]):
         self._make = make
         self._plans: dict[Shape, PlanT | bool] = {}
         """True: the shape was seen once. False: it has no plan."""
+        self._strangers = 0
+        self._skipped = 0
 
     def __len__(self) -> int:
         """How many shapes are remembered."""
         return len(self._plans)
+
+    def skips(self) -> bool:
+        """Whether to leave the next text alone, because no shape was seen twice lately; ask once for each text."""
+        if self._strangers < STRANGERS_BEFORE_PAUSE:
+            return False
+        self._skipped += 1
+        return self._skipped % LOOK_AT_ONE_OF != 0
 
     def find(self, shape: Shape) -> PlanT | None:
         """The plan of a shape, from the second time on that it is asked for."""
         plan = self._plans.get(shape)
         if plan is None or plan is True:
             plan = self._learn(shape, is_known=plan is True)
-        return None if plan is True or plan is False else plan
+        if plan is True or plan is False:
+            return None
+        self._strangers = 0
+        return plan
 
     def _learn(self, shape: Shape, *, is_known: bool) -> PlanT | bool:
         if len(self._plans) >= MAX_SHAPES and not is_known:
             self._plans.clear()
+        if not is_known:
+            self._strangers += 1
         made = self._make(shape) if is_known else True
         self._plans[shape] = plan = False if made is None else made
         return plan

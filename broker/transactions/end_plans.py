@@ -92,6 +92,8 @@ class EndPlans:
 
     def find(self, record: memoryview) -> PlannedHalf | None:
         """The half message of a record; `None` if it must be decoded, or is none."""
+        if self.shapes.skips():
+            return None
         (
             size,
             magic,

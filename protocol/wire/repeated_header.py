@@ -13,7 +13,7 @@ headers. If learned headers do not come again, as with a property that counts up
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -83,6 +83,14 @@ def frame_bytes(frame: Recognised) -> memoryview:
     """The whole frame, its length included."""
     _, _, body, received, start, end = frame
     return received[start - 8 : end + len(body)]
+
+
+def frames_bytes(frames: Sequence[Recognised]) -> bytes:
+    """Whole frames that arrived one behind the other, as they arrived."""
+    (_, _, _, received, start, _), (_, _, body, last_received, _, end) = frames[0], frames[-1]
+    if received is last_received:
+        return bytes(received[start - 8 : end + len(body)])
+    return b"".join(map(frame_bytes, frames))
 
 
 class HeaderLayout:

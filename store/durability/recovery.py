@@ -13,8 +13,12 @@ ten files of lag) this one goes back further. Official methods: recoverNormally,
 of `MessageStore.open()`.
 """
 
+import gc
 import logging
 import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice, takewhile
 
 import msgspec
 from pocketmq.protocol.message.flags import is_in_queue
@@ -34,7 +38,7 @@ from ..log.record_scan import LoggedRecord, scan_records
 from ..lookup.consume_queue import ConsumeQueue
 from ..lookup.dispatch import Dispatcher
 from ..lookup.key_index import KeyIndex
-from ..lookup.log_dispatch import LogDispatch
+from ..lookup.log_dispatch import RECORDS_AT_ONCE, LogDispatch
 from ..lookup.queue_table import QueueTable
 from .checkpoint import Checkpoint
 from .queue_repair import drop_unforced, find_ends
@@ -43,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 _CLEAN_SCAN_BYTES = 64 << 20
 """How much of the log's end is scanned after a clean stop, when all of it had been forced."""
-_RECORDS_BETWEEN_LOOKS = 0x1FFF
 _SECONDS_BETWEEN_LINES = 1.0
 
 
@@ -125,7 +128,13 @@ class Recovery:
         begin = start.base
         if clean and rebuild_from is None:
             begin = max(begin, self._queues.record_near(queues_end - _CLEAN_SCAN_BYTES))
-        end, last_valid = self._scan(start, begin, dispatch_from)
+        collects = gc.isenabled()
+        gc.disable()  # a scan makes millions of objects, none of them in a cycle
+        try:
+            end, last_valid = self._scan(start, begin, dispatch_from)
+        finally:
+            if collects:
+                gc.enable()
         cut_bytes = self._cut(end)
         if not clean:
             # The page cache may hold what the disk does not: a power loss now must not undo this recovery.
@@ -195,31 +204,41 @@ class Recovery:
         """Walk from a record in a file on; returns (end of valid data, start of the last valid record)."""
         files = self._log.files
         last_valid = begin
-        indexed_to, add = self._indexed_to, self._log_dispatch.add
         self._queues_by_topic = {topic.encode(): queues for topic, queues in self._queues.topics.items()}
         for file in files.from_position(start.base):
             at = max(begin - file.base, 0)
             file.read_in_order(begins=True)
-            for record in scan_records(file.view, at, file.size, check_crc=self._check_crc):
-                at, size = record[0], record[1]
-                if self._verify_prop_crc and not has_valid_crc_property(file.view[at : at + size]):
-                    break
-                last_valid = file.base + at
-                if last_valid >= dispatch_from and (
-                    last_valid > indexed_to or not self._is_dispatched(record, last_valid)
-                ):
-                    add(record, last_valid)
-                    self._dispatched += 1
-                self._scanned += 1
-                at += size
-                if not self._scanned & _RECORDS_BETWEEN_LOOKS:
-                    self._log_progress(begin, last_valid)
+            records: Iterator[LoggedRecord] = scan_records(
+                file.view, at, file.size, check_crc=self._check_crc
+            )
+            if self._verify_prop_crc:
+                records = takewhile(partial(_has_crc_property, file.view), records)
+            while piece := list(islice(records, RECORDS_AT_ONCE)):
+                lacking = self._lacking(piece, file.base, dispatch_from)
+                self._log_dispatch.add_all(lacking, file.base)
+                self._dispatched += len(lacking)
+                self._scanned += len(piece)
+                last_valid = file.base + piece[-1][0]
+                at = piece[-1][0] + piece[-1][1]
+                self._log_progress(begin, last_valid)
             file.read_in_order(begins=False)
             self._log_dispatch.flush()
             if self._measure(file, at) != BLANK:
                 return file.base + at, last_valid
         # The newest file is closed by its filler: the next record opens a new one.
         return file.base + file.size, last_valid
+
+    def _lacking(self, records: list[LoggedRecord], base: int, dispatch_from: int) -> list[LoggedRecord]:
+        """Those of consecutive records that queues or index may lack."""
+        indexed_to, first = self._indexed_to, base + records[0][0]
+        if first >= dispatch_from and first > indexed_to:
+            return records
+        return [
+            record
+            for record in records
+            if (position := base + record[0]) >= dispatch_from
+            and (position > indexed_to or not self._is_dispatched(record, position))
+        ]
 
     def _log_progress(self, start: int, position: int) -> None:
         """At most one line a second: after a crash, reading the log may take minutes."""
@@ -268,6 +287,11 @@ class Recovery:
             self._dispatcher.position = max(rebuild_index_from, self._log.start)
             self._log_dispatch.run(end)
         return lost
+
+
+def _has_crc_property(view: memoryview, record: LoggedRecord) -> bool:
+    at, size = record[0], record[1]
+    return has_valid_crc_property(view[at : at + size])
 
 
 def _lower(first: int | None, second: int | None) -> int | None:

@@ -27,9 +27,8 @@ from ..errors import DiskFullError, StoreError
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
-from ..put_values import AlikeMessage, NewMessage, PutStatus, RefusedError
+from ..put_values import NewMessage, PutStatus, RefusedError
 from .record_packing import RecordPacking
-from .record_template import RecordTemplate
 
 logger = logging.getLogger(__name__)
 
@@ -48,9 +47,10 @@ class CommitLog:
         self.file_bytes = config.mapped_file_size_commit_log
         self.newest_store_timestamp = 0
         """storeTimestamp of the last record appended, ms; 0 before the first."""
+        self.file: MappedFile | None = None
+        """The file that records are appended to; None for a log without files."""
         self.forgotten_before = 0
         """No record before this position is found by its position alone (`rewinding.py`)."""
-        self._file: MappedFile | None = None
         packing = RecordPacking(
             may_write_v2=config.auto_message_version_on_topic_len, has_crc=config.enabled_append_prop_crc
         )
@@ -65,12 +65,12 @@ class CommitLog:
     @property
     def end(self) -> int:
         """Position behind the newest record."""
-        file = self._file
+        file = self.file
         return file.base + file.written if file is not None else self.files.end
 
     def use_last_file(self) -> None:
         """Append to the last file from now on: files were loaded, recovered, copied or deleted."""
-        self._file = self.files[-1] if self.files else None
+        self.file = self.files[-1] if self.files else None
 
     def prepare_first(self) -> None:
         """Make the first file of an empty log ahead of time; not at a slave, whose log begins where its master says."""
@@ -93,43 +93,13 @@ class CommitLog:
         """
         plan = self._plan(messages, self._config.max_message_size)
         total = plan[1]
-        file = self._file
+        file = self.file
         if file is None or total + _FILLER_BYTES > file.reserved - file.written:
             file = self._file_with_room(total)
         position = file.base + file.written
         self._pack(file, messages, plan, queue_offset, store_timestamp)
         self.newest_store_timestamp = store_timestamp
         return position, plan[0]
-
-    def has_room_for_alike(self, template: RecordTemplate, messages: Sequence[AlikeMessage]) -> bool:
-        """Whether `append_alike` can store these messages: no body is too large, and the current file can hold all."""
-        total, largest = template.total_bytes(messages)
-        file = self._file
-        if file is None or largest > self._config.max_message_size:
-            return False
-        end = file.written + total + _FILLER_BYTES
-        if end > file.reserved:
-            if end > file.size:
-                return False
-            try:
-                file.reserve(end)
-            except StoreError:
-                return False
-        return True
-
-    def append_alike(
-        self,
-        template: RecordTemplate,
-        messages: Sequence[AlikeMessage],
-        queue_offsets: Sequence[int],
-        store_timestamp: int,
-    ) -> tuple[list[int], list[int]]:
-        """Append the records of messages of one template, after `has_room_for_alike`; returns the position of each
-        and the size of each."""
-        assert self._file is not None
-        packed = template.pack(self._file, messages, queue_offsets, store_timestamp)
-        self.newest_store_timestamp = store_timestamp
-        return packed
 
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
@@ -144,9 +114,9 @@ class CommitLog:
                 f"{size} bytes of records do not fit into a log file of {self.file_bytes}",
             )
         try:
-            file = self._file
+            file = self.file
             if file is None:
-                self._file = file = self.files.add_file(0, size + _FILLER_BYTES)
+                self.file = file = self.files.add_file(0, size + _FILLER_BYTES)
             elif size + _FILLER_BYTES <= file.size - file.written:
                 file.reserve(file.written + size + _FILLER_BYTES)
             else:
@@ -165,7 +135,7 @@ class CommitLog:
         if file.written < file.size:
             FILLER.pack_into(file.map, file.written, file.size - file.written, BLANK_MAGIC)
             file.written = file.size
-        self._file = following
+        self.file = following
         return following
 
     # Reading

@@ -25,30 +25,35 @@ def scan_records(view: memoryview, at: int, end: int, *, check_crc: bool) -> Ite
     Ends before the first bytes that are not a record: filler, zeros, damage. `measure_record` says which.
     """
     unpack, crc32, head_bytes = DISPATCH_HEAD.unpack_from, zlib.crc32, DISPATCH_HEAD.size
+    # What the record before had between body and properties, and how many bytes from there to its end.
+    known, known_bytes, tail_bytes, topic = b"", 0, 0, b""
     while at + head_bytes <= end:
         size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, body_bytes = unpack(view, at)
         body_at, record_end = at + head_bytes, at + size
         tail_at = body_at + body_bytes
-        topic: bytes | None = None
+        is_common = False
         if (
             magic == MAGIC_V1
             and not sys_flag & HOSTS_IPV6
             and body_bytes >= 0
             and tail_at + _SHORTEST_TAIL <= record_end <= end
         ):
-            tail = bytes(view[tail_at:record_end])
-            topic_end = 1 + tail[0]
-            properties_at = topic_end + 2
-            if (
-                tail[0] < 0x80
-                and properties_at <= len(tail)
-                and int.from_bytes(tail[topic_end:properties_at], "big", signed=True)
-                == len(tail) - properties_at
-                and (not check_crc or not body_bytes or crc32(view[body_at:tail_at]) & 0x7FFFFFFF == crc)
-            ):
-                topic = tail[1:topic_end]
-                yield at, size, queue_id, queue_offset, sys_flag, timestamp, topic, tail[properties_at:]
-        if topic is None:
+            tail = view[tail_at:record_end].tobytes()
+            if len(tail) == tail_bytes and tail[:known_bytes] == known:
+                is_common = True
+            elif (topic_bytes := tail[0]) < 0x80:
+                known_bytes, tail_bytes = topic_bytes + 3, len(tail)
+                known = tail[:known_bytes]
+                topic = tail[1 : topic_bytes + 1]
+                properties_bytes = int.from_bytes(known[-2:], "big", signed=True)
+                is_common = properties_bytes == tail_bytes - known_bytes >= 0
+                if not is_common:
+                    tail_bytes = 0
+            if is_common and check_crc and body_bytes:
+                is_common = crc32(view[body_at:tail_at]) & 0x7FFFFFFF == crc
+        if is_common:
+            yield at, size, queue_id, queue_offset, sys_flag, timestamp, topic, tail[known_bytes:]
+        else:
             size = measure_record(view, at, end, check_crc=check_crc)
             if size <= 0:
                 return

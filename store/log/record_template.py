@@ -9,11 +9,11 @@ messages are packed in `record_packing.py`, to the same bytes. Owner: the event-
 """
 
 import struct
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from zlib import crc32
 
 from pocketmq.protocol.message.properties import UNIQ_KEY
-from pocketmq.protocol.message.record import HEADS, MAX_PROPERTIES_BYTES
+from pocketmq.protocol.message.record import FILLER, HEADS, MAX_PROPERTIES_BYTES
 
 from ..files.mapped_file import MappedFile
 from ..put_values import AlikeMessage
@@ -26,6 +26,7 @@ _PACK_INT = _INT.pack_into
 _HEAD = ">i4sii4sqq4sq8sq12sqi"
 _HEAD_BYTES = struct.calcsize(_HEAD)
 assert HEADS[0].size == _HEAD_BYTES
+_FILLER_BYTES = FILLER.size
 _MAX_SHAPES = 2048
 
 Shape = tuple[Callable[..., None], int]
@@ -36,7 +37,6 @@ class RecordTemplate:
     """What the records share, as bytes."""
 
     __slots__ = (
-        "_around_bytes",
         "_behind_id",
         "_born_host",
         "_flag",
@@ -75,87 +75,72 @@ class RecordTemplate:
         self._up_to_id = topic_head
         if properties is not None:
             self._up_to_id += property_bytes.to_bytes(TEXT_LENGTH_BYTES, "big") + before_id
-        self._around_bytes = _HEAD_BYTES + len(self._up_to_id) + self._id_bytes + len(self._behind_id)
         self._shapes = shapes
         self._shape_key = (len(self._up_to_id) << 16 | len(self._behind_id)) << 48
 
-    def total_bytes(self, messages: Sequence[AlikeMessage]) -> tuple[int, int]:
-        """(bytes of all records, bytes of the largest body)."""
-        bodies = [len(message[1]) for message in messages]
-        total = sum(bodies) + len(bodies) * self._around_bytes
-        if self.properties is None:
-            total += sum([len(message[2]) for message in messages])
-        return total, max(bodies)
-
-    def pack(
+    def append(
         self,
         file: MappedFile,
-        messages: Sequence[AlikeMessage],
-        queue_offsets: Sequence[int],
+        message: AlikeMessage,
+        queue_offset: int,
         store_timestamp: int,
-    ) -> tuple[list[int], list[int]]:
-        """Write the records behind what the file holds, which has room for them; moves the file's end.
+        most_body_bytes: int,
+    ) -> int:
+        """Write a record behind what the file holds and move the file's end; returns the size of the record, or 0 if
+        the body is too large, a value does not fit its field, or the file has no room reserved for the record and a
+        filler.
 
-        Returns the position of each and the size of each. The first length is written last: where the process dies
-        half-way, the log ends before the first record.
+        The length is written last: where the process dies half-way, the log ends before the record.
         """
-        memory, base, shapes, shape_key = file.memory, file.base, self._shapes, self._shape_key
-        magic, flag, sys_flag, born_host = self._magic, self._flag, self._sys_flag, self._born_host
-        host_and_retries, up_to_id, behind_id = self._host_and_retries, self._up_to_id, self._behind_id
-        first_at = at = file.written
-        crc32 = zlib.crc32
-        positions: list[int] = []
-        sizes: list[int] = []
-        size = 0
+        queue_id, body, text, born_timestamp, prepared_offset = message
+        body_bytes, text_bytes, at = len(body), len(text), file.written
+        shape = self._shapes.get(self._shape_key + (text_bytes << 32) + body_bytes)
+        pack_record, size = shape or self._shape(body_bytes, text_bytes)
+        if (
+            at + size + _FILLER_BYTES > file.reserved
+            or body_bytes > most_body_bytes
+            or (text_bytes != self._id_bytes and self.properties is not None)
+        ):
+            return 0
+        memory = file.memory
         try:
-            for (queue_id, body, unique_id, born_timestamp, prepared_offset), queue_offset in zip(
-                messages, queue_offsets, strict=True
-            ):
-                body_bytes = len(body)
-                pack_record, size = shapes.get(
-                    shape_key + (len(unique_id) << 32) + body_bytes
-                ) or self._shape(body_bytes, len(unique_id))
-                position = base + at
-                pack_record(
-                    memory,
-                    at,
-                    size if sizes else 0,
-                    magic,
-                    crc32(body) & 0x7FFFFFFF,
-                    queue_id,
-                    flag,
-                    queue_offset,
-                    position,
-                    sys_flag,
-                    born_timestamp,
-                    born_host,
-                    store_timestamp,
-                    host_and_retries,
-                    prepared_offset,
-                    body_bytes,
-                    body,
-                    up_to_id,
-                    unique_id,
-                    behind_id,
-                )
-                positions.append(position)
-                sizes.append(size)
-                at += size
-        except BaseException:
-            # A value that no field can hold. What is written behind the end would look like records one day.
-            memory[first_at : at + size] = bytes(at + size - first_at)
-            raise
-        _PACK_INT(memory, first_at, sizes[0])
-        file.written = at
-        return positions, sizes
+            pack_record(
+                memory,
+                at,
+                0,
+                self._magic,
+                crc32(body) & 0x7FFFFFFF,
+                queue_id,
+                self._flag,
+                queue_offset,
+                file.base + at,
+                self._sys_flag,
+                born_timestamp,
+                self._born_host,
+                store_timestamp,
+                self._host_and_retries,
+                prepared_offset,
+                body_bytes,
+                body,
+                self._up_to_id,
+                text,
+                self._behind_id,
+            )
+        except struct.error:
+            # A value that no field can hold. What was written behind the end would look like a record one day.
+            memory[at : at + size] = bytes(size)
+            return 0
+        _PACK_INT(memory, at, size)
+        file.written = at + size
+        return size
 
-    def _shape(self, body_bytes: int, id_bytes: int) -> Shape:
+    def _shape(self, body_bytes: int, text_bytes: int) -> Shape:
         shapes = self._shapes
         if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
-        lengths = (body_bytes, len(self._up_to_id), id_bytes, len(self._behind_id))
+        lengths = (body_bytes, len(self._up_to_id), text_bytes, len(self._behind_id))
         record = struct.Struct(_HEAD + "".join([f"{length}s" for length in lengths]))
-        shape = shapes[self._shape_key + (id_bytes << 32) + body_bytes] = record.pack_into, record.size
+        shape = shapes[self._shape_key + (text_bytes << 32) + body_bytes] = record.pack_into, record.size
         return shape
 
 

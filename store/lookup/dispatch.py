@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pocketmq.protocol.message.flags import is_in_queue
-from pocketmq.protocol.message.properties import DELAY, TAGS, UNIQ_KEY, decode_properties, tags_code
+from pocketmq.protocol.message.properties import DELAY, KEYS, TAGS, UNIQ_KEY, decode_properties, tags_code
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC
 
 from ..config import StoreConfig
@@ -158,40 +158,32 @@ class Dispatcher:
         around = around_unique_id(message.properties)
         if around is None:
             return None
-        hashes, unique_ids, has_id = [], None, bool(around[1])
+        hashes: Sequence[int] = ()
+        unique_ids, has_id = None, bool(around[1])
         if self._index.enabled:
-            hashes = self._index.hashes_of(topic, properties, message.sys_flag) or []
+            hashes = self._index.hashes_of(topic, properties, message.sys_flag) or ()
             if has_id != bool(properties.get(UNIQ_KEY)):
                 return None
             if has_id:
                 unique_ids, hashes = self._index.unique_ids(topic), hashes[1:]
-        id_part = None
+        id_part, hashes_of_keys = None, None
         if record.properties is None:
             id_at = TEXT_LENGTH_BYTES + len(around[0])
             id_part = slice(id_at, id_at + around[1])
+            if hashes and properties.get(KEYS):
+                if unique_ids is None:
+                    return None
+                hashes = self._index.hashes_of(topic, {**properties, UNIQ_KEY: "", KEYS: ""}, 0) or ()
+                hashes_of_keys = self._index.keys_of_topic(topic)
         code = self.tags_code_of(topic, properties, 0)
-        return MessageTemplate(topic, record, code, unique_ids, hashes, id_part)
+        return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
 
-    def dispatch_alike(
-        self,
-        template: MessageTemplate,
-        messages: Sequence[AlikeMessage],
-        queues: Sequence[ConsumeQueue],
-        hashes: Sequence[int],
-        stored: Stored,
-    ) -> None:
-        """`dispatch` for messages of a template; `hashes` are their `index_hashes`. Raises as `dispatch`."""
-        code, positions, sizes = template.tags_code, stored.positions, stored.sizes
-        for queue, position, size, queue_offset in zip(
-            queues, positions, sizes, stored.queue_offsets, strict=True
-        ):
-            queue.append(position, size, code, queue_offset)
-        if hashes:
-            self._index.put_alike(hashes, template.hashes_each, positions, stored.store_timestamp)
+    def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
+        """The first messages of a template are in their queues and in the index: announce them."""
         self.newest_timestamp = stored.store_timestamp
         if self.on_arrival is not None and self._may_be_awaited(template.topic):
             self._announce_alike(template, messages, stored)
-        self.position, self.newest_position = stored.end, positions[-1]
+        self.position, self.newest_position = stored.end, stored.positions[-1]
 
     def _announce_alike(
         self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored
@@ -199,7 +191,7 @@ class Dispatcher:
         topic, on_arrival = template.topic, self.on_arrival
         assert on_arrival is not None
         for message, position, size, queue_offset in zip(
-            messages, stored.positions, stored.sizes, stored.queue_offsets, strict=True
+            messages, stored.positions, stored.sizes, stored.queue_offsets, strict=False
         ):
             if self.is_awaited(topic, message[0]):
                 self.position, self.newest_position = position + size, position

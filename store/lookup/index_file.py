@@ -26,7 +26,7 @@ _STEP_BYTES = 1 << 20
 SLOTS_AT = HEADER.size
 assert (SLOTS_AT, INDEX_UNIT.size) == (40, 20)
 
-IndexEntry = tuple[list[int], int, int]
+IndexEntry = tuple[Sequence[int], int, int]
 """What the index stores of one message: (key hashes, position, store timestamp ms)."""
 
 IndexHeader = tuple[int, int, int, int, int, int]
@@ -117,7 +117,7 @@ class IndexFile:
             if not 0 <= seconds <= _MAX_INT:
                 seconds = 0 if seconds < 0 else _MAX_INT
             is_first, seconds_of_rest = count == 1, 0 if count == 1 else seconds
-            left: list[int] | None = None
+            left: Sequence[int] | None = None
             if wanted > capacity:
                 key_hashes, left = key_hashes[: capacity - count], key_hashes[capacity - count :]
             for key_hash in key_hashes:
@@ -143,31 +143,29 @@ class IndexFile:
             self._write_count(count)
         return ()
 
-    def add_alike(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> bool:
-        """`add` for messages of one moment that have one hash for each position (a position for each of its hashes).
+    def add_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> bool:
+        """`add` for a record behind all that the file has, without the header: `write_header` must follow.
 
-        False, and nothing was added, if the file has no room for all, has some of them, or has no entry yet.
+        False, and nothing was added, if no room is reserved for it, or if it is the first of the file.
         """
-        first = count = self.count
-        if count <= 1 or count + len(hashes) > self.room or positions[0] <= self.end_position:
+        count = self.count
+        if count <= 1 or count + len(key_hashes) > self.room:
             return False
         seconds = (store_timestamp - self.begin_timestamp) // 1000 if self.begin_timestamp > 0 else 0
         if not 0 <= seconds <= _MAX_INT:
             seconds = 0 if seconds < 0 else _MAX_INT
-        memory, slots = self.file.memory, self._slots
-        unit_at = self._units_at + 20 * first
-        for key_hash, position in zip(hashes, positions, strict=True):
-            slot_at = 40 + 4 * (key_hash % slots)
+        memory = self.file.memory
+        for key_hash in key_hashes:
+            slot_at = 40 + 4 * (key_hash % self._slots)
             (previous,) = _READ_INT(memory, slot_at)
             if not 0 < previous <= count:
                 previous = 0
                 self.slots_used += 1
-            _PACK_UNIT(memory, unit_at, key_hash, position, seconds, previous)
+            _PACK_UNIT(memory, self._units_at + 20 * count, key_hash, position, seconds, previous)
             _PACK_INT(memory, slot_at, count)
             count += 1
-            unit_at += 20
-        self.end_position, self.end_timestamp = positions[-1], store_timestamp
-        self._write_count(count)
+        self.count = count
+        self.end_position, self.end_timestamp = position, store_timestamp
         return True
 
     def _write_count(self, count: int) -> None:

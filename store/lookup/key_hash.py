@@ -7,7 +7,6 @@ beginnings are cached, one that lasts a minute and one that lasts a millisecond.
 two in a row share all but their last four characters, that prefix is cached; other keys cost one more look-up.
 """
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 from pocketmq.protocol.message.java_strings import extend_hash
@@ -143,17 +142,13 @@ class UniqueIdHash:
         self._start = extend_hash(0, topic + "#")
         self._heads: dict[bytes, int] = {}
 
-    def of_all(self, ids: Iterable[bytes]) -> list[int]:
-        """The hash of each id. Raises ValueError for an id that is not 32 ASCII characters."""
-        heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
-        found = []
-        for unique_id in ids:
-            try:
-                value = (heads[unique_id[:30]] + pairs[unique_id[30:]]) & 0xFFFFFFFF
-            except KeyError:
-                value = self._learn(unique_id)
-            found.append(value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF)
-        return found
+    def of(self, unique_id: bytes) -> int:
+        """Raises ValueError for an id that is not 32 ASCII characters."""
+        try:
+            value = (self._heads[unique_id[:30]] + _HEX_PAIRS_OF_BYTES[unique_id[30:]]) & 0xFFFFFFFF
+        except KeyError:
+            value = self._learn(unique_id)
+        return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
 
     def _learn(self, unique_id: bytes) -> int:
         if len(unique_id) != _UNIQUE_KEY_CHARACTERS or not unique_id.isascii():

@@ -8,7 +8,7 @@ IndexService. Owner: the event-loop thread, except `flush`.
 
 import logging
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from pocketmq.protocol.message.flags import TRANSACTION_MASK, TRANSACTION_ROLLBACK
@@ -104,22 +104,23 @@ class KeyIndex:
             wanted.append(hashes.of_tags(topic, tags))
         return wanted
 
+    def keys_of_topic(self, topic: str) -> Callable[[str], Sequence[int]]:
+        """The hashes of a value of KEYS in that topic."""
+        return lambda keys: self.hashes_of(topic, {KEYS: keys}, 0) or ()
+
     def unique_ids(self, topic: str) -> UniqueIdHash:
         """Hashes of the unique ids of a topic."""
         return self._hashes.unique_ids(topic)
 
-    def put_alike(
-        self, hashes: Sequence[int], each: int, positions: Sequence[int], store_timestamp: int
-    ) -> None:
-        """`put` for messages of one moment with `each` hashes, in the order of the messages."""
-        of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
-        if not self.files or not self.files[-1].add_alike(hashes, of_hashes, store_timestamp):
-            self.put(
-                [
-                    (list(hashes[number * each : (number + 1) * each]), position, store_timestamp)
-                    for number, position in enumerate(positions)
-                ]
-            )
+    def put_new(self, key_hashes: Sequence[int], position: int, store_timestamp: int) -> None:
+        """`put` for a record that no file has. The header waits for `write_header`, which must follow."""
+        if not self.files or not self.files[-1].add_new(key_hashes, position, store_timestamp):
+            self.write_header()  # of this file: the next may begin now
+            self.put(((key_hashes, position, store_timestamp),))
+
+    def write_header(self) -> None:
+        if self.files:
+            self.files[-1].write_header()
 
     def put(self, entries: Sequence[IndexEntry]) -> None:
         """Index messages in log order; those that the newest file already has are skipped.

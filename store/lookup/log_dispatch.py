@@ -7,6 +7,8 @@ Official class: ReputMessageService. Owner: the event-loop thread.
 """
 
 import logging
+from collections.abc import Sequence
+from itertools import islice
 
 from pocketmq.protocol.message.flags import is_in_queue
 from pocketmq.protocol.message.properties import decode_properties
@@ -24,6 +26,8 @@ from .queue_unit import UNIT
 
 logger = logging.getLogger(__name__)
 
+RECORDS_AT_ONCE = 512
+"""How many records are read before they are gathered."""
 _MOST_GATHERED = 4096
 """Records; with a dozen keys each they take some MiB."""
 
@@ -93,15 +97,19 @@ class LogDispatch:
                 # The files before the log's start were deleted before they could be dispatched.
                 reached = max(self._log.start, self._log.next_file_start(reached))
                 continue
-            for record in scan_records(file.view, reached - file.base, file.written, check_crc=False):
-                position = file.base + record[0]
-                if position >= limit:
+            records = scan_records(file.view, reached - file.base, file.written, check_crc=False)
+            while piece := list(islice(records, RECORDS_AT_ONCE if left < 0 else min(left, RECORDS_AT_ONCE))):
+                wanted = piece
+                if file.base + piece[-1][0] >= limit:
+                    wanted = [record for record in piece if file.base + record[0] < limit]
+                self.add_all(wanted, file.base)
+                if wanted:
+                    reached = file.base + wanted[-1][0] + wanted[-1][1]
+                if len(wanted) < len(piece):
                     return reached, False
-                if left == 0:
-                    return reached, True
-                left -= 1
-                self.add(record, position)
-                reached = position + record[1]
+                left -= len(piece) if left > 0 else 0
+            if left == 0 and (record := next(records, None)) is not None:
+                return reached, file.base + record[0] < limit
             if reached >= limit:
                 break
             if measure_record(file.view, reached - file.base, file.written, check_crc=False) == BLANK:
@@ -115,41 +123,65 @@ class LogDispatch:
                 reached = min(file.base + file.size, limit)
         return reached, False
 
-    def add(self, record: LoggedRecord, position: int) -> None:
-        """Gather a record, in log order. Raises StoreError when a file cannot be made, for this or earlier ones."""
-        _, size, queue_id, queue_offset, sys_flag, store_timestamp, topic_bytes, properties_bytes = record
-        end = position + size
-        if is_in_queue(sys_flag):
-            tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
-            has_it = tail is not None and end <= tail.records_end
-            if self._one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
-                self.flush()
-                self._dispatcher.dispatch_record(record, position)
-                return
-            topic = tail.topic
+    def add_all(self, records: Sequence[LoggedRecord], base: int) -> None:
+        """Gather records of the log file that begins at `base`, in log order.
+
+        Raises StoreError when a file cannot be made, for these or earlier ones.
+        """
+        dispatcher, index = self._dispatcher, self._index
+        indexes, hashes_of, tags_code_of = index.enabled, index.hashes_of, dispatcher.tags_code_of
+        is_awaited, one_by_one = dispatcher.on_arrival is not None, self._one_by_one
+        for (
+            at,
+            size,
+            queue_id,
+            queue_offset,
+            sys_flag,
+            store_timestamp,
+            topic_bytes,
+            properties_bytes,
+        ) in records:
+            position = base + at
+            end = position + size
             properties = decode_properties(properties_bytes)
-            is_awaited = self._dispatcher.on_arrival is not None
-            if is_awaited or not has_it:
-                code = self._dispatcher.tags_code_of(topic, properties, store_timestamp)
-                if not has_it:
-                    tail.units.append(_PACK_UNIT(position, size, code))
-                    tail.max_offset += 1
-                    tail.records_end = end
-                if is_awaited:
-                    self._arrivals.append(
-                        (topic, queue_id, queue_offset, code, properties, store_timestamp, position, size)
+            if is_in_queue(sys_flag):
+                tail = self._tails.get((topic_bytes, queue_id)) or self._tail(topic_bytes, queue_id)
+                has_it = tail is not None and end <= tail.records_end
+                if one_by_one or tail is None or (not has_it and queue_offset != tail.max_offset):
+                    self.flush()
+                    record = (
+                        at,
+                        size,
+                        queue_id,
+                        queue_offset,
+                        sys_flag,
+                        store_timestamp,
+                        topic_bytes,
+                        properties_bytes,
                     )
-        else:
-            topic = self._dispatcher.topic_of(topic_bytes)
-            properties = decode_properties(properties_bytes)
-        if self._index.enabled:
-            hashes = self._index.hashes_of(topic, properties, sys_flag)
-            if hashes is not None:
-                self._entries.append((hashes, position, store_timestamp))
-        self._newest = (end, store_timestamp, position)
-        self._gathered += 1
-        if self._gathered >= _MOST_GATHERED:
-            self.flush()
+                    dispatcher.dispatch_record(record, position)
+                    continue
+                topic = tail.topic
+                if is_awaited or not has_it:
+                    code = tags_code_of(topic, properties, store_timestamp)
+                    if not has_it:
+                        tail.units.append(_PACK_UNIT(position, size, code))
+                        tail.max_offset += 1
+                        tail.records_end = end
+                    if is_awaited:
+                        self._arrivals.append(
+                            (topic, queue_id, queue_offset, code, properties, store_timestamp, position, size)
+                        )
+            else:
+                topic = dispatcher.topic_of(topic_bytes)
+            if indexes:
+                hashes = hashes_of(topic, properties, sys_flag)
+                if hashes is not None:
+                    self._entries.append((hashes, position, store_timestamp))
+            self._newest = end, store_timestamp, position
+            self._gathered += 1
+            if self._gathered >= _MOST_GATHERED:
+                self.flush()
 
     def flush(self) -> None:
         """Write all gathered records, then announce each. Raises StoreError if a file cannot be made: the gathered

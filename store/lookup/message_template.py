@@ -5,19 +5,30 @@ into it: the same bytes in log, queues and index as `append` leaves, for a part 
 read again for them. Owner: the event-loop thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.properties import KEYS, decode_properties
 
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate
 from ..put_values import AlikeMessage
 from .key_hash import UniqueIdHash
 
+_SEPARATOR = b"\x02"
+_KEYS = _SEPARATOR + KEYS.encode() + b"\x01"
+
 
 class MessageTemplate:
     """The shared part of the messages of one topic."""
 
-    __slots__ = ("_fixed_hashes", "_id_part", "_unique_ids", "hashes_each", "record", "tags_code", "topic")
+    __slots__ = (
+        "_fixed_hashes",
+        "_hashes_of_keys",
+        "_id_part",
+        "_unique_ids",
+        "record",
+        "tags_code",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -25,30 +36,34 @@ class MessageTemplate:
         record: RecordTemplate,
         tags_code: int,
         unique_ids: UniqueIdHash | None,
-        fixed_hashes: list[int],
+        fixed_hashes: tuple[int, ...],
         id_part: slice | None = None,
+        hashes_of_keys: Callable[[str], Sequence[int]] | None = None,
     ) -> None:
         """`unique_ids` is None if ids are not indexed; `fixed_hashes` are those of the other keys. `id_part`: where the
-        id lies in the whole text of a message; None if a message has its id alone."""
+        id lies in the whole text of a message; None if a message has its id alone. `hashes_of_keys` is for whole texts
+        with KEYS, which may differ."""
         self.topic = topic
         self.record = record
         self.tags_code = tags_code
         self._unique_ids = unique_ids
         self._fixed_hashes = fixed_hashes
         self._id_part = id_part
-        self.hashes_each = (unique_ids is not None) + len(fixed_hashes)
-        """Index entries of each message."""
+        self._hashes_of_keys = hashes_of_keys
 
-    def index_hashes(self, messages: Sequence[AlikeMessage]) -> list[int]:
-        """The key hashes of all messages, `hashes_each` of each. Raises ValueError for an id that is none."""
-        fixed = self._fixed_hashes
+    def key_hashes(self, unique_id: bytes) -> tuple[int, ...]:
+        """Hashes of the keys that a message is indexed by. Raises ValueError for an id that is none."""
         if self._unique_ids is None:
-            return fixed * len(messages)
-        ids, part = [message[2] for message in messages], self._id_part
-        if part is not None:
-            ids = [text[part] for text in ids]
-        hashes = self._unique_ids.of_all(ids)
-        return [value for of_id in hashes for value in (of_id, *fixed)] if fixed else hashes
+            return self._fixed_hashes
+        if self._id_part is not None:
+            text = unique_id
+            unique_id = text[self._id_part]
+            if self._hashes_of_keys is not None:
+                _, _, behind = (_SEPARATOR + text[TEXT_LENGTH_BYTES:]).partition(_KEYS)
+                keys = behind.partition(_SEPARATOR)[0].decode("utf-8", "replace")
+                return (self._unique_ids.of(unique_id), *self._hashes_of_keys(keys), *self._fixed_hashes)
+        of_id = self._unique_ids.of(unique_id)
+        return (of_id, *self._fixed_hashes) if self._fixed_hashes else (of_id,)
 
     def properties_of(self, message: AlikeMessage) -> dict[str, str]:
         if self.record.properties is None:

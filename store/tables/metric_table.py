@@ -43,14 +43,15 @@ class MetricTable(JsonTable):
         """Since the data version that was read: counted, because a new version for each change would be slow."""
         self._changed_ms = 0
 
-    def add(self, topic: str, change: int) -> None:
-        """Add `change`, which may be negative, to the count of messages that wait for `topic`."""
+    def add(self, topic: str, change: int, *, changes: int = 1) -> None:
+        """Add `change`, which may be negative, to the count of messages that wait for `topic`; as `changes` calls that
+        add it in parts."""
         metric = self._metrics.get(topic)
         if metric is None:
             metric = self._metrics[topic] = [0, 0]
         metric[0] += change
         metric[1] = self._changed_ms = self._now_ms()
-        self._changes += 1
+        self._changes += changes
         self.dirty = True
 
     def count(self, topic: str) -> int:

@@ -29,6 +29,7 @@ from .. import layout
 from ..config import StoreConfig
 from ..errors import StoreError
 from ..message_store import MessageStore
+from .noted_moments import NotedMoments
 from .timer_checkpoint import (
     TimerCheckpoint,
     read_timer_checkpoint,
@@ -86,9 +87,14 @@ class TimerStore:
         """Messages noted and not delivered, by the counts of the slots."""
         self._slots: dict[int, Slot] = {}
         """Moment -> its slot, of the moments used last: many messages are due at the same moment."""
+        self._noted = NotedMoments()
+        self._first_ms = 0
+        """What `first_ms` has found, if it is not before `read_ms`."""
         self._unwritten: dict[int, None] = {}
         """The moments whose slot has changed since it was written, all of them in `_slots`."""
         recover_log(self, self._checkpoint.last_timer_log_flush_position, self._has_snapshots())
+        if self.read_ms > self.floor(now_ms):
+            self._go_back(now_ms)
         self._count_waiting(now_ms)
         self.queue_offset = self._next_queue_offset()
         """Next message of the timer topic to be noted."""
@@ -158,6 +164,7 @@ class TimerStore:
         if slot is None:
             slot = Slot(due_ms, position, position, change)
             self.wheel.put(slot)
+            self._noted.add(due_ms // self.precision_ms)
         else:
             slot = Slot(due_ms, slot.first, position, slot.count + change)
             self._unwritten[due_ms] = None
@@ -165,6 +172,8 @@ class TimerStore:
         self.waiting += change
         if due_ms > self.last_ms:
             self.last_ms = due_ms
+        if due_ms < self._first_ms:
+            self._first_ms = due_ms
 
     def write_slots(self) -> None:
         """Write the slots that have changed to the wheel. Raises StoreError, and the next call writes them again."""
@@ -176,6 +185,30 @@ class TimerStore:
         """How many messages are noted for a moment."""
         slot = self.slot(self.floor(time_ms))
         return 0 if slot is None else slot.count
+
+    @property
+    def first_ms(self) -> int | None:
+        """The first moment with messages that are not delivered; `None` if no message waits. Raises StoreError."""
+        if self.last_ms < self.read_ms:
+            return None
+        if self._first_ms < self.read_ms:
+            precision_ms = self.precision_ms
+            number = self._noted.first(
+                self.read_ms // precision_ms, self.last_ms // precision_ms, self._is_noted
+            )
+            if number is None:
+                return None
+            self._first_ms = number * precision_ms
+        return self._first_ms
+
+    def _is_noted(self, number: int) -> bool:
+        slot = self.slot(number * self.precision_ms)
+        return slot is not None and slot.last >= 0
+
+    def skip_empty(self, end_ms: int) -> None:
+        """Move on to the first moment with messages, but not beyond `end_ms`. Raises StoreError."""
+        first_ms = self.first_ms
+        self.read_ms = max(self.read_ms, end_ms if first_ms is None else min(first_ms, end_ms))
 
     def chain_end(self) -> int | None:
         """Position of the newest unit of the moment `read_ms`; None if nothing is noted for it."""
@@ -246,12 +279,20 @@ class TimerStore:
 
     def clear_wheel(self) -> None:
         self.wheel.clear()
+        self._noted.clear()
         self._slots.clear()
         self._unwritten.clear()
 
     def _has_snapshots(self) -> bool:
         """A 5.5.0 broker with timerWheelSnapshotFlush keeps the wheel in timerwheel.N and the file itself as it was."""
         return any(path.suffix[1:].isdecimal() for path in self._config.root.glob(f"{layout.TIMER_WHEEL}.*"))
+
+    def _go_back(self, now_ms: int) -> None:
+        """The clock was set back since the last run: free the slots that were delivered, so that messages can be noted
+        for their moments again."""
+        delivered = [slot for slot in self.wheel.slots() if slot.time_ms < self.read_ms]
+        self.wheel.put_all(Slot(slot.time_ms, NO_POSITION, NO_POSITION, 0) for slot in delivered)
+        self.read_ms = self.floor(now_ms)
 
     def _count_waiting(self, now_ms: int) -> None:
         self.waiting = self.last_ms = 0
@@ -261,6 +302,7 @@ class TimerStore:
                 self.waiting += slot.count
                 self.last_ms = max(self.last_ms, slot.time_ms)
                 first_ms = min(first_ms, slot.time_ms)
+                self._noted.add(slot.time_ms // self.precision_ms)
         self.read_ms = max(self.read_ms, first_ms)
 
     def _next_queue_offset(self) -> int:

@@ -5,10 +5,12 @@ answering   routes -> the effect, now that the reply is ready
 calling     the first rule for our own request -> its effect
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
 from pocketmq.protocol.wire.command import Command
+from pocketmq.protocol.wire.repeated_header import Recognised, RepeatedHeader, as_command
 
 from ..requests.logged_request import Kept, LoggedConnection, LoggedRequest
 from ..requests.request_log import LogWatcher
@@ -19,9 +21,14 @@ from .sending import Answering, Exchange, ReadyReply
 from .shaping import Shape
 from .standing_rules import StandingRules
 
+HEADERS: Final = 4096
+"""Headers of sends that are remembered as spared; then it begins again."""
+
 
 class FaultWatcher(Watcher, Answering):
     """One server: a broker's port, or a name server called `name_server`."""
+
+    sees_raw = True
 
     def __init__(self, rules: StandingRules, log: LogWatcher, name_server: str | None) -> None:
         self._rules = rules
@@ -33,7 +40,11 @@ class FaultWatcher(Watcher, Answering):
         """Hit requests whose reply is not ready, by the identity of the frame."""
         self._passing: Command | None = None
         """The request whose reply passes now: it is ours already."""
-        self.sees_raw = not rules.can_hit_sends
+        self._headers: dict[RepeatedHeader, LoggedRequest] = {}
+        """A send of each header that repeats: the others differ from it in queue, time, id and keys only."""
+        self._spared: set[RepeatedHeader] = set()
+        """Those that no rule can hit."""
+        self._spared_version = 0
 
     # -- what the server calls
 
@@ -58,6 +69,35 @@ class FaultWatcher(Watcher, Answering):
         if not candidates:
             return False
         return self._apply(candidates, connection, command, kept)
+
+    def needs_decoded(self, connection: Watched, frames: Sequence[Recognised]) -> bool:
+        rules = self._rules
+        known = self._log.known(connection)
+        if rules.network or (known is not None and known.is_cut):
+            return True
+        if not rules.can_hit_sends:
+            return False
+        if self._spared_version != rules.version or len(self._spared) > HEADERS:
+            self._spared.clear()
+            self._headers.clear()
+            self._spared_version = rules.version
+        spared = self._spared
+        return any(frame[0] not in spared and not self._is_spared(connection, frame) for frame in frames)
+
+    def _is_spared(self, connection: Watched, frame: Recognised) -> bool:
+        """Whether no rule can hit a send with this header."""
+        header = frame[0]
+        request = self._headers.get(header)
+        if request is None:
+            known = self._log.connection_of(connection)
+            command = as_command(frame)
+            command.body = None  # a view of all that was read with it
+            request = self._headers[header] = LoggedRequest(Kept(0, 0, known, command))
+        candidates = self._rules.by_code.get(request.code, self._rules.for_any_code)
+        if any(rule.can_match_sends_like(request) for rule in candidates):
+            return False
+        self._spared.add(header)
+        return True
 
     def _apply(self, candidates: tuple[Rule, ...], connection: Watched, command: Command, kept: Kept) -> bool:
         request = LoggedRequest(kept)
@@ -144,9 +184,7 @@ class FaultWatcher(Watcher, Answering):
         if known is not None:
             self._shaped(connection, known)
 
-    def rules_changed(self) -> bool:
-        """Rules were added or removed. Whether `sees_raw` changed; connections that are shaped get their new shape."""
+    def rules_changed(self) -> None:
+        """Rules were added or removed: connections that are shaped get their new shape."""
         for connection in self._shaper.connections():
             self._shape_known(connection)
-        former, self.sees_raw = self.sees_raw, not self._rules.can_hit_sends
-        return former != self.sees_raw

@@ -99,6 +99,19 @@ class Rule:
         """Whether a request with that code might match."""
         return self.match.code in (None, code)
 
+    def can_match_sends_like(self, request: LoggedRequest) -> bool:
+        """Whether a send might be hit that has another queue and other properties, perhaps from a client that is not
+        known yet."""
+        match = self.match
+        if self.is_used_up or (match.oneway is not None and match.oneway != request.oneway):
+            return False
+        return (
+            self.can_match(request.code)
+            and match.topic in (None, request.topic)
+            and match.group in (None, request.group)
+            and match.broker in (None, request.broker)
+        )
+
     def try_use(self, request: LoggedRequest, random: Random) -> bool:
         """Use it for this request, if it matches and a use is left. Counts."""
         if self.is_used_up or (request.oneway and self.effect.needs_reply and not request.to_client):

@@ -35,6 +35,9 @@ class StandingRules:
         self.is_any = False
         """Whether a request has to be looked at at all."""
         self.can_hit_sends = False
+        """Whether a send might be hit, going by the codes of the rules."""
+        self.version = 0
+        """Rises with each change."""
         self.call_later: Callable[[float, Callable[[], None]], Any] = _no_loop
         self.loop: asyncio.AbstractEventLoop
         self.changed: list[Callable[[], None]] = []
@@ -83,6 +86,7 @@ class StandingRules:
         self.by_code = {code: tuple(rule for rule in rules if rule.can_match(code)) for code in codes}
         self.can_hit_sends = bool(self.for_any_code or self.network or codes & _SENDS)
         self.is_any = bool(rules or self.network)
+        self.version += 1
         for function in self.changed:
             function()
 

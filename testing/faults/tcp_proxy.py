@@ -158,6 +158,8 @@ class _Side(asyncio.Protocol):
         self._link = link
         self._transport: asyncio.Transport | None = None
         self.line = Line(loop, self._write, self._drained)
+        self._early = b""
+        """What arrived for this side before it was connected: one read of the other one."""
         self._is_ended = False
         """The other side's stream ended: ours ends after what is on the way."""
         self._is_done = False
@@ -170,12 +172,20 @@ class _Side(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=HIGH_BYTES)
         if self is self._link.client:
             self._link.client_connected()
+        early, self._early = self._early, b""
+        self.line.put(early)
+        if self._is_ended and not self.line.waiting_bytes:
+            self._end()
 
     def data_received(self, data: bytes) -> None:
         self.other.take(data)
 
     def take(self, data: bytes) -> None:
         """Bytes of the other side, for this one."""
+        if self._transport is None:
+            self._early += data
+            self.other.pause_reading()  # again: a loop may begin to read after `connection_made`
+            return
         self.line.put(data)
         if self.line.waiting_bytes > HIGH_BYTES and not self._is_full:
             self._is_full = True

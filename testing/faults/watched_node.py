@@ -64,9 +64,8 @@ class WatchedNodes:
         self._watchers = [watched for watched in self._watchers if watched[0] not in gone]
 
     def _rules_changed(self) -> None:
-        for server, _, faults in self._watchers:
-            if faults.rules_changed():
-                server.watchers_changed()
+        for _, _, faults in self._watchers:
+            faults.rules_changed()
 
     def _on_loop(self, function: Callable[[], None]) -> None:
         try:

@@ -34,7 +34,8 @@ class LoggedConnection:
 class Kept(msgspec.Struct, gc=False):
     """An entry as the log keeps it: decoded frames, or the bytes of whole ones. `reply` is None until it is sent.
 
-    Not seen by the garbage collector: nothing in it refers back to it.
+    `count` sends that were answered together are kept together; their ids begin with `id`. Not seen by the garbage
+    collector: nothing in it refers back to it.
     """
 
     id: int
@@ -43,12 +44,24 @@ class Kept(msgspec.Struct, gc=False):
     request: Command | bytes
     reply: Command | bytes | None = None
     is_to_client: bool = False
+    count: int = 1
+
+    def singly(self, first: int = 0) -> "list[Kept]":
+        """Itself; or an entry for each of its sends, from the one with that number on."""
+        if not isinstance(self.request, bytes):
+            return [self]
+        requests, replies = FrameCutter().feed(self.request), FrameCutter().feed(cast(bytes, self.reply))
+        return [
+            Kept(self.id + number, self.at_ns, self.connection, requests[number], replies[number])
+            for number in range(first, self.count)
+        ]
 
 
 class LoggedRequest:
     """One request, decoded. Two are equal if they are the same entry. Its reply appears once it was sent."""
 
     def __init__(self, kept: Kept) -> None:
+        """`kept` is single (`Kept.singly`)."""
         self._kept = kept
 
     @property
@@ -151,16 +164,13 @@ class LoggedRequest:
         reply = self._reply
         return {} if reply is None else dict(reply.fields or {})
 
-    @cached_property
+    @property
     def _command(self) -> Command:
-        return _decoded(self._kept.request)
+        return cast(Command, self._kept.request)
 
     @property
     def _reply(self) -> Command | None:
-        reply = self._kept.reply
-        if type(reply) is bytes:
-            reply = self._kept.reply = _decoded(reply)
-        return cast("Command | None", reply)
+        return cast("Command | None", self._kept.reply)
 
     def as_json(self) -> dict[str, Any]:
         """For JSON: the same names; codes and responses as names, the body as text (or None) and in base64."""
@@ -186,10 +196,12 @@ class LoggedRequest:
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LoggedRequest) and self._kept is other._kept
+        if not isinstance(other, LoggedRequest):
+            return NotImplemented
+        return (self.id, self._kept.connection) == (other.id, other._kept.connection)
 
     def __hash__(self) -> int:
-        return id(self._kept)
+        return hash(self.id)
 
     def __str__(self) -> str:
         words = [f"#{self.id}", self.name]
@@ -210,10 +222,6 @@ class LoggedRequest:
 
     def __repr__(self) -> str:
         return f"<request {self}>"
-
-
-def _decoded(frame: Command | bytes) -> Command:
-    return FrameCutter().feed(frame)[0] if isinstance(frame, bytes) else frame
 
 
 def _text(body: bytes) -> str | None:

@@ -7,7 +7,7 @@ that of its frames, or an estimate. `list(deque)` and `append` do not disturb ea
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from pocketmq.broker.network.watch import ReplyBody, Watched, Watcher
@@ -20,7 +20,7 @@ from pocketmq.protocol.requests.name_server import (
     RegisterBroker,
     UnregisterBroker,
 )
-from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command, RawBody
+from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
 
 from .logged_request import Kept, LoggedConnection, LoggedRequest
 
@@ -41,6 +41,9 @@ class RequestLog:
         self._max_bytes = max_bytes
         self._kept: deque[Kept] = deque()
         self._bytes = 0
+        self._count = 0
+        self._left_id = 0
+        """The id of the entry that left last."""
         self.next_id = 1
         self.dropped = 0
         """Entries that left since the last `clear`."""
@@ -51,50 +54,66 @@ class RequestLog:
 
     def entries(self) -> list[LoggedRequest]:
         """All entries, oldest first."""
-        return [LoggedRequest(kept) for kept in list(self._kept)]
+        return self.after(0)
 
     def after(self, last_id: int) -> list[LoggedRequest]:
         """Entries with an id above this one, oldest first."""
-        found = []
-        for kept in reversed(list(self._kept)):
-            if kept.id <= last_id:
-                break
-            found.append(LoggedRequest(kept))
-        return found[::-1]
+        return self._singly(
+            [kept for kept in list(self._kept) if kept.id + kept.count > last_id + 1], last_id
+        )
 
     def last(self, count: int) -> list[LoggedRequest]:
-        return [LoggedRequest(kept) for kept in list(self._kept)[-count:]]
+        return self._singly(list(self._kept)[-count:], 0)[-count:] if count else []
+
+    def _singly(self, found: list[Kept], last_id: int) -> list[LoggedRequest]:
+        left, next_id = max(self._left_id, last_id), self.next_id
+        return [
+            LoggedRequest(single)
+            for kept in found
+            for single in kept.singly(max(0, left + 1 - kept.id))
+            if single.id < next_id
+        ]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return self._count
 
     def clear(self) -> None:
         """Forget every entry; ids go on."""
         self._kept.clear()
-        self._bytes = 0
-        self.dropped = 0
+        self._bytes = self._count = self.dropped = 0
 
     def add(
-        self,
-        connection: LoggedConnection,
-        request: Command | bytes,
-        body_bytes: int,
-        *,
-        is_to_client: bool = False,
+        self, connection: LoggedConnection, request: Command, body_bytes: int, *, is_to_client: bool = False
     ) -> Kept:
+        """One request; its reply is set when it is sent."""
         kept = Kept(self.next_id, time_ns(), connection, request, None, is_to_client)
         self.next_id += 1
         self._kept.append(kept)
+        self._count += 1
         self._bytes += ENTRY_BYTES + body_bytes
-        if self._bytes > self._max_bytes or len(self._kept) > self._most:
+        if self._count > self._most or self._bytes > self._max_bytes:
             self._drop_oldest()
         return kept
 
+    def add_answered(self, connection: LoggedConnection, requests: bytes, replies: bytes, count: int) -> None:
+        """Several sends that were answered together: the bytes of all frames."""
+        self._kept.append(Kept(self.next_id, time_ns(), connection, requests, replies, False, count))
+        self.next_id += count
+        self._count += count
+        self._bytes += len(requests) + len(replies)
+        if self._count > self._most or self._bytes > self._max_bytes:
+            self._drop_oldest()
+
     def _drop_oldest(self) -> None:
+        """Of entries that are kept together the first ones may leave before the others; their bytes leave last."""
         kept = self._kept
-        while len(kept) > self._most or (self._bytes > self._max_bytes and len(kept) > 1):
-            self._bytes -= _size(kept.popleft())
+        while self._count > 1 and (self._count > self._most or self._bytes > self._max_bytes):
+            oldest = kept[0]
+            self._left_id = max(self._left_id + 1, oldest.id)
+            self._count -= 1
             self.dropped += 1
+            if self._left_id == oldest.id + oldest.count - 1:
+                self._bytes -= _size(kept.popleft())
 
     def tell(self) -> None:
         for function in self.changed:
@@ -104,7 +123,7 @@ class RequestLog:
 def _size(kept: Kept) -> int:
     request = kept.request
     if isinstance(request, bytes):
-        return ENTRY_BYTES + len(request)
+        return len(request) + len(cast(bytes, kept.reply))
     return ENTRY_BYTES + (0 if request.body is None else len(request.body))
 
 
@@ -202,12 +221,9 @@ class LogWatcher(Watcher):
             self._log.tell()
         return kept
 
-    def exchanged(self, connection: Watched, request: RawBody, reply: RawBody) -> None:
-        frame = bytes(request)
-        kept = self._log.add(
-            self._connections.get(connection) or self.connection_of(connection), frame, len(frame)
-        )
-        kept.reply = bytes(reply)
+    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+        known = self._connections.get(connection) or self.connection_of(connection)
+        self._log.add_answered(known, requests, replies, count)
         if self._log.changed:
             self._log.tell()
 

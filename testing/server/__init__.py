@@ -1,6 +1,7 @@
 """The server inside the process that tests.
 
 embedded.py          EmbeddedServer: name server and broker in a thread
+clock.py             ServerClock: the server's time, and moving it if it is virtual
 settings.py          keywords to settings, on top of defaults for tests
 temporary_store.py   where the files of a temporary store are kept
 """

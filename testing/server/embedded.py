@@ -35,6 +35,7 @@ from ..faults.watched_node import WatchedNodes
 from ..requests.requests import Requests
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
+from .clock import ServerClock
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
 
@@ -51,7 +52,8 @@ class EmbeddedServer:
     conf                a broker.conf to read; settings and keywords override it
     store               a folder to keep, instead of a temporary one
     namesrv_port        0 picks a free port, as does the default of `listenPort`
-    clock               the server's time. A `VirtualClock` stands still, but timers still run in real time
+    virtual_time        the broker's time stands still until `clock` moves it, and its timers with it
+    clock               another time for store and broker; timers still run in real time
     journal             a folder in which every request is recorded
 
     A stopped server can be started again, on other ports; a kept store is opened again.
@@ -65,6 +67,7 @@ class EmbeddedServer:
         conf: str | Path | None = None,
         store: str | Path | None = None,
         namesrv_port: int = 0,
+        virtual_time: bool = False,
         clock: Clock | None = None,
         journal: str | Path | None = None,
         **keys: Value,
@@ -73,6 +76,9 @@ class EmbeddedServer:
         self._store = None if store is None else Path(store)
         self._namesrv_port = namesrv_port
         self._clock = clock
+        self._virtual_time = virtual_time
+        self.clock = ServerClock(self._running, self.run)
+        """The server's time; with `virtual_time`, a test moves it."""
         self._journal = None if journal is None else Path(journal)
         self._settings = {**(settings or {}), **keys}
         self._node: Node | None = None
@@ -159,6 +165,7 @@ class EmbeddedServer:
             name_server,
             host=config.bind_address,
             clock=self._clock,
+            virtual_time=self._virtual_time,
             journal_folder=self._journal,
         )
         started: Future[None] = Future()

@@ -61,6 +61,8 @@ def message_of(kind, alike) -> NewMessage:
     properties = {**of_id, **kind["shared"]} if kind["id_first"] else {**kind["shared"], **of_id}
     if not kind["shares_text"]:
         properties["number"] = str(born_timestamp)
+        if kind["id_first"] and "KEYS" in properties:
+            properties["KEYS"] += f" {born_timestamp}"
     return NewMessage(
         kind["topic"],
         queue_id,
@@ -80,7 +82,7 @@ def message_of(kind, alike) -> NewMessage:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=CALLS, emulate=st.sampled_from([4, 5]), crc=st.booleans(), index=st.booleans())
 def test_files_and_arrivals_equal_those_of_ordinary_appends(
-    tmp_path_factory: pytest.TempPathFactory, calls, emulate, crc, index
+    tmp_path_factory: pytest.TempPathFactory, crash, calls, emulate, crc, index
 ) -> None:
     folder = tmp_path_factory.mktemp("alike")
     seen: dict[str, list[object]] = {"alike": [], "ordinary": []}
@@ -101,9 +103,10 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
             config, clock, on_arrival=lambda *it, to=arrivals: to.append(it), flush_in_background=False
         )
         store.open()
+        places: list[object] = []
         for kind, messages in calls:
             ordinary = [message_of(kind, message) for message in messages]
-            stored, shares_text = None, kind["shares_text"]
+            stored, done, shares_text = None, 0, kind["shares_text"]
             template = store.template(ordinary[0], shares_text=shares_text) if way == "alike" else None
             if template is not None:
                 ids = [message[2].encode() if kind["has_id"] else b"" for message in messages]
@@ -113,16 +116,18 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
                     for (queue_id, body, _, born, prepared), text in zip(messages, texts, strict=True)
                 ]
                 stored = store.append_alike(template, alike)
-            if stored is None:
-                results = [store.append(message) for message in ordinary]
-                arrivals += [(it.position, it.size, it.queue_offset, it.store_timestamp) for it in results]
-            else:
-                times = [stored.store_timestamp] * len(messages)
-                arrivals += zip(stored.positions, stored.sizes, stored.queue_offsets, times, strict=True)
+            if stored is not None:
+                done = len(stored.positions)
+                times = [stored.store_timestamp] * done
+                places += zip(stored.positions, stored.sizes, stored.queue_offsets, times, strict=True)
                 assert stored.end == store.log_end
+            for message in ordinary[done:]:
+                result = store.append(message)
+                places.append((result.position, result.size, result.queue_offset, result.store_timestamp))
             clock.advance(700)
+        arrivals += places
         arrivals.append((store.statistics.messages, store.statistics.bytes, store.statistics.failed))
-        store.close()
+        crash(store)  # closing would wait for the disk
         files[way] = files_of(folder / way)
     assert seen["alike"] == seen["ordinary"]
     assert files["alike"] == files["ordinary"]
@@ -162,32 +167,43 @@ def test_nothing_is_stored_of_messages_that_an_ordinary_append_must_judge(open_s
     template = store.template(message_of_id())
     assert store.append_alike(template, [alike()]) is None, "the queue has no message yet"
     put(store)
-    assert store.append_alike(template, [alike(), alike(body=bytes(101))]) is None
-    assert store.append_alike(template, [alike(), alike(1)]) is None, "queue 1 has no message yet"
-    assert store.append_alike(template, [alike(body=bytes(100))] * 30) is None, "the log begins a new file"
-    end, failed = store.log_end, store.statistics.failed
-    assert store.append_alike(template, [alike()]).queue_offsets == [1]
-    assert (store.statistics.messages, failed) == (2, 0)
+    assert store.append_alike(template, [alike(body=bytes(101))]) is None
+    stored = store.append_alike(template, [alike(), alike(), alike(1), alike()])
+    assert stored.queue_offsets == [1, 2], "queue 1 has no message yet"
+    stored = store.append_alike(template, [alike(body=bytes(100))] * 30)
+    assert stored.end <= 4096 - 8, "the log begins a new file"
+    assert stored.end + stored.sizes[0] > 4096 - 8
+    assert store.append_alike(template, [alike(body=bytes(100))]) is None
+    assert (store.statistics.messages, store.statistics.failed) == (3 + len(stored.sizes), 0)
+    end = store.log_end
     store.close()
     assert store.append_alike(template, [alike()]) is None
-    assert store.log_end > end
+    assert store.log_end == end
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [(0, b"", ID[1:].encode(), 0, 0), (0, b"", b"\xff" * 32, 0, 0), (0, b"", ID.encode(), 1 << 63, 0)],
+    "wrong", [(0, b"", ID.encode(), 1 << 63, 0), (0, memoryview(b"a"), ID.encode(), 0, 0)]
 )
-def test_a_value_that_no_record_can_hold_changes_nothing(open_store, put, bodies, wrong):
+def test_a_value_that_no_record_can_hold_is_left_to_an_ordinary_append(open_store, put, bodies, wrong):
     store = open_store()
     put(store)
-    end = store.log_end
     template = store.template(message_of_id())
-    with pytest.raises(Exception, match=r"unique id|argument|int"):
-        store.append_alike(template, [alike(body=b"whole"), wrong])
-    assert store.log_end == end
+    assert store.append_alike(template, [wrong]) is None
+    assert store.append_alike(template, [alike(body=b"whole"), wrong, alike()]).queue_offsets == [1]
+    end = store.log_end
     assert not any(store.log.files[-1].view[end : end + 300]), "bytes behind the end would look like records"
-    assert store.append_alike(template, [alike(body=b"next")]).queue_offsets == [1]
-    assert bodies(store) == [b"body", b"next"]
+    assert store.append_alike(template, [alike(body=b"next")]).queue_offsets == [2]
+    assert bodies(store) == [b"body", b"whole", b"next"]
+
+
+@pytest.mark.parametrize("unique_id", [ID[1:].encode(), ID.encode() + b"0", b"\xff" * 32])
+def test_an_id_that_is_none_is_left_to_an_ordinary_append(open_store, put, unique_id):
+    store = open_store()
+    put(store)
+    stored = store.append_alike(
+        store.template(message_of_id()), [alike(), (0, b"", unique_id, 0, 0), alike()]
+    )
+    assert (stored.queue_offsets, stored.end) == ([1], store.log_end)
 
 
 def test_a_text_that_no_record_can_hold_is_refused():

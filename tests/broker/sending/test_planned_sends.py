@@ -24,7 +24,7 @@ from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, ROCKETMQ, Command
-from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import VirtualClock
 
 from broker_fakes import ask, close_broker, make_broker
@@ -102,16 +102,18 @@ class Decoded(Watcher):
     """Counts the requests that were decoded."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.raw: list[tuple[bytes, bytes]] = []
+        self.count = self.raw_count = 0
+        self.requests = self.replies = b""
         self.sees_raw = True
 
     def received(self, connection: Any, command: Command) -> bool:
         self.count += 1
         return False
 
-    def exchanged(self, connection: Any, request: Any, reply: Any) -> None:
-        self.raw.append((bytes(request), bytes(reply)))
+    def exchanged(self, connection: Any, requests: bytes, replies: bytes, count: int) -> None:
+        self.requests += requests
+        self.replies += replies
+        self.raw_count += count
 
 
 def a_send(
@@ -185,7 +187,7 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
             body=b"x" * (number + 1),
             pairs={name: value.format(number % 10) for name, value in pairs.items()}
             | {"UNIQ_KEY": IDS[0].format(number)},
-            e=str(number % 4),
+            e=str(number % 2),
             g=str(1_700_000_000_000 + number),
         )
         for number in range(30)
@@ -201,14 +203,51 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
         wire.end()
     assert written[0] == written[1]
     assert decoded.count == 2
-    assert [request for request, _ in decoded.raw] == frames[2:]
-    assert (
-        b"".join(reply for _, reply in decoded.raw)
-        == b"".join(written[0])[-sum(len(r) for _, r in decoded.raw) :]
-    )
+    assert decoded.requests == b"".join(frames[2:])
+    assert decoded.replies
+    assert b"".join(written[0]).endswith(decoded.replies)
+    assert decoded.raw_count == 28
     same_on_both(*brokers)
     for broker in brokers:
         close_broker(broker)
+
+
+async def test_a_refused_send_between_others_is_answered_with_its_reason(broker: Broker) -> None:
+    wire = Wire(broker, plans=True)
+    queues = ["0", "x", "0", "9", "0", "0"]
+    written = await wire.exchange(*[a_send(opaque=number, e=text) for number, text in enumerate(queues)])
+    answers = FrameCutter().feed(written)
+    assert [answer.opaque for answer in answers] == list(range(6))
+    assert [answer.code for answer in answers] == [0, 1, 0, 29, 0, 0]
+    assert "e is 'x'" in (answers[1].remark or "")
+
+
+async def test_an_error_in_the_store_is_answered_and_the_connection_goes_on(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = Wire(broker, plans=True)
+    await wire.exchange(a_send(), a_send(), a_send())
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    monkeypatch.setattr(broker.store, "append_alike", fail)
+    (answer,) = FrameCutter().feed(await wire.exchange(a_send(opaque=9)))
+    assert (answer.opaque, answer.code, answer.remark) == (9, 1, "RuntimeError: a mistake of ours")
+    monkeypatch.undo()
+    (answer,) = FrameCutter().feed(await wire.exchange(a_send(opaque=10)))
+    assert (answer.opaque, answer.code) == (10, 0)
+
+
+async def test_a_value_that_breaks_the_header_closes_the_connection_after_the_answers_before_it(
+    broker: Broker,
+) -> None:
+    wire = Wire(broker, plans=True)
+    await wire.exchange(a_send(), a_send())
+    broken = a_send(opaque=2).replace(IDS[0].format(1).encode(), b'"' * 32)
+    answers = FrameCutter().feed(await wire.exchange(a_send(opaque=1), broken, a_send(opaque=3)))
+    assert [answer.opaque for answer in answers] == [1]
+    assert wire.is_closed
 
 
 SHAPES: list[dict[str, Any]] = [

@@ -94,7 +94,7 @@ async def played(
     steps: list[tuple[int, tuple[int, dict[str, object]]]],
     *,
     plans: bool,
-) -> tuple[list[Asked | str], dict[str, bytes], int]:
+) -> tuple[list[Asked | str], dict[str, dict[int, bytes]], int]:
     """Answers and files of a broker that gets these half messages and their ends; and how many ends had a plan."""
     clock = VirtualClock()
     broker = make_broker(folder, clock, loop=FakeLoop(clock), emulate=emulate)
@@ -131,7 +131,7 @@ async def played(
 
 
 @pytest.mark.parametrize("emulate", [5, 4])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(forms=st.tuples(FORMS, FORMS).map(list), steps=STEPS)
 @example(
     forms=[Form(PREPARED), Form((*PREPARED, ("KEYS", "{key}")))],

@@ -136,7 +136,6 @@ def test_recovery_of_a_large_log_reports_its_progress(open_store, put, crash, ca
         put(store)
     crash(store)
     monkeypatch.setattr(recovery, "_SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr(recovery, "_RECORDS_BETWEEN_LOOKS", 0xFFF)
     with caplog.at_level("INFO"):
         open_store(mapped_file_size_commit_log=4 << 20)
     assert "recovery has read 0 of at most 4 MiB of the log" in caplog.text

@@ -143,6 +143,35 @@ def test_message_without_room_in_queue_or_index_appears_once_the_disk_has_room(
     assert len(store.query("orders", "k", 10, 0, 1 << 60).views) == 2
 
 
+@pytest.mark.parametrize("what", ["consumequeue", "index"])
+def test_messages_of_a_template_without_room_in_queue_or_index_appear_once_the_disk_has_room(
+    disk: FakeDisk, open_store: OpenStore, put: Put, new_message: Any, bodies: Any, what: str
+) -> None:
+    arrived: list[int] = []
+    store = open_store(
+        on_arrival=lambda topic, queue, offset, *_: arrived.append(offset),
+        mapped_file_size_commit_log=1 << 16,
+    )
+    put(store, body=b"first")  # a queue has room for ten messages
+    for _ in range(98):
+        put(store, queue_id=1, KEYS="other")  # and the index for 99 keys
+    count = 9 if what == "consumequeue" else 1
+    arrived.clear()
+    template = store.template(new_message(KEYS="k"))
+    disk.full_for = what
+    stored = store.append_alike(template, [(0, b"%d" % number, b"", 0, 0) for number in range(12)])
+    assert len(stored.sizes) == count + 1, "the last of them is in the log only"
+    assert store.log_end == stored.end
+    assert store.append_alike(template, [(0, b"", b"", 0, 0)]) is None
+    assert put(store).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert arrived == []
+    disk.full_for = ""
+    store.dispatch_flushed()
+    assert arrived == list(range(1, count + 2))
+    assert bodies(store) == [b"first", *(b"%d" % number for number in range(count + 1))]
+    assert len(store.query("orders", "k", 99, 0, 1 << 60).views) == count + 1
+
+
 def test_sync_flush_store_dispatches_once_the_disk_has_room_again(
     disk: FakeDisk, open_store: OpenStore, put: Put, clock: VirtualClock, bodies: Any
 ) -> None:

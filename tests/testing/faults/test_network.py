@@ -136,6 +136,29 @@ async def test_a_proxy_passes_bytes_and_half_closes() -> None:
             await until(lambda: not proxy._links)
 
 
+async def test_bytes_that_arrive_before_the_target_is_connected_wait_for_it() -> None:
+    link = TcpProxy("127.0.0.1:1")._accepted()._link
+    sent: list[bytes] = []
+
+    class Target(asyncio.Transport):
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            sent.append(bytes(data))
+
+        def write_eof(self) -> None:
+            sent.append(b"end")
+
+        def is_closing(self) -> bool:
+            return False
+
+        def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    link.client.data_received(b"early")
+    link.client.eof_received()
+    assert sent == []
+    link.target.connection_made(Target())
+    await until(lambda: sent == [b"early", b"end"])
+
+
 async def test_a_proxys_latency_is_once_a_round_trip() -> None:
     async with await asyncio.start_server(echo, "127.0.0.1", 0) as target:
         port = target.sockets[0].getsockname()[1]

@@ -15,7 +15,7 @@ from pocketmq.testing.faults.rule import Rule, words_of
 from pocketmq.testing.faults.standing_rules import StandingRules
 from pocketmq.testing.requests.logged_request import Kept, LoggedConnection, LoggedRequest
 
-from frames_client import raw
+from frames_client import Raw, raw
 
 SEND = "SEND_MESSAGE_V2"
 
@@ -142,6 +142,56 @@ def test_a_rule_for_one_client_spares_the_others(one: RocketMQ) -> None:
             client.receive()
         assert hit.ask(30, topic=topic, queueId=0).code == 2
         assert spared.ask(30, topic=topic, queueId=0).code == 0
+
+
+# -- sends whose header repeats
+
+
+def sends(client: Raw, topic: str, count: int, first: int = 0) -> list[int]:
+    """Codes of the replies to sends as a producer repeats them."""
+    fields = {
+        "a": "g",
+        "b": topic,
+        "c": "TBW102",
+        "d": 4,
+        "f": 0,
+        "g": 1_700_000_000_000,
+        "h": 0,
+        "j": 0,
+        "k": "false",
+    }
+    for number in range(first, first + count):
+        unique_id = f"C0000202796B7ED92C9068B1{number:08}"
+        properties = f"UNIQ_KEY\x01{unique_id}\x02WAIT\x01true\x02"
+        client.send(310, 100 + number, body=b"x", e=number % 2, i=properties, m="false", **fields)
+    return [client.receive().code for _ in range(count)]
+
+
+def test_a_rule_hits_a_send_whose_header_repeats(one: RocketMQ) -> None:
+    """Such sends are not decoded, unless a rule may hit them."""
+    orders, others = one.topic("orders", queues=2), one.topic("others", queues=2)
+    with raw(one.server.broker_addr) as client:
+        assert sends(client, orders, 10) == [0] * 10
+        one.faults.refuse(code=SEND, topic=orders, queue_id=1, response="SYSTEM_BUSY", times=2)
+        assert sends(client, others, 10) == [0] * 10
+        assert sends(client, orders, 10, 10) == [0, 2, 0, 2, 0, 0, 0, 0, 0, 0]
+        assert sends(client, orders, 4, 20) == [0] * 4, "the rule is used up"
+        rule = one.faults.refuse(topic=orders, response="SYSTEM_BUSY", times=None)
+        assert sends(client, orders, 3, 24) == [2, 2, 2]
+        rule.remove()
+        assert sends(client, orders, 3, 27) == [0, 0, 0]
+        one.faults.refuse(code=SEND, client_id="c1", response="SYSTEM_BUSY")
+        assert sends(client, orders, 2, 30) == [0, 0]
+        client.send(34, body=b'{"clientID": "c1"}')
+        client.receive()
+        assert sends(client, orders, 2, 32) == [2, 0]
+        one.faults.silence(code=SEND, topic=orders, queue_id=1)
+        client.send(30, topic=orders, queueId=1)
+        client.receive()
+    assert one.requests.count(code=SEND, topic=orders) == 34
+    found = one.requests.find(code=SEND, topic=orders)
+    assert [request.response for request in found].count(0) == 34 - 2 - 3 - 1
+    assert [request.id for request in one.requests] == sorted(request.id for request in one.requests)
 
 
 # -- wrong values

@@ -6,6 +6,8 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pocketmq.broker.network.dispatch import Handlers
 from pocketmq.broker.network.server import Server
 from pocketmq.broker.network.watch import Watched
@@ -182,10 +184,32 @@ def test_a_send_on_the_short_way_is_decoded_when_somebody_looks() -> None:
     fields = {"a": "g", "b": "orders", "e": "3"}
     request = encode_frame(Command(310, 5, fields=fields, body=b"order"))
     reply = encode_frame(Command(0, 5, 1, fields={"queueOffset": "7"}))
-    LogWatcher(log, "b0").exchanged(connection, memoryview(request), reply)
-    [entry] = Requests(log).find(code=SEND)
+    LogWatcher(log, "b0").exchanged(connection, request * 3, reply * 3, 3)
+    entry, _, other = Requests(log).find(code=SEND)
+    assert (entry.id, other.id, len(log)) == (1, 3, 3)
+    assert entry != other
     assert (entry.topic, entry.queue_id, entry.group, entry.body) == ("orders", 3, "g", b"order")
     assert (entry.response, entry.reply_fields) == (0, {"queueOffset": "7"})
+
+
+@given(st.lists(st.integers(1, 16), max_size=30), st.integers(1, 40), st.booleans())
+def test_sends_that_are_kept_together_leave_one_by_one(counts: list[int], most: int, mixed: bool) -> None:
+    log = RequestLog(entries=most)
+    watcher = LogWatcher(log, "b0")
+    connection: Watched = Nobody()  # type: ignore[assignment]
+    request, reply = encode_frame(Command(310, 5, fields={"b": "t"})), encode_frame(Command(0, 5, 1))
+    for count in counts:
+        watcher.exchanged(connection, request * count, reply * count, count)
+        if mixed:
+            watcher.received(connection, Command(30, 1))
+    total = sum(counts) + mixed * len(counts)
+    requests = Requests(log)
+    assert (requests.count(), requests.dropped) == (min(most, total), max(0, total - most))
+    assert [entry.id for entry in requests] == list(range(max(1, total - most + 1), total + 1))
+    assert [entry.id for entry in log.last(3)] == [entry.id for entry in requests][-3:]
+    assert [entry.id for entry in log.after(total - 2)] == [
+        entry.id for entry in requests if entry.id > total - 2
+    ]
 
 
 async def test_what_a_closed_connection_left_open_is_forgotten() -> None:
