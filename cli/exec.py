@@ -61,6 +61,11 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
     help="Write all addresses to FILE, as JSON.",
 )
 @click.option(
+    "--admin-port",
+    type=click.IntRange(0, 65535),
+    help="HTTP port, 0 for a free one; POCKETMQ_ADMIN is its address.  [default: none]",
+)
+@click.option(
     "--namesrv-port",
     type=click.IntRange(0, 65535),
     default=0,
@@ -82,6 +87,7 @@ def exec_command(
     emulate: str | None,
     journal: str | None,
     ports_file: Path | None,
+    admin_port: int | None,
     namesrv_port: int,
     log_level: str,
     command: tuple[str, ...],
@@ -107,12 +113,18 @@ def exec_command(
             store = tempfile.mkdtemp(prefix="pocketmq-")
             click.echo(f"pocketmq: the store is kept in {store}", err=True)
         server = EmbeddedServer(
-            settings, conf=conf_file, store=store, namesrv_port=namesrv_port, journal=journal
+            settings,
+            conf=conf_file,
+            store=store,
+            namesrv_port=namesrv_port,
+            journal=journal,
+            admin_port=admin_port,
         )
         with program.signals(), server:
+            addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
             if ports_file is not None:
-                write_ports(ports_file, server.node, {})
-            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr})
+                write_ports(ports_file, server.node, addresses)
+            code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR

@@ -61,6 +61,11 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
     help="Write all addresses to FILE, as JSON.",
 )
 @click.option(
+    "--admin-port",
+    type=_PORT,
+    help="HTTP port: API, metrics and a page; 0 for a free one.  [default: none]",
+)
+@click.option(
     "--print-config", is_flag=True, help="Show every key with value, default and verdict, and exit."
 )
 @click.option(
@@ -81,6 +86,7 @@ def serve(
     journal: str | None,
     emulate: str | None,
     ports_file: Path | None,
+    admin_port: int | None,
     print_config: bool,
     log_level: str,
 ) -> None:
@@ -111,7 +117,12 @@ def serve(
             from pocketmq.broker.process import run
 
             _log.info("store: %s", broker.store.root.absolute())
-            run(broker, name_server, None if journal is None else Path(journal), ports_file)
+            beside = []
+            if admin_port is not None:
+                from pocketmq.testing.server.admin_port import admin_port_beside
+
+                beside.append(admin_port_beside(broker.bind_address, admin_port))
+            run(broker, name_server, None if journal is None else Path(journal), ports_file, beside)
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
