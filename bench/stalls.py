@@ -22,6 +22,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from pocketmq.broker.process import grow_descriptor_table, raise_file_limit
 from pocketmq.store import MessageStore, NewMessage, StoreConfig, WallClock
 from pocketmq.store.files import disk
 
@@ -177,6 +178,8 @@ def main() -> None:
     parser.add_argument("--queues", type=int, default=2000)
     parser.add_argument("--folder", help="Where the store is made; a disk, not memory.")
     arguments = parser.parse_args()
+    raise_file_limit()
+    grow_descriptor_table()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         turns = TurnMeter()
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:

@@ -45,6 +45,7 @@ class Broker:
         connect: Connect,
         timers: Timers | None = None,
         writes_in_background: bool = True,
+        seed: int | None = None,
     ) -> None:
         self.state = state = BrokerState(
             config,
@@ -56,6 +57,7 @@ class Broker:
             on_topics_changed=self._topics_changed,
             timers=timers,
             writes_in_background=writes_in_background,
+            seed=seed,
         )
         self.config, self.clock, self.identity = config, clock, identity
         self.store, self.retention, self.statistics = state.store, state.retention, state.statistics
@@ -176,9 +178,9 @@ class Broker:
 
     def _may_be_awaited(self, topic: str) -> bool:
         """Whether `_arrived` might do something for a message of this topic."""
-        return (
-            bool(self.pulling.waiters) or self.popping.has_waiting or topic in (SCHEDULE_TOPIC, TIMER_TOPIC)
-        )
+        if topic == TIMER_TOPIC and not self.delayed.timer.is_told_later:
+            return True
+        return bool(self.pulling.waiters) or self.popping.has_waiting or topic == SCHEDULE_TOPIC
 
     def _topics_changed(self) -> None:
         self.cluster.registration.topics_changed()

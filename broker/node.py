@@ -16,7 +16,7 @@ from pocketmq.store import Clock, VirtualClock, WallClock
 from .access.access_control import signer_of, warn_if_open
 from .broker import Broker
 from .cluster.replication_master import bind_ha_port
-from .config.addresses import socket_address
+from .config.addresses import host_and_port, numeric_address, socket_address
 from .config.broker_config import BrokerConfig
 from .config.name_server_config import NameServerConfig
 from .errors import StartError
@@ -53,6 +53,7 @@ class Node:
         host: str = "127.0.0.1",
         clock: Clock | None = None,
         virtual_time: bool = False,
+        seed: int | None = None,
         journal_folder: Path | None = None,
     ) -> None:
         self._config = config
@@ -60,6 +61,7 @@ class Node:
         self._host = host
         self._clock = clock or WallClock()
         self._virtual_time = virtual_time
+        self._seed = seed
         self.time: VirtualTime | None = None
         """Moves the broker's clock, which starts at the wall's time; `None` if the broker follows the wall's time."""
         self._servers: list[Server] = []
@@ -71,6 +73,9 @@ class Node:
         self.name_server: NameServer | None = None
         self.namesrv_address = ""
         self.broker_address = ""
+        """`host:port` of the broker, as its routes say."""
+        self.bound_address = ""
+        """`host:port` at which a client on this machine reaches it; another one with `advertise` or brokerIP1."""
 
     @property
     def broker(self) -> Broker:
@@ -182,16 +187,22 @@ class Node:
         port = await server.bind(self._host, config.listen_port)
         fast = await self._bind_fast_port(port - 2)
         self._ha_sockets = await bind_ha_port(config, self._host, port)
+        self.bound_address = socket_address(_reachable(self._host), port)
+        host, advertised_port = (
+            host_and_port(config.advertise) if config.advertise else (config.broker_ip1, port)
+        )
         identity = Identity(
-            address=socket_address(config.broker_ip1, port),
-            store_host=pack_host(config.broker_ip1, port),
+            address=socket_address(host, advertised_port),
+            store_host=pack_host(_ip_of(host, config), advertised_port),
             ha_address=socket_address(config.broker_ip2, port_of(self._ha_sockets)),
             own_name_server=self.namesrv_address,
             boot_time_ms=clock.now_ms(),
         )
         self.broker_address = identity.address
         timers = None if self.time is None else self.time.timers
-        self._broker = broker = Broker(config, clock, identity, connect=server.connect, timers=timers)
+        self._broker = broker = Broker(
+            config, clock, identity, connect=server.connect, timers=timers, seed=self._seed
+        )
         broker.open()
         handlers = BROKER.of_line(config.emulate).bind(*broker.parts)
         guard, sends = broker.access.guard, broker.planned_sends
@@ -235,6 +246,14 @@ class Node:
         )
         self._servers.append(server)
         return server
+
+
+def _ip_of(host: str, config: BrokerConfig) -> str:
+    """The address for message ids, which have room for a number only: brokerIP1 for a name that has none here."""
+    try:
+        return numeric_address(host)
+    except OSError:
+        return config.broker_ip1
 
 
 def _reachable(host: str) -> str:

@@ -27,6 +27,8 @@ _KEYS: Final = {"POCKETMQ_ADMIN": "admin", "GRPC_ENDPOINT": "grpc"}
 """Variable -> key in the ports file."""
 
 WANTED_FILES: Final = 65536
+WANTED_TABLE: Final = 16384
+"""Descriptors for which the system's table has room from the start: 128 KiB of the kernel's memory."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -36,14 +38,24 @@ def run(
     journal_folder: Path | None = None,
     ports_file: Path | None = None,
     beside: Sequence[Beside] = (),
+    *,
+    virtual_time: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open.
 
-    `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run.
+    `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
+    `virtual_time` the broker's clock stands still until `node.time` moves it.
     """
     raise_file_limit()
+    grow_descriptor_table()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        node = Node(config, name_server_config, host=config.bind_address, journal_folder=journal_folder)
+        node = Node(
+            config,
+            name_server_config,
+            host=config.bind_address,
+            virtual_time=virtual_time,
+            journal_folder=journal_folder,
+        )
         runner.run(_serve(node, config, ports_file, beside))
 
 
@@ -57,6 +69,23 @@ def raise_file_limit() -> None:
     wanted = WANTED_FILES if hard == resource.RLIM_INFINITY else min(WANTED_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def grow_descriptor_table() -> None:
+    """Make room for many descriptors at once, while the process has one thread.
+
+    Linux enlarges a full table to four times its size (64, 256, 1024 ...), and in a process with threads each time
+    waits until every processor has let go of the old one: 5 to 20 ms in which the event loop stands still.
+    """
+    try:
+        import fcntl
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = (WANTED_TABLE if soft == resource.RLIM_INFINITY else min(WANTED_TABLE, soft)) - 1
+    with open(os.devnull, "rb") as null, contextlib.suppress(OSError):
+        os.close(fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, highest))
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -104,7 +133,7 @@ def welcome(node: Node, config: BrokerConfig, namesrv_addr: str) -> str:
     line = "5.5" if config.is_5 else "4.9"
     return (
         f"name server {namesrv_addr}, broker {config.broker_name} {node.broker_address}, like RocketMQ {line}\n"
-        f"store {config.store.root.absolute()}\n"
+        f"store {config.store.root.absolute()}{', virtual time' if node.time is not None else ''}\n"
         "Ctrl-C stops it; `pocketmq topics`, `groups`, `lag` and `tail TOPIC` look inside"
     )
 
@@ -114,7 +143,7 @@ def write_ports(file: Path, node: Node, addresses: Mapping[str, str]) -> None:
 
     `addresses` are those of what runs beside the node.
     """
-    ports = {"namesrv": node.namesrv_address or None, "broker": node.broker_address}
+    ports = {"namesrv": node.namesrv_address or None, "broker": node.bound_address}
     ports |= {key: addresses.get(name) for name, key in _KEYS.items()}
     half = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -9,7 +9,8 @@
 
 The payload is MessagePack. The first frame of a file holds a map about the broker (`about`). Every other one holds an
 array of entries; each entry is an array that begins with its kind. The elements of kind 0 are the fields of `Exchange`
-in their order; the other kinds are `Connected`, `Closed`, `Pushed` and `Dropped`. Times are nanoseconds since 1970 by
+in their order; the other kinds are `Connected`, `Closed`, `Pushed`, `Dropped` and `Sends`, which is read as one
+`Exchange` for each send. Times are nanoseconds since 1970 by
 the broker's clock. A file that ends in the middle of a frame (after a kill) is good up to that frame. Readers ignore
 unknown kinds and additional elements, so new ones need no new version. `pocketmq.broker.network.journal` writes the
 files.
@@ -20,9 +21,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import msgpack
 import msgspec
 
-from .errors import BodyError
+from .errors import BodyError, FrameError
+from .wire.command import Command
+from .wire.frame import PREFIX, FrameCutter, decode_header
 
 MAGIC: Final = b"PMQJRNL"
 VERSION: Final = 1
@@ -31,16 +35,15 @@ SUFFIX: Final = ".journal"
 MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
 
 _FRAME: Final = struct.Struct(">II")
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder().decode
+_UNREADABLE: Final = (ValueError, msgpack.UnpackException)
 _ARRAY: Final = struct.Struct(">BI")
 _ARRAY_32: Final = 0xDD
 """MessagePack: an array whose length has four bytes."""
 
-pack_entry: Final = msgspec.msgpack.Encoder().encode_into
-"""`pack_entry(entry, frame, -1)` appends an entry to a frame of `new_frame`."""
+pack_entry: Final = msgpack.Packer().pack
+"""The bytes of an entry, to be appended to a frame of `new_frame`. UnicodeEncodeError for half a surrogate pair."""
 
-EXCHANGE, CONNECTED, CLOSED, PUSHED, DROPPED = range(5)
+EXCHANGE, CONNECTED, CLOSED, PUSHED, DROPPED, SENDS = range(6)
 
 
 class JournalFormatError(BodyError):
@@ -105,13 +108,28 @@ class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=DROPPED):
     count: int
 
 
+class Sends(msgspec.Struct, frozen=True, array_like=True, tag=SENDS):
+    """Sends whose headers repeat, answered together and recorded without decoding them.
+
+    `requests` has their frames without the bodies, one behind the other; the length in a frame's prefix still counts
+    its body. `replies` has the whole frames of the replies. Of each body its CRC-32.
+    """
+
+    at_ns: int
+    connection: int
+    client_id: str | None
+    requests: bytes
+    body_crcs: list[int]
+    replies: bytes
+
+
 Entry = Exchange | Connected | Closed | Pushed | Dropped
 
 
 def encode_frame(payload: Any) -> bytes:
     """A frame with any MessagePack value."""
     frame = bytearray(_FRAME.size)
-    frame += _encode(payload)
+    frame += msgpack.packb(payload)
     return bytes(_with_head(frame))
 
 
@@ -185,8 +203,8 @@ class FrameReader:
 def decode_about(payload: memoryview) -> dict[str, Any]:
     """The map of a file's first frame. Raises JournalFormatError."""
     try:
-        about = _decode(payload)
-    except msgspec.DecodeError as error:
+        about = msgpack.unpackb(payload)
+    except _UNREADABLE as error:
         raise JournalFormatError(f"the first frame is not readable: {error}") from error
     if not isinstance(about, dict):
         raise JournalFormatError("the first frame must be a map")
@@ -195,12 +213,36 @@ def decode_about(payload: memoryview) -> dict[str, Any]:
 
 def decode_entries(payload: memoryview) -> list[Entry]:
     """The entries of a frame, without those of an unknown kind. Raises JournalFormatError."""
+    found: list[Entry] = []
     try:
-        raw: Sequence[Any] = _decode(payload)
-        return [
-            msgspec.convert(entry, Entry)
-            for entry in raw
-            if isinstance(entry, list) and entry and entry[0] in range(DROPPED + 1)
-        ]
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raw: Sequence[Any] = msgpack.unpackb(payload, strict_map_key=False)
+        for entry in raw:
+            if not (isinstance(entry, list) and entry and entry[0] in range(SENDS + 1)):
+                continue
+            if entry[0] == SENDS:
+                found += _exchanges(msgspec.convert(entry, Sends))
+            else:
+                found.append(msgspec.convert(entry, Entry))
+    except (*_UNREADABLE, msgspec.ValidationError, FrameError, struct.error, TypeError) as error:
         raise JournalFormatError(f"a frame that passes its CRC is not readable: {error}") from error
+    return found
+
+
+def _exchanges(sends: Sends) -> Iterator[Exchange]:
+    """One exchange for each of these sends. They were handled at once, so one time is both of theirs."""
+    position, requests = 0, memoryview(sends.requests)
+    for crc, reply in zip(sends.body_crcs, FrameCutter().feed(sends.replies), strict=True):
+        length, word = PREFIX.unpack_from(requests, position)
+        end = position + PREFIX.size + (word & 0xFFFFFF)
+        command = decode_header(word >> 24, requests[position + PREFIX.size : end])
+        body_bytes = length + 4 - (end - position)
+        position = end
+        yield _exchange(sends, command, body_bytes, crc, reply)
+
+
+def _exchange(sends: Sends, command: Command, body_bytes: int, body_crc: int, reply: Command) -> Exchange:
+    return Exchange(
+        sends.at_ns, sends.at_ns, sends.connection, sends.client_id, command.code, command.opaque, command.version,
+        command.language, False, command.fields, body_bytes, body_crc,
+        reply.code, reply.remark, reply.fields,
+    )  # fmt: skip

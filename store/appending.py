@@ -8,7 +8,9 @@ thread.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from pocketmq.protocol.message.flags import is_in_queue
 
@@ -19,13 +21,14 @@ from .errors import StoreError
 from .log.commit_log import CommitLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
+from .lookup.held_dispatch import HeldDispatch
 from .lookup.key_index import KeyIndex
 from .lookup.light_queues import have_room_for, number_light_queues, wants_light_queues
 from .lookup.log_dispatch import LogDispatch
 from .lookup.message_template import MessageTemplate
 from .lookup.queue_table import QueueTable
 from .put_statistics import PutStatistics
-from .put_values import AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
+from .put_values import AlikeBatch, AlikeMessage, AppendResult, NewMessage, PutStatus, RefusedError, Stored
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +64,7 @@ class Appending:
             config.flush_disk_type == "SYNC_FLUSH" and config.emulate == 5 and not config.read_uncommitted
         )
         self.dispatches_at_once = not self._waits_for_disk
+        self._held = HeldDispatch(dispatcher)
         self.statistics = PutStatistics()
         self.after_append: Callable[[], None] | None = None
         """Called after each append, if set."""
@@ -79,11 +83,9 @@ class Appending:
             if (created := self._new_queue(message.topic, message.queue_id)) is None:
                 return self._refused(PutStatus.MESSAGE_ILLEGAL)
             queue = created
-        light_queues = None
-        if self._has_light_queues and wants_light_queues(message.topic, message.property_map):
-            light_queues = number_light_queues(message, self._queues)
-            if not have_room_for(light_queues, self._topics, self._config.max_lmq_consume_queue_num):
-                return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+        light_units = None
+        if self._has_light_queues and (light_units := self._number_light_queues((message,))) is None:
+            return self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
         store_timestamp = self._now_ms()
         # Prepared and rollback records are in no queue and take no number.
         in_queue = is_in_queue(message.sys_flag)
@@ -94,9 +96,8 @@ class Appending:
             return self._refused_by_log(error, (message,))[0]
         if in_queue:
             queue.next_offset = queue_offset + 1
-            if light_queues:
-                for name in light_queues:
-                    self._queues.get_or_create(name, 0).next_offset += 1
+            if light_units:
+                self._count_light_units(light_units)
         if self.dispatches_at_once:
             try:
                 self._dispatcher.dispatch_one(
@@ -104,6 +105,26 @@ class Appending:
                 )
             except (StoreError, OSError) as error:
                 self._pause(error)  # safe in the log, so it counts as stored, but no reader can find it yet
+        else:
+            kept = NewMessage(
+                message.topic,
+                message.queue_id,
+                b"",
+                b"",
+                dict(message.property_map),  # the sender may change its own
+                sys_flag=message.sys_flag,
+            )
+            self._held.hold(
+                position,
+                position + size,
+                self._dispatcher.dispatch_one,
+                queue if in_queue else None,
+                kept,
+                size,
+                position,
+                queue_offset,
+                store_timestamp,
+            )
         if self.after_append is not None:
             self.after_append()
         statistics = self.statistics
@@ -127,20 +148,27 @@ class Appending:
         queue = self._queues.get(first.topic, first.queue_id) or self._new_queue(first.topic, first.queue_id)
         if queue is None:
             return [self._refused(PutStatus.MESSAGE_ILLEGAL) for _ in messages]
+        light_units = None
+        if self._has_light_queues and (light_units := self._number_light_queues(messages)) is None:
+            return [self._refused(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED) for _ in messages]
         try:
-            if self._has_light_queues:  # their numbers are written into the properties of each message
-                self._log.make_room(messages)
-                return [self._append(message) for message in messages]
             store_timestamp, queue_offset = self._now_ms(), queue.next_offset
             position, sizes = self._log.append(messages, queue_offset, store_timestamp)
         except RefusedError as error:
             return self._refused_by_log(error, messages)
         queue.next_offset += len(sizes)
+        if light_units:
+            self._count_light_units(light_units)
         if self.dispatches_at_once:
             try:
                 self._dispatcher.dispatch(queue, messages, sizes, position, queue_offset, store_timestamp)
             except (StoreError, OSError) as error:
                 self._pause(error)
+        else:
+            dispatch, end = self._dispatcher.dispatch, position + sum(sizes)
+            self._held.hold(
+                position, end, dispatch, queue, messages, sizes, position, queue_offset, store_timestamp
+            )
         if self.after_append is not None:
             self.after_append()
         results, ok = [], PutStatus.PUT_OK
@@ -173,7 +201,7 @@ class Appending:
         """
         file = self._log.file
         of_topic = self._topics.get(template.topic)
-        if file is None or of_topic is None or not self.dispatches_at_once or not self._admission.accepting:
+        if file is None or of_topic is None or not self._admission.accepting:
             return None
         started_ns = time.perf_counter_ns()
         append_record, most_body_bytes = template.record.append, self._config.max_message_size
@@ -181,6 +209,7 @@ class Appending:
         store_timestamp = self._now_ms()
         position = end = file.base + file.written
         positions, sizes, queue_offsets = [], [], []
+        held: list[tuple[ConsumeQueue, Sequence[int]]] | None = None if self.dispatches_at_once else []
         try:
             for message in messages:
                 queue = of_topic.get(message[0])
@@ -199,19 +228,28 @@ class Appending:
                 sizes.append(size)
                 queue_offsets.append(queue_offset)
                 queue.next_offset = queue_offset + 1
-                queue.append(position, size, code, queue_offset)
-                if key_hashes:
-                    put_in_index(key_hashes, position, store_timestamp)
+                if held is not None:
+                    held.append((queue, key_hashes))
+                else:
+                    queue.append(position, size, code, queue_offset)
+                    if key_hashes:
+                        put_in_index(key_hashes, position, store_timestamp)
                 position = end
         except (StoreError, OSError) as error:
             self._pause(error)  # these messages count as stored; `catch_up` completes and announces them
         if not sizes:
             return None
-        self._index.write_header()
         self._log.newest_store_timestamp = store_timestamp
         stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
-        if self.dispatches_at_once:
+        if held is not None:
+            self._held.hold(
+                positions[0], end, self._dispatcher.dispatch_alike, template, messages, held, stored
+            )
+        elif self.dispatches_at_once:
+            self._index.write_header()
             self._dispatcher.dispatched(template, messages, stored)
+        else:
+            self._index.write_header()
         if self.after_append is not None:
             self.after_append()
         statistics = self.statistics
@@ -221,6 +259,56 @@ class Appending:
         if elapsed_ns >= _SLOW_NS:
             statistics.record_slow(elapsed_ns // _SLOW_NS)
         return stored
+
+    def append_alike_batch(self, template: MessageTemplate, batch: AlikeBatch) -> Stored | None:
+        """Store a batch of messages of one template as `append_batch` does: back to back, all of them or none.
+
+        None: nothing was stored, and `append_batch` must judge it: a body may be too large, or the batch may begin a
+        queue, or need more room than is reserved.
+        """
+        queue = self._queues.get(template.topic, batch.queue_id)
+        if queue is None or not self._admission.accepting:
+            return None
+        hashes = template.hashes_of_all(batch.unique_ids)
+        store_timestamp, position, queue_offset = self._now_ms(), self._log.end, queue.next_offset
+        sizes = self._log.append_batch(template.record, batch, queue_offset, store_timestamp)
+        if sizes is None:
+            return None
+        count = len(sizes)
+        queue.next_offset += count
+        positions = list(accumulate(sizes, initial=position))
+        end = positions.pop()
+        queue_offsets = range(queue_offset, queue_offset + count)
+        stored = Stored(positions, sizes, queue_offsets, end, store_timestamp)
+        if self.dispatches_at_once:
+            try:
+                self._dispatcher.dispatch_batch(template, queue, batch, hashes, stored)
+            except (StoreError, OSError) as error:
+                self._pause(error)
+        else:
+            batch.bodies = ()
+            self._held.hold(
+                position, end, self._dispatcher.dispatch_batch, template, queue, batch, hashes, stored
+            )
+        if self.after_append is not None:
+            self.after_append()
+        self.statistics.messages += count
+        self.statistics.bytes += end - position
+        return stored
+
+    def _number_light_queues(self, messages: Sequence[NewMessage]) -> Counter[str] | None:
+        """Write the numbers of their units into the properties of messages; returns how many units each light queue
+        gets, None if these are too many queues."""
+        units: Counter[str] = Counter()
+        for message in messages:
+            if wants_light_queues(message.topic, message.property_map):
+                units.update(number_light_queues(message, self._queues, units))
+        has_room = have_room_for(units, self._topics, self._config.max_lmq_consume_queue_num)
+        return units if has_room else None
+
+    def _count_light_units(self, units: Counter[str]) -> None:
+        for name, count in units.items():
+            self._queues.get_or_create(name, 0).next_offset += count
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         try:
@@ -243,11 +331,17 @@ class Appending:
         """Dispatch the records that are on disk, or under ASYNC_FLUSH all; False if the disk refuses a write."""
         files = self._log.files
         try:
-            self._log_dispatch.run(files.flushed if self._waits_for_disk else self._log.end)
+            limit = files.flushed if self._waits_for_disk else self._log.end
+            self._held.run(limit)
+            self._log_dispatch.run(limit)
         except (StoreError, OSError) as error:
             self._pause(error)
             return False
         return True
+
+    def forget_held(self) -> None:
+        """Read what waits for the disk from the log: its queues are being deleted."""
+        self._held.clear()
 
     def _pause(self, error: Exception) -> None:
         self._admission.pause(error)

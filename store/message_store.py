@@ -93,6 +93,7 @@ class MessageStore:
         self.append = self._appending.append
         self.append_batch = self._appending.append_batch
         self.template = self._appending.template
+        self.append_alike_batch = self._appending.append_alike_batch
         self.append_alike = self._appending.append_alike
         self.statistics = self._appending.statistics
         budget = MemoryBudget(config)
@@ -297,6 +298,7 @@ class MessageStore:
 
     def delete_topic_queues(self, topic: str) -> bool:
         """Delete the queues of a topic; its records stay in the log until that part is deleted."""
+        self._appending.forget_held()
         return self._queues.delete_topic(topic)
 
     def delete_expired_queues(self, is_kept: Callable[[str], bool]) -> int:

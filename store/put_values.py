@@ -4,6 +4,7 @@ Names and numbers follow PutMessageStatus and MessageExtBrokerInner. Not here: t
 broker chooses.
 """
 
+from collections.abc import Sequence
 from enum import Enum, auto
 
 import msgspec
@@ -71,13 +72,22 @@ template has no UNIQ_KEY, born timestamp ms, preparedTransactionOffset); a plain
 one. If the messages of the template share no text: `whole_text` instead of the unique id."""
 
 
+class AlikeBatch(msgspec.Struct, gc=False):
+    """Messages of one template for one queue, stored all or none; ids as in `AlikeMessage`."""
+
+    queue_id: int
+    born_timestamp: int
+    bodies: Sequence[bytes]
+    unique_ids: Sequence[bytes]
+
+
 class Stored(msgspec.Struct, gc=False):
     """Where messages of one template were stored, in their order: positions and sizes in bytes of the log, time in
     ms. The log's end was `end` then."""
 
-    positions: list[int]
-    sizes: list[int]
-    queue_offsets: list[int]
+    positions: Sequence[int]
+    sizes: Sequence[int]
+    queue_offsets: Sequence[int]
     end: int
     store_timestamp: int
 

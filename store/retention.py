@@ -22,7 +22,7 @@ from typing import Final
 from . import layout
 from .clock import Clock
 from .config import StoreConfig
-from .files.disk_usage import DiskUsage, SystemDisk
+from .files.disk_usage import DiskUsage, NoDisk, SystemDisk
 from .message_store import MessageStore
 
 _log = logging.getLogger("pocketmq.retention")
@@ -42,7 +42,7 @@ class Retention:
         self._config = config
         self._store = store
         self._clock = clock
-        self.disk = disk or SystemDisk()
+        self.disk = disk or (SystemDisk() if config.watches_disk else NoDisk())
         self._manual_rounds = 0
         self._next_key: tuple[int, int, int, str] | None = None
         self._next_ms: int | None = None

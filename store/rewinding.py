@@ -8,19 +8,22 @@ the rest, so their directory is renamed and a thread deletes it (`discarding.py`
 A topic that was deleted and created again since the mark does not get its messages back. Owner: the event-loop thread.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from typing import Final
 
 import msgspec
+from pocketmq.protocol.message.record import store_timestamp_of
 
 from .config import StoreConfig
 from .discarding import Discarding
+from .errors import StoreError
 from .log.commit_log import CommitLog
 from .lookup.consume_queue import ConsumeQueue
 from .lookup.dispatch import Dispatcher
 from .lookup.key_index import IndexMark, KeyIndex
 from .lookup.log_dispatch import LogDispatch
 from .lookup.queue_table import QueueTable
+from .put_values import RefusedError
 
 _DISCARDED: Final = "discarded"
 """Below the store: directories of queues that are being deleted."""
@@ -78,6 +81,23 @@ class Rewinding:
             self._discarding.add(emptied, maps, folder)
         if not any(queue.max_offset for queue in self._queues):
             self._forget_log()
+
+    def append_records(self, records: Iterable[bytes]) -> None:
+        """Store whole records of another store again: each takes the place in its queue that it names.
+
+        Raises StoreError if the disk refuses one; those before it are stored.
+        """
+        record = b""
+        for record in records:
+            try:
+                self._log.append_record(record)
+            except RefusedError as error:
+                raise StoreError(str(error)) from error
+        if record:
+            self._log.newest_store_timestamp = store_timestamp_of(memoryview(record))
+        self._log_dispatch.run(self._log.end)
+        for queue in self._queues:
+            queue.next_offset = queue.max_offset
 
     def close(self) -> None:
         """Wait until the discarded files are deleted."""

@@ -12,9 +12,12 @@ With pytest nothing has to be imported: the fixtures `rocketmq_server` and `rock
     requests/           the log of requests and replies
     faults/             what a test makes the server do wrong
     views/              looking without changing, and waiting
+    fixtures/           what the plug-in does once a test needs a server
     view_of_server.py   topics, groups, messages, views and waits on any server
     rocketmq.py         the same on an embedded server, and what only that can show
-    pytest_plugin.py    the fixtures; the only file that needs pytest
+    remote.py           the same over the wire, on a server that already runs
+    factories.py        fixtures with other settings
+    pytest_plugin.py    the fixtures, options and hooks of pytest
     errors.py
 
 A name is imported when it is used: pytest loads the plug-in at every start, also if no test wants a server.
@@ -25,8 +28,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .errors import (
+        LoadError,
         MessagesMissingError,
         NotRunningError,
+        SnapshotError,
         TestingError,
         UnusedRulesError,
         WouldBlockError,
@@ -38,12 +43,14 @@ if TYPE_CHECKING:
     from .server.clock import ServerClock
     from .server.embedded import EmbeddedServer
     from .state.mark import Mark
+    from .state.snapshot import Snapshot
     from .views.stored_message import StoredMessage
 
 __all__ = (
     "DROP",
     "PASS",
     "EmbeddedServer",
+    "LoadError",
     "LoggedRequest",
     "Mark",
     "MessagesMissingError",
@@ -52,6 +59,8 @@ __all__ = (
     "Reply",
     "RocketMQ",
     "ServerClock",
+    "Snapshot",
+    "SnapshotError",
     "StoredMessage",
     "TestingError",
     "UnusedRulesError",
@@ -68,6 +77,7 @@ _PLACES: Final = {
     "EmbeddedServer": "server.embedded",
     "Mark": "state.mark",
     "RocketMQ": "rocketmq",
+    "Snapshot": "state.snapshot",
     "ServerClock": "server.clock",
     "StoredMessage": "views.stored_message",
 }

@@ -34,3 +34,11 @@ class WrongValueError(TestingError, ValueError):
 
 class UnusedRulesError(TestingError, AssertionError):
     """A test ended with rules that were not used up."""
+
+
+class LoadError(TestingError, ValueError):
+    """A starting state that cannot be read or made; the text is one line."""
+
+
+class SnapshotError(TestingError, ValueError):
+    """A snapshot that cannot be read or restored; nothing has changed."""

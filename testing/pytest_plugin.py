@@ -5,28 +5,28 @@
         ...
 
     rocketmq_server     session     an `EmbeddedServer`; NAMESRV_ADDR is its address while it runs
-    rocketmq            function    a `RocketMQ` on it, with names of this test; everything it created is removed
+    rocketmq            function    a `RocketMQ` on it, with names of this test; everything it did is undone
+    rocketmq_noproc     function    the same over the wire, on a server that already runs (--rocketmq-addr)
     rocketmq_settings   session     keys of broker.conf, for a conftest.py to override
+
+and the marker `rocketmq(topics=, groups=, settings=, ...)`: `fixtures/marker.py`. More fixtures: `factories.py`.
 
 pytest loads this file at every start, so nothing of the server is imported before a test asks for it.
 """
 
-import itertools
-import os
+import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 if TYPE_CHECKING:
+    from .remote import RemoteRocketMQ
     from .rocketmq import RocketMQ
     from .server.embedded import EmbeddedServer
 
-ADDRESS: Final = "NAMESRV_ADDR"
-"""The environment variable that official clients of all languages read."""
 _LAST_REQUESTS: Final = 20
 """Requests in the report of a failed test."""
-_numbers: Final = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,9 +42,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         help="one key of broker.conf; repeatable, overrides the ini file and rocketmq_settings",
     )
+    address = "name server of a server that already runs, for rocketmq_noproc"
+    group.addoption("--rocketmq-addr", metavar="HOST:PORT", help=address)
+    parser.addini("rocketmq_addr", address)
     parser.addini("rocketmq_emulate", emulate)
     parser.addini("rocketmq_conf", f"{conf}; relative to the ini file", type="string")
     parser.addini("rocketmq_set", "keys of broker.conf: one KEY=VALUE a line", type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "rocketmq(topics=, groups=, load=, settings=, emulate=, virtual_time=, seed=): what the RocketMQ server of the "
+        "test has and does; the last four give it a server of its own",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -54,50 +65,44 @@ def rocketmq_settings() -> dict[str, str | int | float | bool]:
 
 
 @pytest.fixture(scope="session")
-def rocketmq_server(
-    pytestconfig: pytest.Config, rocketmq_settings: dict[str, str | int | float | bool]
-) -> "Iterator[EmbeddedServer]":
+def rocketmq_server(request: pytest.FixtureRequest) -> "Iterator[EmbeddedServer]":
     """Name server and broker of the whole session, in a thread of this process."""
-    from pocketmq.broker.errors import StartError
-    from pocketmq.store.errors import StoreError
+    from .fixtures.servers import address_in_environment, running_server
 
-    from .server.embedded import EmbeddedServer
-
-    settings = {
-        **_words(pytestconfig.getini("rocketmq_set")),
-        **_emulate(pytestconfig.getini("rocketmq_emulate")),
-        **rocketmq_settings,
-        **_words(pytestconfig.getoption("rocketmq_set")),
-        **_emulate(pytestconfig.getoption("rocketmq_emulate")),
-    }
-    try:
-        server = EmbeddedServer(settings, conf=_conf(pytestconfig)).start()
-    except (StartError, StoreError) as error:
-        pytest.fail(f"RocketMQ server: {error}", pytrace=False)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv(ADDRESS, server.namesrv_addr)
-        try:
-            yield server
-        finally:
-            server.stop()
+    with running_server(request, {}) as server, address_in_environment(server.namesrv_addr):
+        yield server
 
 
 @pytest.fixture
-def rocketmq(rocketmq_server: "EmbeddedServer") -> "Iterator[RocketMQ]":
-    """The server for one test. Topics, groups and settings that the test creates or changes are undone afterwards."""
-    from .rocketmq import RocketMQ
+def rocketmq(request: pytest.FixtureRequest) -> "Iterator[RocketMQ]":
+    """The server for one test: the session's, or one of its own if the marker asks for that. Everything that the test
+    did is undone afterwards."""
+    from .fixtures.one_test import rocketmq_for
 
-    mark = rocketmq_server.mark()
-    rocketmq_server.requests.clear()
-    yield RocketMQ(rocketmq_server, f"t{next(_numbers)}-")
-    rocketmq_server.faults.clear()
-    rocketmq_server.reset(mark)
+    with rocketmq_for(request, "rocketmq_server") as view:
+        yield view
+
+
+@pytest.fixture
+def rocketmq_noproc(request: pytest.FixtureRequest) -> "Iterator[RemoteRocketMQ]":
+    """A server that already runs, for one test; `--rocketmq-addr` is the address of its name server."""
+    from .fixtures.one_test import remote_for
+
+    with remote_for(request, None) as view:
+        yield view
 
 
 def _rocketmq_of(item: pytest.Item) -> "RocketMQ | None":
-    """The test's, if it has one."""
-    found: RocketMQ | None = getattr(item, "funcargs", {}).get("rocketmq")
-    return found
+    """The test's, if it has one, whatever the name of its fixture."""
+    module = sys.modules.get("pocketmq.testing.rocketmq")
+    if module is None:
+        return None
+    found: list[RocketMQ] = [
+        value
+        for value in getattr(item, "funcargs", {}).values()
+        if isinstance(value, module.RocketMQ) and value.is_of_fixture
+    ]
+    return found[0] if found else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -122,27 +127,3 @@ def pytest_runtest_makereport(
         if text:
             report.sections.append((f"the last {_LAST_REQUESTS} requests to the RocketMQ server", text))
     return report
-
-
-def _words(words: list[str]) -> dict[str, str]:
-    settings = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise pytest.UsageError(f"rocketmq_set, --rocketmq-set: {word} is not KEY=VALUE")
-        settings[key.strip()] = value.strip()
-    return settings
-
-
-def _emulate(line: str | None) -> dict[str, str]:
-    return {"emulate": line} if line else {}
-
-
-def _conf(pytestconfig: pytest.Config) -> str | None:
-    """A path on the command line is relative to the working directory, one in the ini file to that file."""
-    given: str | None = pytestconfig.getoption("rocketmq_conf")
-    if given:
-        return os.path.join(pytestconfig.invocation_params.dir, given)
-    listed: str = pytestconfig.getini("rocketmq_conf")
-    folder = pytestconfig.rootpath if pytestconfig.inipath is None else pytestconfig.inipath.parent
-    return os.path.join(folder, listed) if listed else None

@@ -13,10 +13,14 @@ used as they are. This is not a client; those are in `pocketmq.client`. Every me
 waits refuse to run inside a running event loop, because they would block it: use those of `rocketmq.aio`.
 """
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from .server.clock import ServerClock
 from .server.embedded import EmbeddedServer
+from .state.load import Load, LoadSource, read_load
+from .state.snapshot import Snapshot
 from .view_of_server import ServerView
 from .views.embedded_source import EmbeddedSource
 from .views.group_views import held_pulls_of, queue_locks
@@ -31,6 +35,8 @@ class RocketMQ(ServerView):
     def __init__(self, server: EmbeddedServer, prefix: str = "") -> None:
         super().__init__(EmbeddedSource(server), prefix)
         self.server = server
+        self.is_of_fixture = False
+        """True for the object of a test's fixture: its unused rules fail the test."""
         self.requests: Final = server.requests
         """Every request and reply: `find`, `count`, `wait_for`, `none`."""
         self.faults: Final = server.faults
@@ -67,3 +73,23 @@ class RocketMQ(ServerView):
     def half_messages(self) -> Listing[StoredMessage]:
         """Messages whose transaction has not ended, oldest first, under the topic they would go to."""
         return listing(self.server.call(open_half_messages, self.server.broker))
+
+    # -- state
+
+    def snapshot(self, path: str | Path | None = None) -> Snapshot:
+        """As `EmbeddedServer.snapshot`."""
+        return self.server.snapshot(path)
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """As `EmbeddedServer.restore`."""
+        self.server.restore(snapshot)
+
+    def load(self, *sources: "LoadSource | Callable[[RocketMQ], object]") -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object. Names are
+        those on the wire. Raises `LoadError`: one line."""
+        checked = [source if callable(source) else read_load(source) for source in sources]
+        for step in checked:
+            if isinstance(step, Load):
+                self.server.load(step)
+            else:
+                step(self)

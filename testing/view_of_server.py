@@ -6,7 +6,7 @@ All of it goes through a `Source` (`views/source.py`), so the same calls work on
 import asyncio
 import itertools
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from pocketmq.client import SubscriptionGroupConfig, TopicConfig
@@ -22,6 +22,7 @@ from pocketmq.protocol.message.topics import (
 from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
 
 from .errors import TestingError, WouldBlockError
+from .state.load import MOST_QUEUES, Load, LoadSource, read_load
 from .views.aio import AsyncWaits
 from .views.source import ResultT, Source
 from .views.stored_message import StoredMessage, under_origin_topic
@@ -142,6 +143,33 @@ class ServerView:
         )
         return source.run(source.send(request, body.encode() if isinstance(body, str) else body))
 
+    def load_by_calls(self, *sources: LoadSource | Callable[[Any], object]) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts, or call functions with this object, one call
+        of this class after the other. `LoadError` before anything is made, if a source is wrong."""
+        for step in [source if callable(source) else read_load(source) for source in sources]:
+            if not isinstance(step, Load):
+                step(self)
+                continue
+            for config in step.topics:
+                self.make_topic(
+                    config.name,
+                    queues=config.write_queue_nums,
+                    order=config.order,
+                    attributes={name[1:]: value for name, value in config.attributes.items()},
+                )
+            for group in step.groups:
+                self.make_group(group)
+            for message in step.messages:
+                self.send(
+                    message.topic,
+                    message.body,
+                    tags=message.tags,
+                    keys=message.keys,
+                    properties=message.properties,
+                    queue_id=message.queue_id,
+                    delay_level=message.delay_level,
+                )
+
     # -- views
 
     def messages(self, topic: str) -> list[StoredMessage]:
@@ -217,7 +245,3 @@ class ServerView:
             f"{name} would block the running event loop: await rocketmq.aio.{name}(...), or "
             f"await asyncio.to_thread(rocketmq.{name}, ...)"
         )
-
-
-MOST_QUEUES: Final = 10_000
-"""A typing error in a number of queues would fill the disk."""

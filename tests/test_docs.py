@@ -91,7 +91,7 @@ def test_no_command_hides_in_a_block_that_is_not_run() -> None:
     assert [line for line in hidden if re.match(r"\s*(\$ |make |\.venv/bin/)", line)] == []
 
 
-TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 3, "docs/faults.md": 3}
+TESTS_OF_USERS = {"README.md": 1, "docs/testing.md": 4, "docs/faults.md": 3}
 """Documents whose first Python blocks are files of tests, and how many."""
 
 
@@ -313,6 +313,7 @@ FACTS = {
     Rule.FIRST_MESSAGE_HOT: QueueFacts(is_first_message_hot=True),
     Rule.FIRST_MESSAGE_COLD: QueueFacts(is_first_message_hot=False),
     Rule.NO_FIRST_MESSAGE: QueueFacts(),
+    Rule.START_IS_SET: QueueFacts(new_groups_start_at="last", max_offset=7),
 }
 ANSWERS = {"that offset": 7, "not found": None, "**0**": 0}
 

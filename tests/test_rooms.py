@@ -92,8 +92,9 @@ ROOMS: dict[str, list[str]] = {
         "server",
         "views",
         "view_of_server",
-        "rocketmq",
-        "pytest_plugin",
+        "remote rocketmq",
+        "fixtures",
+        "factories pytest_plugin",
     ],
     "console": [
         "answers guard stand",

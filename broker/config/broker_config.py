@@ -193,6 +193,13 @@ class BrokerConfig(msgspec.Struct, kw_only=True):
     emulate: Literal[4, 5] = 5
     """The official line (4.9 or 5.5) to follow where the two differ."""
 
+    new_groups_start_at: Literal["official", "first", "last"] = "official"
+    """Where a group without a stored offset starts; our own key. Other values than `official` take away the race in
+    which a message is skipped that was sent while the consumer asked for the end of the queue."""
+    advertise: str = ""
+    """`host:port` that routes and message ids name instead of brokerIP1 and the bound port: behind NAT, in a container.
+    Our own key."""
+
     config_black_list: str = "configBlackList;brokerConfigPath"
     """Keys that cannot be changed over the wire."""
 

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from pocketmq.store import StoreConfig
 
-from .addresses import check_addresses
+from .addresses import check_addresses, host_and_port
 from .broker_config import BrokerConfig
 from .name_server_config import NameServerConfig
 
@@ -34,7 +34,7 @@ Config = BrokerConfig | NameServerConfig
 _TABLE: Final = Path(__file__).with_name("official_keys.tsv")
 _HUMP: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WHOLE_NUMBER: Final = re.compile("[+-]?[0-9]+")
-_LINE: Final = re.compile(r"([45])(?:\.\w+)*")
+_LINE: Final = re.compile(r"(4)(?:\.9(?:\.\d+)?)?|(5)(?:\.5(?:\.\d+)?)?")
 _BITS: Final = {"int": 31, "long": 63}
 _NO_LIMIT: Final = "2147483647"
 _HIDDEN: Final = "(hidden)"
@@ -136,9 +136,11 @@ def read_value(key: Key, text: str) -> Any:
         line = _LINE.fullmatch(text.strip())
         if line is None:
             raise ValueError("must be 4 (or 4.9) or 5 (or 5.5)")
-        return int(line[1])
+        return int(line[1] or line[2])
     if key.name == "namesrvAddr":
         check_addresses(text.strip())
+    if key.name == "advertise" and text.strip():
+        host_and_port(text.strip())
     if type(None) in get_args(declared):
         if not text.strip():
             return None

@@ -9,7 +9,6 @@ loop iterations. The thread that writes tables flushes the changed files every s
 """
 
 import logging
-import random
 from collections.abc import Generator
 from typing import Final
 
@@ -18,6 +17,7 @@ from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.record import Record
 from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import StoreError, layout
+from pocketmq.store.put_values import Stored
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint, write_timer_checkpoint
 from pocketmq.store.timer.timer_store import TimerStore, checkpoint_path, wheel_path
@@ -64,6 +64,8 @@ class MessageTimer:
         """When the files were last saved and cleaned: waits on the disk, so never virtual."""
         self._saved_end = 0
         """End of the timer log when it was last saved."""
+        self.is_told_later = False
+        """Set while messages are stored that `arrived_alike` announces afterwards."""
         self.enqueued = 0
         """Messages enqueued since the start."""
         self._sampled = (state.clock.now_ms(), 0, 0)
@@ -162,16 +164,9 @@ class MessageTimer:
 
     def arrived(self, queue_offset: int, properties: dict[str, str] | None) -> None:
         """A message became visible in the timer topic."""
-        if not self._is_running:
-            return
-        timers = self._timers
+        timers = self._opened()
         if timers is None:
-            try:
-                timers = self._open()
-            except StoreError as error:
-                _log.error("timed messages wait for a restart: %s", error)
-                self._is_running = False
-                return
+            return
         # The ordinary case. `_catch_up` enqueues later what cannot be enqueued now.
         is_next = timers.queue_offset == queue_offset and not self._state.config.store.timer_stop_enqueue
         if is_next and properties is not None and (due_ms := _out_ms(properties)) is not None:
@@ -192,6 +187,42 @@ class MessageTimer:
             return False
         return queue_offset >= timers.queue_offset or due_ms >= timers.read_ms
 
+    def arrived_alike(self, stored: Stored, due_ms: int, topic: str) -> None:
+        """Messages for one slot and one real topic became visible in the timer topic, one behind the other."""
+        timers = self._opened()
+        if timers is None:
+            return
+        first, count = stored.queue_offsets[0], len(stored.queue_offsets)
+        now_ms = self._state.clock.now_ms()
+        if (
+            timers.queue_offset == first
+            and not self._state.config.store.timer_stop_enqueue
+            and not self._is_over(timers, due_ms, now_ms)
+        ):
+            timers.skip_idle(now_ms)
+            try:
+                timers.note_all(due_ms, stored.positions, stored.sizes, topic, now_ms)
+            except StoreError as error:
+                _log.error("timed messages wait: %s", error)
+            else:
+                timers.queue_offset = first + count
+                self.enqueued += count
+                self.metrics.add(topic, count, changes=count)
+                if self._timer is not None and self._wake_ms <= due_ms + timers.precision_ms:
+                    return
+        self._set_timer(0 if timers.queue_offset < first + count else None)
+
+    def _opened(self) -> TimerStore | None:
+        """The timer's files; `None` if it does not run, or they cannot be opened."""
+        if self._timers is not None or not self._is_running:
+            return self._timers if self._is_running else None
+        try:
+            return self._open()
+        except StoreError as error:
+            _log.error("timed messages wait for a restart: %s", error)
+            self._is_running = False
+            return None
+
     def is_crowded(self, out_ms: int) -> bool:
         """Whether to refuse a message for that slot: at random above the limit, always above twice the limit."""
         most = self._state.config.store.timer_congest_num_each_slot
@@ -201,7 +232,7 @@ class MessageTimer:
         count = timers.count_at(out_ms)
         if count <= most:
             return False
-        return count >= most * 2 or random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
+        return count >= most * 2 or self._state.random.randrange(1000) > 1000 * (count - most) / (most + 0.1)
 
     # -- figures
 

@@ -49,7 +49,7 @@ class TimerDelivery:
     def __init__(self, state: BrokerState, metrics: MetricTable) -> None:
         self._state = state
         self._metrics = metrics
-        self._plans = DeliveryPlans(state.store.template)
+        self._plans = DeliveryPlans(state.store)
         self.count = 0
 
     def slot(self, timers: TimerStore, position: int) -> Generator[int]:

@@ -4,6 +4,7 @@ from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..state.periodic import Periodic
 from .broadcast_offsets import BroadcastOffsets
+from .skipped_messages import SkippedMessages
 
 BROADCAST_SECONDS = 5.0
 
@@ -20,6 +21,7 @@ class FirstPosition:
         self.groups = state.groups
         self.offsets = state.offsets
         self.broadcasts = BroadcastOffsets(state, membership.consumers)
+        self.skipped = SkippedMessages(state)
 
     def periodic(self) -> tuple[Periodic, ...]:
         return (

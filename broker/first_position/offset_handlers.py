@@ -20,7 +20,7 @@ from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.reading.time_search import Boundary
 
 from ..errors import Refusal
-from ..network.dispatch import Answer, handles
+from ..network.dispatch import Answer, Call, handles
 from .first_position import FirstPosition
 from .rules import Rule
 from .verdict import decide_first_position, explain
@@ -30,8 +30,10 @@ _NOT_FOUND_NO_DEFAULT = "Not found, do not set to zero, maybe this group boot fi
 
 
 @handles(QueryConsumerOffset)
-def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerOffset) -> OffsetReply:
-    """The offset at which the group continues or starts: the rules B0 to B6."""
+def query_consumer_offset(
+    first_position: FirstPosition, request: QueryConsumerOffset, call: Call
+) -> OffsetReply:
+    """The offset at which the group continues or starts: the rules B0 to B7."""
     decision = decide_first_position(
         first_position.state,
         request.consumer_group,
@@ -40,6 +42,9 @@ def query_consumer_offset(first_position: FirstPosition, request: QueryConsumerO
         request.set_zero_if_not_found,
     )
     if decision.offset is None:
+        first_position.skipped.not_found(
+            call.connection, request.consumer_group, request.topic, request.queue_id, decision.rule
+        )
         remark = _NOT_FOUND_NO_DEFAULT if decision.rule is Rule.DEFAULT_FORBIDDEN else _NOT_FOUND
         raise Refusal(ResponseCode.QUERY_NOT_FOUND, remark)
     return OffsetReply(offset=decision.offset)
@@ -73,9 +78,11 @@ def search_offset_by_timestamp(
 
 
 @handles(GetMaxOffset)
-def get_max_offset(first_position: FirstPosition, request: GetMaxOffset) -> OffsetReply:
+def get_max_offset(first_position: FirstPosition, request: GetMaxOffset, call: Call) -> OffsetReply:
     """The offset after the last message; 0 for an unknown queue."""
-    return OffsetReply(offset=first_position.store.max_offset(request.topic, request.queue_id))
+    end = first_position.store.max_offset(request.topic, request.queue_id)
+    first_position.skipped.end_asked(call.connection, request.topic, request.queue_id, end)
+    return OffsetReply(offset=end)
 
 
 @handles(GetMinOffset)

@@ -11,6 +11,10 @@ found", the client's ConsumeFromWhere decides. The broker tries these rules in o
     B5  min offset 0, the first message is cold                  -> not found
     B6  min offset 0, no first message (empty or unknown queue)  -> not found; in the 4.9 line 0
 
+One rule of our own is tried after B2, if the key newGroupsStartAt is not `official`:
+
+    B7  newGroupsStartAt is first or last, not a retry topic     -> the min or the max offset
+
 B4 is the reason why a group with CONSUME_FROM_LAST_OFFSET reads a young topic from its start. Mirrors
 `ConsumerManageProcessor.queryConsumerOffset` and `RebalancePushImpl.computePullFromWhere`. Pure functions: `verdict.py`
 collects the facts and explains the decision.
@@ -23,7 +27,7 @@ import msgspec
 
 
 class Rule(enum.Enum):
-    """The rules in the order in which they are tried."""
+    """The official rules in the order in which they are tried, then our own."""
 
     RESET_PENDING = "B0"
     STORED_OFFSET = "B1"
@@ -32,6 +36,8 @@ class Rule(enum.Enum):
     FIRST_MESSAGE_HOT = "B4"
     FIRST_MESSAGE_COLD = "B5"
     NO_FIRST_MESSAGE = "B6"
+    START_IS_SET = "B7"
+    """Tried after B2."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +47,9 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     stored_offset: int = -1
     set_zero_if_not_found: bool | None = None
     min_offset: int = 0
+    max_offset: int = 0
+    new_groups_start_at: str = "official"
+    """`first` and `last` decide for a group without an offset."""
     is_first_message_hot: bool | None = None
     """`None` if the queue has no unit 0."""
 
@@ -60,6 +69,9 @@ def decide(facts: QueueFacts, *, is_5: bool) -> Decision:
         return Decision(Rule.STORED_OFFSET, facts.stored_offset)
     if is_5 and facts.set_zero_if_not_found is False:
         return Decision(Rule.DEFAULT_FORBIDDEN, None)
+    if facts.new_groups_start_at != "official":
+        at_first = facts.new_groups_start_at == "first"
+        return Decision(Rule.START_IS_SET, facts.min_offset if at_first else facts.max_offset)
     if facts.min_offset > 0:
         return Decision(Rule.HISTORY_DELETED, None)
     if facts.is_first_message_hot is None:

@@ -56,6 +56,9 @@ def _facts(
         stored_offset=stored,
         set_zero_if_not_found=set_zero_if_not_found,
         min_offset=store.min_offset(topic, queue_id),
+        max_offset=store.max_offset(topic, queue_id),
+        # In a retry topic a message could be skipped that the group itself has sent back.
+        new_groups_start_at="official" if is_retry_topic(topic) else state.config.new_groups_start_at,
         is_first_message_hot=store.is_hot(topic, queue_id, 0),
     )
 
@@ -104,6 +107,8 @@ def _reason(verdict: Verdict, rule: Rule) -> str:
             return f"the group has a stored offset, {verdict.stored_offset}: it always wins"
         case Rule.DEFAULT_FORBIDDEN:
             return "no stored offset, and the request forbids a default"
+        case Rule.START_IS_SET:
+            return f"no stored offset, and newGroupsStartAt says where new groups start: at {verdict.offset}"
         case Rule.HISTORY_DELETED:
             return f"no stored offset, and min offset {verdict.min_offset} > 0: the queue is not young"
         case Rule.FIRST_MESSAGE_HOT:

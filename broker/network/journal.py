@@ -103,14 +103,12 @@ class Journal:
         """Pack one entry into the frame; drop it if the frame is full or the entry cannot be packed."""
         with self._lock:
             frame = self._frame
-            end = len(frame)
-            if self._count >= self._frame_entries or end >= FRAME_BYTES:
+            if self._count >= self._frame_entries or len(frame) >= FRAME_BYTES:
                 self._dropped += 1
                 return
             try:
-                pack_entry(entry, frame, -1)
+                frame += pack_entry(entry)
             except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell
-                del frame[end:]
                 self._dropped += 1
                 return
             self._count += 1
@@ -134,7 +132,7 @@ class Journal:
             if self._size >= self._file_bytes:
                 self._roll()
             if dropped:
-                pack_entry((DROPPED, time_ns(), dropped), frame, -1)
+                frame += pack_entry((DROPPED, time_ns(), dropped))
             self._append(finish_frame(frame, count + bool(dropped)))
         except OSError as error:
             with self._lock:

@@ -9,10 +9,11 @@ from zlib import crc32
 
 from pocketmq.protocol.bodies.client import HeartbeatData
 from pocketmq.protocol.errors import ProtocolError
-from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED
+from pocketmq.protocol.journal_frames import CLOSED, CONNECTED, EXCHANGE, PUSHED, SENDS
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq, UnlockBatchMq
 from pocketmq.protocol.requests.security import UpdateAndCreateAclConfig
 from pocketmq.protocol.wire.command import ONEWAY_FLAG, Command
+from pocketmq.protocol.wire.frame import PREFIX
 
 from .journal import Journal
 from .watch import ReplyBody, Watched, Watcher
@@ -24,6 +25,7 @@ _SECRET: Final = frozenset((UpdateAndCreateAclConfig.code,))
 _HIDDEN: Final = {"fields": "not recorded"}
 _WITH_BODY: Final = frozenset((HeartBeat.code, LockBatchMq.code, UnlockBatchMq.code))
 """Requests whose body says which client sent them and what it subscribes to."""
+_PREFIX: Final = PREFIX.unpack_from
 _SPECIAL: Final = _SECRET | _WITH_BODY
 
 
@@ -41,6 +43,8 @@ class _Recorded:
 
 class JournalWatcher(Watcher):
     """Watches one server for the journal. Added first, it records what the peer sees."""
+
+    sees_raw = True
 
     def __init__(self, journal: Journal, server_name: str) -> None:
         self._journal = journal
@@ -87,6 +91,15 @@ class JournalWatcher(Watcher):
         )
         return False
 
+    def exchanged(self, connection: Watched, requests: bytes, replies: bytes, count: int) -> None:
+        recorded = self._connections[connection]
+        if count == 1:
+            head_end = PREFIX.size + (_PREFIX(requests)[1] & 0xFFFFFF)
+            heads, crcs = requests[:head_end], [crc32(requests[head_end:])]
+        else:
+            heads, crcs = _heads_and_crcs(requests, count)
+        self._journal.add((SENDS, time_ns(), recorded.number, recorded.client_id, heads, crcs, replies))
+
     def _record(
         self,
         recorded: _Recorded,
@@ -112,6 +125,19 @@ class JournalWatcher(Watcher):
             command.version, command.language, command.flag & ONEWAY_FLAG != 0, fields, size, crc,
             reply_code, remark, reply_fields, reply_size, reply_crc, detail,
         ))  # fmt: skip
+
+
+def _heads_and_crcs(requests: bytes, count: int) -> tuple[bytes, list[int]]:
+    """The frames without their bodies, and the CRC-32 of each body."""
+    heads, crcs, position = [], [], 0
+    for _ in range(count):
+        length, word = _PREFIX(requests, position)
+        head_end = position + PREFIX.size + (word & 0xFFFFFF)
+        end = position + 4 + length
+        heads.append(requests[position:head_end])
+        crcs.append(crc32(requests[head_end:end]))
+        position = end
+    return b"".join(heads), crcs
 
 
 def _detail(recorded: _Recorded, command: Command) -> str | None:

@@ -4,7 +4,6 @@ A peek reads from the offset of the group and changes nothing. A notification wa
 Mirrors `PeekMessageProcessor`, `NotificationProcessor` and `PollingInfoProcessor`.
 """
 
-import random
 from typing import Final
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
@@ -42,7 +41,7 @@ def peek_message(popping: Popping, request: PeekMessage, call: Call) -> Answer:
     _check_readable(popping)
     topic_config, _ = checked_topic_and_group(popping, request, call)
     peek = _Peek(popping, request)
-    lot = random.randrange(100)
+    lot = popping.state.random.randrange(100)
     retry = popping.topics.find(
         pop_retry_topic(request.topic, request.consumer_group, v2=popping.config.enable_retry_topic_v2)
     )

@@ -6,7 +6,6 @@ request that finds no message may wait (`pop_waiters.py`), and is then handled a
 `ack_handlers.py`.
 """
 
-import random
 from typing import Final
 
 from pocketmq.protocol.bodies.client import is_tag_type
@@ -78,7 +77,7 @@ def _read(
     group_config: SubscriptionGroupConfig,
 ) -> None:
     config = popping.config
-    lot = random.randrange(100)
+    lot = popping.state.random.randrange(100)
     is_by_priority = (
         topic_config.message_type == PRIORITY and not request.order and lot < _priority_factor(group_config)
     )

@@ -5,13 +5,14 @@ Mirrors `SendMessageProcessor.sendBatchMessage`. A single message: `send_handler
 
 from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.batch import decode_batch
+from pocketmq.protocol.message.batch import alike_elements, decode_batch
 from pocketmq.protocol.message.offset_id import encode_message_ids
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import MAX_TOPIC_LENGTH, is_retry_topic
 from pocketmq.protocol.requests.send import AnySend
 from pocketmq.protocol.wire.response_codes import ResponseCode
-from pocketmq.store import NewMessage, PutStatus
+from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store.put_values import AlikeBatch, Stored
 
 from ..errors import Refusal
 from ..network.dispatch import Answer, Call, Held
@@ -30,28 +31,77 @@ def store_batch(sending: Sending, request: AnySend, call: Call) -> Answer | Held
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(topic)}")
     if sending.is_5 and is_retry_topic(topic):
         raise Refusal(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {topic}")
-    queue_id = queue_of(request, topic_config)
+    queue_id = queue_of(request, topic_config, sending.random)
     shared = decode_properties(request.properties or "")
     if len(call.body) > sending.config.store.max_message_size or _cannot_be_batched(request, shared):
         raise refusal_of(sending.config, PutStatus.MESSAGE_ILLEGAL)
-    messages = _elements(sending, request, call, queue_id, shared)
+    added = _added(sending, shared)
+    stored = _store_alike(sending, request, call, queue_id, added)
+    if stored is None:
+        stored = _store_any(sending, _elements(sending, request, call, queue_id, added))
+    positions, sizes = stored.positions, stored.sizes
+    sending.statistics.message_put(topic, len(sizes), stored.end - positions[0])
+    message_ids = encode_message_ids(sending.store_host, positions)
+    answer = send_answer(sending, _result(stored, 0), message_ids, queue_id, shared.get(names.UNIQ_KEY))
+    return answer_when_durable(sending, call, answer, _result(stored, -1), shared)
+
+
+def _result(stored: Stored, number: int) -> AppendResult:
+    """Where one message of a batch is."""
+    return AppendResult(
+        PutStatus.PUT_OK,
+        stored.positions[number],
+        stored.sizes[number],
+        stored.queue_offsets[number],
+        stored.store_timestamp,
+    )
+
+
+def _store_any(sending: Sending, messages: list[NewMessage]) -> Stored:
+    """Store the messages of a batch one after the other. Raises `Refusal` if the store refuses it."""
     results = sending.store.append_batch(messages)
     if not results or results[0].status not in STORED:
         raise refusal_of(sending.config, results[0].status if results else PutStatus.MESSAGE_ILLEGAL)
-    sending.statistics.message_put(topic, len(results), sum([result.size for result in results]))
-    message_ids = encode_message_ids(sending.store_host, [result.position for result in results])
-    answer = send_answer(sending, results[0], message_ids, queue_id, shared.get(names.UNIQ_KEY))
-    return answer_when_durable(sending, call, answer, results[-1], shared)
+    return Stored(
+        [result.position for result in results],
+        [result.size for result in results],
+        [result.queue_offset for result in results],
+        results[-1].position + results[-1].size,
+        results[0].store_timestamp,
+    )
+
+
+def _added(sending: Sending, shared: dict[str, str]) -> bytes:
+    """The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent."""
+    if sending.is_5:
+        return b""
+    shared[names.CLUSTER] = sending.config.broker_cluster_name
+    return stored_properties(shared, is_5=sending.is_5)
+
+
+def _store_alike(
+    sending: Sending, request: AnySend, call: Call, queue_id: int, added: bytes
+) -> Stored | None:
+    """Store a batch whose messages differ in body and unique id only, without taking them apart; None for any other
+    batch, and if the store does not take it in this form."""
+    elements = alike_elements(bytes(call.body))
+    if elements is None:
+        return None
+    behind_id = elements.behind_id
+    if added:
+        behind_id += added if behind_id.endswith(b"\x02") else b"\x02" + added
+    template = sending.batch_templates.template(
+        request, elements.flag, elements.before_id, behind_id, call.connection.packed_host
+    )
+    if template is None:
+        return None
+    batch = AlikeBatch(queue_id, request.born_timestamp, elements.bodies, elements.unique_ids)
+    return sending.store.append_alike_batch(template, batch)
 
 
 def _elements(
-    sending: Sending, request: AnySend, call: Call, queue_id: int, shared: dict[str, str]
+    sending: Sending, request: AnySend, call: Call, queue_id: int, added: bytes
 ) -> list[NewMessage]:
-    # The 4.9 line adds the batch's own properties to each message, 5.x stores each message as it was sent.
-    added = b""
-    if not sending.is_5:
-        shared[names.CLUSTER] = sending.config.broker_cluster_name
-        added = stored_properties(shared, is_5=sending.is_5)
     topic, sys_flag, born_timestamp = request.topic, request.sys_flag, request.born_timestamp
     born_host, store_host = call.connection.packed_host, sending.store_host
     reconsume_times = request.reconsume_times or 0

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.errors import FieldError
-from pocketmq.protocol.message.properties import KEYS, UNIQ_KEY
 from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
-from pocketmq.store import NewMessage, PutStatus
 from pocketmq.store.put_values import AlikeMessage
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from .rerouted_plan import ReroutedPlan, make_rerouted_plan
+from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
 from .sending import Sending
 
@@ -57,7 +57,7 @@ class PlannedSends:
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
         return (
-            plan.__class__ is SendPlan
+            (plan.__class__ is SendPlan or plan.__class__ is ReroutedPlan)
             and self._topics.find(plan.topic) is plan.topic_config
             and self._state.settings_version is plan.settings
             and self._topics not in self._unsaved
@@ -73,60 +73,18 @@ class PlannedSends:
             try:
                 header.plan = make_plan(
                     self._sending, connection, command, settings, has_keys=header.has_keys
+                ) or make_rerouted_plan(
+                    self._sending, connection, command, settings, has_keys=header.has_keys
                 )
             except FieldError:  # refused; the next one may have better values
                 header.plan = UNDECIDED
 
-    def _store_each(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
-        """As `_store_alike`, one message after the other."""
-        header = frames[first][0]
-        plan: SendPlan = header.plan
-        reply, message = plan.reply, plan.message
-        store, out, size, count = self._store, [], 0, 0
-        for frame in frames[first:]:
-            if frame[0] is not header:
-                break
-            read = _read(plan, frame)
-            if read is None:
-                break
-            queue_id, born_timestamp, text = read
-            values = frame[1]
-            unique_id = values[3]
-            properties = {**message.property_map, UNIQ_KEY: unique_id.decode()}
-            if header.has_keys:
-                properties[KEYS] = values[4].decode()
-            result = store.append(
-                NewMessage(
-                    plan.topic,
-                    queue_id,
-                    frame[2],
-                    text,
-                    properties,
-                    message.flag,
-                    message.sys_flag,
-                    born_timestamp,
-                    message.born_host,
-                    message.store_host,
-                    message.reconsume_times,
-                )
-            )
-            if result.status is not PutStatus.PUT_OK:
-                break
-            count += 1
-            size += result.size
-            out.append(reply(result.position, values[1], result.queue_offset, unique_id, values[0]))
-        if count:
-            self._statistics.messages_put(plan.topic, count, size)
-            if not plan.is_oneway:
-                connection.write_replies(frames[first : first + count], out)
-        return count
-
     def _store_alike(self, connection: Connection, frames: Sequence[Recognised], first: int) -> int:
         """Store and answer sends with the header of the first as long as nothing is unusual; returns how many."""
         plan: SendPlan = frames[first][0].plan
-        if plan.template is None:
-            return self._store_each(connection, frames, first)
         messages = messages_of(plan, frames, first)
+        if plan.__class__ is ReroutedPlan and messages:
+            return store_rerouted(self._sending, connection, plan, frames[first:], messages)
         stored = self._store.append_alike(plan.template, messages) if messages else None
         if stored is None:
             return 0
@@ -150,12 +108,12 @@ def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> lis
     """The messages of the frames from the first on, up to one of another header or with an unusual value."""
     header, queues, is_json = frames[first][0], plan.queues, plan.is_json
     messages: list[AlikeMessage] = []
-    queue_ids = QUEUE_IDS
+    queue_ids, text_with_keys = QUEUE_IDS, plan.text_with_keys
     last_text, born_timestamp = b"", 0
     for frame in frames[first:] if first else frames:
         if frame[0] is not header:
             break
-        opaque, queue_text, born_text, unique_id = frame[1]
+        opaque, queue_text, born_text, unique_id, *keys = frame[1]
         if born_text != last_text:
             if not born_text.isdigit() or born_text[0] == _ZERO:
                 break
@@ -167,28 +125,9 @@ def messages_of(plan: SendPlan, frames: Sequence[Recognised], first: int) -> lis
             or (is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
         ):
             break
+        if text_with_keys is not None:
+            if keys[0].translate(None, _PLAIN):
+                break
+            unique_id = text_with_keys(unique_id, keys[0])
         messages.append((queue_id, bytes(frame[2]), unique_id, born_timestamp, 0))
     return messages
-
-
-def _read(plan: SendPlan, frame: Recognised) -> tuple[int, int, bytes] | None:
-    """Queue id, born timestamp and property text of a send; None if the ordinary way must look at it."""
-    opaque, queue_text, born_text, unique_id, *keys = frame[1]
-    queue_id = QUEUE_IDS.get(queue_text)
-    if (
-        queue_id is None
-        or queue_id >= plan.queues
-        or not born_text.isdigit()
-        or born_text[0] == _ZERO
-        or not unique_id.isalnum()
-        or (plan.is_json and not (opaque.isdigit() and (opaque[0] != _ZERO or opaque == b"0")))
-        or len(frame[2]) > plan.most_body_bytes
-    ):
-        return None
-    if not keys:
-        return queue_id, int(born_text), plan.text[0] + unique_id + plan.text[1]
-    if keys[0].translate(None, _PLAIN):
-        return None
-    first, second = (keys[0], unique_id) if plan.keys_first else (unique_id, keys[0])
-    text = plan.text
-    return queue_id, int(born_text), b"".join((text[0], first, text[1], second, text[2]))

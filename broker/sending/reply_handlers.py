@@ -40,7 +40,7 @@ async def send_reply_message(sending: Sending, request: AnySend, call: Call) -> 
     if call.command.body is None and sending.is_5:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "NullPointerException: a reply without a body")
     try:
-        queue_id = queue_of(request, check_send(sending, request, call))
+        queue_id = queue_of(request, check_send(sending, request, call), sending.random)
     except Refusal as error:
         answer.code, answer.remark = error.code, error.remark
         return answer

@@ -10,7 +10,6 @@ the same limit there. Mirrors `AbstractSendMessageProcessor.consumerSendMsgBack`
 `SendMessageProcessor.handleRetryAndDLQ`. The delay itself is in `delayed/delay_levels.py`.
 """
 
-import random
 from typing import Final
 
 from pocketmq.protocol.bodies.group_config import SubscriptionGroupConfig
@@ -63,7 +62,7 @@ def consumer_send_msg_back(sending: Sending, request: ConsumerSendMsgBack, call:
         topic, queue_id, level = dlq_topic(request.group), 0, 0
         sending.topics.create_for_send_back(topic, 1, _READ_WRITE)
     else:
-        queue_id = random.randrange(group_config.retry_queue_nums)
+        queue_id = sending.random.randrange(group_config.retry_queue_nums)
         level = request.delay_level or FIRST_LEVEL + record.reconsume_times
     _store(sending, request, call, _copy(sending, record, topic, queue_id, level), is_dead)
 

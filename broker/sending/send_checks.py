@@ -4,8 +4,8 @@ Mirrors `AbstractSendMessageProcessor.msgCheck` and the store status table of `S
 answers SYSTEM_ERROR where 5.x has INVALID_PARAMETER.
 """
 
-import random
 from datetime import datetime
+from random import Random
 
 from pocketmq.protocol.bodies.topic_config import TopicConfig
 from pocketmq.protocol.message import flags
@@ -109,7 +109,7 @@ def topic_config_text(sending: Sending, topic_config: TopicConfig) -> str:
     return f"{text}, attributes={{{attributes}}}]"
 
 
-def queue_of(request: AnySend, topic_config: TopicConfig) -> int:
+def queue_of(request: AnySend, topic_config: TopicConfig, random: Random) -> int:
     """The queue named in the request; a random one if that is negative."""
     if request.queue_id >= 0:
         return request.queue_id

@@ -39,7 +39,7 @@ def send_message(sending: Sending, request: AnySend, call: Call) -> Answer | Hel
     if request.batch:
         return store_batch(sending, request, call)
     topic_config = check_send(sending, request, call)
-    queue_id = queue_of(request, topic_config)
+    queue_id = queue_of(request, topic_config, sending.random)
     properties = decode_properties(request.properties or "")
     topic, is_5 = request.topic, sending.is_5
     if topic[0] == "%" and is_retry_topic(topic):

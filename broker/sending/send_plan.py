@@ -2,9 +2,11 @@
 
 A plan is made for a header that repeats (`repeated_header.py`), by the steps of the ordinary way, after one send has
 gone that way. It is right for all sends with this header as long as the topic and the settings are the same; whoever
-uses it compares them first. Sends that are rerouted, wait for disk or slaves, or need the topic created have no plan.
+uses it compares them first. Sends that wait for disk or slaves, or need the topic created have no plan; those that are
+rerouted have one of another kind (`rerouted_plan.py`).
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -13,10 +15,11 @@ from pocketmq.protocol.message import flags
 from pocketmq.protocol.message import properties as names
 from pocketmq.protocol.message.properties import decode_properties
 from pocketmq.protocol.message.topics import SCHEDULE_TOPIC, is_retry_topic, is_unsendable_topic
-from pocketmq.protocol.requests.send import SendMessage, SendMessageV2
+from pocketmq.protocol.requests.send import AnySend, SendMessage, SendMessageV2
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, Command
 from pocketmq.protocol.wire.schema import from_fields
-from pocketmq.store import AppendResult, NewMessage, PutStatus
+from pocketmq.store import AppendResult, PutStatus
+from pocketmq.store.log.record_template import whole_text
 from pocketmq.store.lookup.message_template import MessageTemplate
 
 from ..network.connection import Connection
@@ -61,19 +64,14 @@ class SendPlan(msgspec.Struct, gc=False):
     is_json: bool
     """Whether requests have JSON headers: then opaque is text."""
     is_oneway: bool
-    message: NewMessage
-    text: tuple[bytes, ...]
-    """The stored property text around the unique id, or around unique id and keys."""
-    keys_first: bool
-    template: MessageTemplate | None
-    """For sends without keys, if the store makes one."""
+    template: MessageTemplate
+    text_with_keys: Callable[[bytes, bytes], bytes] | None
+    """(unique id, keys) -> the stored property text, for sends whose keys differ."""
     reply: ReplyTemplate
 
 
-def make_plan(
-    sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
-) -> SendPlan | None:
-    """The plan for sends like this one; None if they must go the ordinary way. With `has_keys` their KEYS differ."""
+def plannable(sending: Sending, command: Command) -> tuple[AnySend, TopicConfig] | None:
+    """The request and its topic, if sends like this one may have a plan; None if they must go the ordinary way."""
     kind, config = _REQUESTS.get(command.code), sending.config
     if kind is None or sending.is_slave or config.start_accept_send_request_time_stamp > 0:
         return None
@@ -87,25 +85,38 @@ def make_plan(
         or is_retry_topic(topic)
         or topic == SCHEDULE_TOPIC
         or request.batch
-        or request.sys_flag & (flags.INNER_BATCH | flags.TRANSACTION_MASK)
+        or request.sys_flag & flags.INNER_BATCH
         or not 0 <= request.queue_id < _MOST_QUEUES
     ):
         return None
+    return request, topic_config
+
+
+def make_plan(
+    sending: Sending, connection: Connection, command: Command, settings: object, *, has_keys: bool
+) -> SendPlan | None:
+    """The plan for sends like this one; None if they must go the ordinary way. With `has_keys` their KEYS differ."""
+    found, config = plannable(sending, command), sending.config
+    if found is None:
+        return None
+    request, topic_config = found
+    topic = request.topic
     properties = decode_properties(request.properties or "")
-    if not _REROUTING.isdisjoint(properties) or not answers_at_once(sending, properties):
+    if (
+        not _REROUTING.isdisjoint(properties)
+        or request.sys_flag & flags.TRANSACTION_MASK
+        or not answers_at_once(sending, properties)
+    ):
         return None
     unique_id = complete(sending, properties)
     text = stored_text(sending, properties)
-    values = [unique_id or ""]
-    if has_keys:
-        values.append(properties[names.KEYS])
-    around = _around(text, values)
-    if around is None:
-        return None
     born_host = connection.packed_host
     message = plain_message(
         sending, request, topic, request.queue_id, topic_config, b"", born_host, properties, text
     )
+    template = sending.store.template(message, shares_text=not has_keys)
+    if template is None or not unique_id:
+        return None
     answer = send_answer(sending, AppendResult(PutStatus.PUT_OK, 0, 0, 0, 0), "", request.queue_id, unique_id)
     reply = connection.reply_to(command, 0, None, answer.fields or {})
     return SendPlan(
@@ -116,25 +127,32 @@ def make_plan(
         most_body_bytes=config.store.max_message_size,
         is_json=command.header_type == JSON,
         is_oneway=bool(command.flag & ONEWAY_FLAG),
-        message=message,
-        text=around[0],
-        keys_first=around[1],
-        template=None if has_keys else sending.store.template(message),
+        template=template,
+        text_with_keys=_text_with_keys(text, unique_id or "", properties[names.KEYS]) if has_keys else None,
         reply=reply_template(reply, sending.store_host, opaque_is_text=command.header_type == JSON),
     )
 
 
-def _around(text: bytes, values: list[str]) -> tuple[tuple[bytes, ...], bool] | None:
-    """The property text around the values of UNIQ_KEY and KEYS, and whether KEYS is first."""
-    places = []
-    for name, value in zip((names.UNIQ_KEY, names.KEYS), values, strict=False):
-        pair = f"\x02{name}\x01{value}\x02".encode()
-        at = (b"\x02" + text + b"\x02").find(pair)
-        if not value or at < 0:
-            return None
-        places.append((at + len(pair) - 2 - len(value.encode()), at + len(pair) - 2))
-    around, done = [], 0
-    for start, end in sorted(places):
-        around.append(text[done:start])
-        done = end
-    return (*around, text[done:]), places != sorted(places)
+def _text_with_keys(text: bytes, unique_id: str, keys: str) -> Callable[[bytes, bytes], bytes]:
+    """A function that makes the stored property text, `text` for these two values."""
+    id_pair, keys_pair = (
+        f"\x02{name}\x01{value}\x02".encode()
+        for name, value in ((names.UNIQ_KEY, unique_id), (names.KEYS, keys))
+    )
+    whole = b"\x02" + text + b"\x02"
+    id_at = whole.index(id_pair) + len(names.UNIQ_KEY) + 1
+    keys_at = whole.index(keys_pair) + len(names.KEYS) + 1
+    id_end, keys_end = id_at + len(unique_id.encode()), keys_at + len(keys.encode())
+    if id_at < keys_at:
+        before, between, behind = text[:id_at], text[id_end:keys_at], text[keys_end:]
+
+        def id_first(unique_id: bytes, keys: bytes) -> bytes:
+            return whole_text(b"".join((before, unique_id, between, keys, behind)))
+
+        return id_first
+    before, between, behind = text[:keys_at], text[keys_end:id_at], text[id_end:]
+
+    def keys_first(unique_id: bytes, keys: bytes) -> bytes:
+        return whole_text(b"".join((before, keys, between, unique_id, behind)))
+
+    return keys_first

@@ -5,6 +5,7 @@ from ..delayed.delayed import Delayed
 from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..transactions.transactions import Transactions
+from .batch_templates import BatchTemplates
 
 
 class Sending:
@@ -29,6 +30,8 @@ class Sending:
         self.tables = state.tables
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
+        self.random = state.random
+        self.batch_templates = BatchTemplates(state.store, state.identity.store_host)
         self.delayed = delayed
         self.transactions = transactions
         self.replication = cluster.replication

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from random import Random
 
 import msgspec
 from pocketmq.protocol.bodies.body import DataVersion
@@ -64,9 +65,11 @@ class BrokerState:
         on_topics_changed: Callable[[], None],
         timers: Timers | None = None,
         writes_in_background: bool = True,
+        seed: int | None = None,
     ) -> None:
         """`on_arrival`, `is_awaited` and `may_be_awaited` are passed to the store; `on_topics_changed` is called after
-        topics are created, changed or deleted. Without `writes_in_background` no thread writes: for tests.
+        topics are created, changed or deleted. Without `writes_in_background` no thread writes: for tests. With a
+        `seed` every random choice repeats, unique ids too but for their time.
         """
         loop = asyncio.get_running_loop()
         self.config = config
@@ -74,6 +77,9 @@ class BrokerState:
         self.identity = identity
         self.timers: Timers = timers or LoopTimers(clock)
         """Whatever the broker does later, except saving and waits on disks and peers."""
+        self.random = Random(seed)
+        """For every random choice of the broker."""
+        self._seed = seed
         self.settings_version = DataVersion(timestamp=identity.boot_time_ms)
         """The data version of the settings, which change by request (25)."""
         self.tables = TableSaver(in_background=writes_in_background)
@@ -97,13 +103,21 @@ class BrokerState:
         self.retention = Retention(config.store, self.store, clock)
         self.statistics = Statistics(config, clock, self.store, self.topics, self.groups)
         ip = pack_host(config.broker_ip1, 0)[:-4]
-        self.unique_ids = UniqueIdMaker(ip, os.getpid(), id(self), clock.now_ms)
+        process, number = os.getpid(), id(self)
+        if seed is not None:
+            process, number = self.random.getrandbits(16), self.random.getrandbits(32)
+        self.unique_ids = UniqueIdMaker(ip, process, number, clock.now_ms)
         """For messages sent without UNIQ_KEY."""
         self.is_open = False
 
     @property
     def own_tables(self) -> tuple[JsonTable, ...]:
         return (self.topics, self.groups, self.offsets, self.delays)
+
+    def reseed(self) -> None:
+        """Begin the random choices again, if they have a seed."""
+        if self._seed is not None:
+            self.random.seed(self._seed)
 
     def open(self) -> None:
         """Open the store and read the tables. Raises `StoreError` if the store is damaged or locked, `StartError` if it

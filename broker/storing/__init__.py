@@ -3,6 +3,7 @@
 stored_properties.py  property text in the order in which the official broker stores it
 text_shapes.py        property texts that differ in a few values: cut, and put together again
 numbers.py            a property as a number, within bounds
+record_parts.py       a record in parts, for new records that are made of it
 records.py            the record at a log position, or nothing
 message_copies.py     a stored record as the new message that replaces it; messages of the broker's own
 """

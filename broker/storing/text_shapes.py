@@ -115,6 +115,11 @@ def form_of(text: bytes, values: Sequence[bytes]) -> TextForm:
     return TextForm(parts[0::2], [values.index(value) for value in parts[1::2]])
 
 
+def same_plan(plans: Sequence[PlanT | None]) -> PlanT | None:
+    """The plan that was made with each of two sets of values; `None` if the plans differ, or there are not two."""
+    return plans[0] if len(plans) == 2 and plans[0] == plans[1] else None
+
+
 class ShapePlans(Generic[PlanT]):
     """What is made of each shape. `make` returns `None` for a shape without a plan. Owned by the event loop."""
 

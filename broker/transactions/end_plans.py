@@ -8,17 +8,19 @@ immunity time) or if the half message does not name its real topic and queue; su
 record. No official class: the official broker decodes each record.
 """
 
-import struct
 from typing import Final
 
 import msgspec
 from pocketmq.protocol.message import properties as names
-from pocketmq.protocol.message.flags import HOSTS_IPV6, TRANSACTION_COMMIT, with_transaction_type
+from pocketmq.protocol.message.flags import TRANSACTION_COMMIT, with_transaction_type
 from pocketmq.protocol.message.properties import decode_properties
-from pocketmq.protocol.message.record import HEADS, MAGIC_V1
 from pocketmq.protocol.message.topics import HALF_TOPIC
-from pocketmq.store import NewMessage
+from pocketmq.store import MessageStore, NewMessage
+from pocketmq.store.log.record_template import whole_text
+from pocketmq.store.lookup.message_template import MessageTemplate
+from pocketmq.store.put_values import AlikeMessage
 
+from ..storing.record_parts import RecordParts, Templates, parts_of, topic_bytes
 from ..storing.stored_properties import stored_properties
 from ..storing.text_shapes import (
     Shape,
@@ -27,15 +29,12 @@ from ..storing.text_shapes import (
     TextForm,
     form_of,
     probes_of,
+    same_plan,
     text_of,
     values_of,
 )
 
-_HALF_TOPIC: Final = bytes((len(HALF_TOPIC),)) + HALF_TOPIC.encode()
-_TEXT_AT: Final = len(_HALF_TOPIC) + 2
-_SHORT: Final = struct.Struct(">h")
-_HEAD: Final = HEADS[0]
-_HEAD_BYTES: Final = HEADS[0].size
+_HALF_TOPIC: Final = topic_bytes(HALF_TOPIC)
 _CUT: Final = TextCutter(names.UNIQ_KEY, names.TRANSACTION_ID, names.KEYS, names.REAL_QID)
 _MOST_QUEUE_DIGITS: Final = 9
 _DETOURS: Final = frozenset(
@@ -59,28 +58,54 @@ class EndPlan(msgspec.Struct, frozen=True, gc=False):
     """The text of the committed message."""
     queue_number: int
     """Which value is the real queue."""
-    properties: dict[str, str]
-    """The properties of the committed message that repeat."""
-    varying: tuple[tuple[int, str], ...]
-    """Which value is which other property of it."""
-
-    def property_map(self, values: list[bytes]) -> dict[str, str]:
-        """The properties of the committed message."""
-        properties = self.properties.copy()
-        for number, name in self.varying:
-            properties[name] = values[number].decode()
-        return properties
+    templates: Templates | None
+    """`None` if the store would not find the id of the committed message at one place."""
 
 
 class PlannedHalf(msgspec.Struct, frozen=True, gc=False):
-    """A half message whose shape has a plan."""
+    """A half message whose shape has a plan, and the text of the message that its commit stores."""
 
     plan: EndPlan
-    queue_id: int
-    queue_offset: int
-    position: int
-    message: NewMessage
-    """The message that its commit stores."""
+    parts: RecordParts
+    real_queue_id: int
+    text: bytes
+
+    @property
+    def sys_flag(self) -> int:
+        """Of the committed message."""
+        return with_transaction_type(self.parts.sys_flag, TRANSACTION_COMMIT)
+
+    def template(self, store: MessageStore) -> MessageTemplate | None:
+        """The template for the committed message."""
+        plan = self.plan
+        if plan.templates is None:
+            return None
+        return plan.templates.find(store, self.parts, plan.topic, self.sys_flag, self.text)
+
+    def alike(self) -> AlikeMessage:
+        """The committed message beside its template."""
+        parts = self.parts
+        return self.real_queue_id, parts.body, whole_text(self.text), parts.born_timestamp, parts.position
+
+    def message(self) -> NewMessage:
+        """The whole committed message."""
+        parts, properties = self.parts, decode_properties(self.text)
+        for name in (names.REAL_TOPIC, names.REAL_QID, names.TRAN_MSG):
+            properties.pop(name, None)
+        return NewMessage(
+            self.plan.topic,
+            self.real_queue_id,
+            parts.body,
+            self.text,
+            properties,
+            parts.flag,
+            self.sys_flag,
+            parts.born_timestamp,
+            parts.born_host,
+            parts.store_host,
+            parts.reconsume_times,
+            parts.position,
+        )
 
 
 class EndPlans:
@@ -94,59 +119,22 @@ class EndPlans:
         """The half message of a record; `None` if it must be decoded, or is none."""
         if self.shapes.skips():
             return None
-        (
-            size,
-            magic,
-            _,
-            queue_id,
-            flag,
-            queue_offset,
-            position,
-            sys_flag,
-            born_timestamp,
-            born_host,
-            _,
-            store_host,
-            reconsume_times,
-            _,
-            body_bytes,
-        ) = _HEAD.unpack_from(record)
-        if magic != MAGIC_V1 or sys_flag & HOSTS_IPV6 or not 0 <= body_bytes < size:
-            return None
-        topic_at = _HEAD_BYTES + body_bytes
-        rest = bytes(record[topic_at:])
-        text_bytes = len(rest) - _TEXT_AT
-        if not rest.startswith(_HALF_TOPIC) or _SHORT.unpack_from(rest, _TEXT_AT - 2)[0] != text_bytes:
-            return None
-        cut = _CUT.cut(rest[_TEXT_AT:])
+        parts = parts_of(record, _HALF_TOPIC)
+        cut = None if parts is None else _CUT.cut(parts.text)
         plan = None if cut is None else self.shapes.find(cut[0])
-        if cut is None or plan is None:
+        if parts is None or cut is None or plan is None:
             return None
         values = cut[1]
         queue_text = values[plan.queue_number]
         if not queue_text.isdigit() or len(queue_text) > _MOST_QUEUE_DIGITS:
             return None
-        message = NewMessage(
-            plan.topic,
-            int(queue_text),
-            record[_HEAD_BYTES:topic_at],
-            plan.committed.fill(values),
-            plan.property_map(values),
-            flag,
-            with_transaction_type(sys_flag, TRANSACTION_COMMIT),
-            born_timestamp,
-            born_host,
-            store_host,
-            reconsume_times,
-            position,
-        )
-        return PlannedHalf(plan, queue_id, queue_offset, position, message)
+        return PlannedHalf(plan, parts, int(queue_text), plan.committed.fill(values))
 
     def _plan(self, shape: Shape) -> EndPlan | None:
         if names.REAL_QID not in values_of(shape):
             return None
         plans = [self._plan_with(shape, values) for values in probes_of(shape, numbers=(names.REAL_QID,))]
-        return plans[0] if len(plans) == 2 and plans[0] == plans[1] else None
+        return same_plan(plans)
 
     def _plan_with(self, shape: Shape, values: list[bytes]) -> EndPlan | None:
         properties, of_values = decode_properties(text_of(shape, values)), values_of(shape)
@@ -159,11 +147,10 @@ class EndPlans:
             return None
         if queue_id != int(values[queue_number]):
             return None
-        varying = tuple((number, name) for number, name in enumerate(of_values) if name in properties)
-        for number, name in varying:
-            if properties.pop(name).encode() != values[number]:
-                return None
-        return EndPlan(group, topic, form_of(text, values), queue_number, properties, varying)
+        form = form_of(text, values)
+        id_number = of_values.index(names.UNIQ_KEY) if names.UNIQ_KEY in of_values else None
+        has_place = id_number is None or form.numbers[:1] == (id_number,)
+        return EndPlan(group, topic, form, queue_number, Templates() if has_place else None)
 
 
 def committed_text(properties: dict[str, str], *, is_5: bool) -> tuple[bytes, str, int]:

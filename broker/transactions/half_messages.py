@@ -33,6 +33,7 @@ from ..delayed.delayed import Delayed
 from ..state.broker_state import BrokerState
 from ..state.timers import Timer
 from ..storing.message_copies import copy_of, own_message
+from ..storing.record_parts import RecordParts
 from ..storing.stored_properties import stored_properties
 from .end_plans import EndPlans, PlannedHalf, committed_text
 
@@ -108,12 +109,21 @@ class HalfMessages(Remembered):
         real_topic = properties.get(names.REAL_TOPIC)
         return self._commit(half, committed_message(self._delayed, half, properties), real_topic)
 
-    def commit_planned(self, half: PlannedHalf) -> AppendResult:
+    def commit_planned(self, half: PlannedHalf) -> PutStatus:
         """`commit` for a half message with a plan."""
-        return self._commit(half, half.message, half.plan.topic)
+        state, topic, parts = self._state, half.plan.topic, half.parts
+        template = half.template(state.store)
+        stored = None if template is None else state.store.append_alike(template, (half.alike(),))
+        if stored is None:
+            return self._commit(parts, half.message(), topic).status
+        self.ended(parts.queue_id, parts.queue_offset)
+        if state.config.is_5:
+            state.statistics.message_put(topic, 1, stored.sizes[0])
+            self.count_down(topic)
+        return PutStatus.PUT_OK
 
     def _commit(
-        self, half: Record | PlannedHalf, message: NewMessage, real_topic: str | None
+        self, half: Record | RecordParts, message: NewMessage, real_topic: str | None
     ) -> AppendResult:
         state = self._state
         result = state.store.append(message)
@@ -124,7 +134,7 @@ class HalfMessages(Remembered):
                 self.count_down(real_topic)
         return result
 
-    def roll_back(self, half: Record | PlannedHalf, real_topic: str | None) -> None:
+    def roll_back(self, half: Record | RecordParts, real_topic: str | None) -> None:
         """Drop the message: no consumer gets it."""
         self.ended(half.queue_id, half.queue_offset)
         self.count_down(real_topic)

@@ -46,11 +46,11 @@ def end_transaction(transactions: Transactions, request: EndTransaction, call: C
         return _end_decoded(transactions, request)
     half_messages = transactions.half_messages
     if verdict == TRANSACTION_ROLLBACK:
-        half_messages.roll_back(half, half.plan.topic)
+        half_messages.roll_back(half.parts, half.plan.topic)
         return Answer(remark=UNSET_REMARK)
-    result = half_messages.commit_planned(half)
-    if result.status is not PutStatus.PUT_OK:
-        raise _refusal(transactions, result.status)
+    status = half_messages.commit_planned(half)
+    if status is not PutStatus.PUT_OK:
+        raise _refusal(transactions, status)
     return Answer()
 
 
@@ -62,8 +62,8 @@ def _planned_half(transactions: Transactions, request: EndTransaction) -> Planne
     if (
         half is None
         or half.plan.group != request.producer_group
-        or half.queue_offset != request.tran_state_table_offset
-        or half.position != position
+        or half.parts.queue_offset != request.tran_state_table_offset
+        or half.parts.position != position
     ):
         return None
     return half
@@ -124,7 +124,9 @@ def _is_too_late(
     immunity_ms = max(
         (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
     )
-    return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
+    clock = transactions.clock
+    sent_ms = half.store_timestamp if clock.is_apart else half.born_timestamp
+    return clock.now_ms() - sent_ms > immunity_ms
 
 
 def _check_match(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:

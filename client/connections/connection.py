@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from pocketmq.protocol.errors import FieldError, ProtocolError
 from pocketmq.protocol.languages import V5_5_0
+from pocketmq.protocol.requests.send import SendMessageV2
+from pocketmq.protocol.requests.send_frames import SendTemplate, StoredReply, read_stored_reply
 from pocketmq.protocol.wire.command import JSON, ONEWAY_FLAG, RESPONSE_FLAG, Command, RawBody
 from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.protocol.wire.schema import (
@@ -83,6 +85,24 @@ class _Call(msgspec.Struct):
     """When the reply is late, loop time."""
     request: Request[Any]
     timeout_seconds: float
+    stored: None = None
+
+
+class SendCall(Waiter, Protocol):
+    """A send whose frame was made from a template: its own waiter, and told at once that it is stored."""
+
+    due: float
+    request: Request[Any]
+    timeout_seconds: float
+
+    @property
+    def waiter(self) -> Waiter:
+        """Itself."""
+        ...
+
+    def stored(self, reply: StoredReply) -> bool:
+        """The broker stored the message. False if the reply has to be read in the ordinary way."""
+        ...
 
 
 class Connection(asyncio.Protocol):
@@ -104,8 +124,8 @@ class Connection(asyncio.Protocol):
         self._header_type = header_type
         self._language = language
         self._transport: asyncio.Transport | None = None
-        self._cutter = FrameCutter()
-        self._calls: dict[int, _Call] = {}
+        self._cutter = FrameCutter(takes_header=self._takes_header)
+        self._calls: dict[int, _Call | SendCall] = {}
         self._opaque = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         self._unsent: list[bytes] = []
@@ -224,6 +244,33 @@ class Connection(asyncio.Protocol):
         if self._timer is None or due < self._timer_due:
             self._set_timer(due)
         self._write(frame)
+
+    @property
+    def takes_templates(self) -> bool:
+        """Whether frames of sends may be made from a `SendTemplate`: the header is JSON, and no hook looks at it."""
+        return self._header_type == JSON and not self._hooks
+
+    def template(self, request: SendMessageV2) -> SendTemplate | None:
+        """For `post_send` over any connection with this one's language."""
+        return SendTemplate.of(request, self._language, V5_5_0)
+
+    def next_opaque(self) -> int:
+        """The number of the next request; `NotReachable` if it cannot be sent."""
+        if self.closed or self._transport is None or len(self._calls) >= MAX_CALLS:
+            raise NotReachable(f"cannot send a message to {self.address}")
+        return next(self._opaque) & 0x7FFFFFFF
+
+    def post_send(self, call: SendCall, opaque: int, head: bytes, body: bytes) -> None:
+        """Send a frame whose head is ready; `opaque` is from `next_opaque`, just before."""
+        due = call.due
+        self._calls[opaque] = call
+        if self._timer is None or due < self._timer_due:
+            self._set_timer(due)
+        unsent = self._unsent
+        if not unsent:
+            self._loop.call_soon(self._flush)
+        unsent.append(head)
+        unsent.append(body)
 
     async def drained(self) -> None:
         """Return once the peer accepts more bytes: for callers that send without waiting for replies."""
@@ -357,7 +404,18 @@ class Connection(asyncio.Protocol):
             _log.warning("closing the connection to %s: %s", self.address, self._cutter.failure)
             self.close()
 
-    def _run_hooks(self, call: _Call, command: Command) -> None:
+    def _takes_header(self, header: bytes) -> bool:
+        """Whether this is the reply to a send of a template, which has its result then."""
+        reply = read_stored_reply(header)
+        if reply is None:
+            return False
+        call = self._calls.get(reply.opaque)
+        if call is None or call.stored is None or not call.stored(reply):
+            return False
+        del self._calls[reply.opaque]
+        return True
+
+    def _run_hooks(self, call: _Call | SendCall, command: Command) -> None:
         """What a hook raises is the outcome of the call it looked at."""
         try:
             for hook in self._hooks:

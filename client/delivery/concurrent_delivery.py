@@ -132,17 +132,25 @@ class ConcurrentDelivery:
     # -- workers
 
     def _grow(self) -> None:
-        """Start one more worker, if a batch waits; whether yet another is needed is decided once it has begun."""
-        limit = self._parts.settings.consume_thread_min
-        if self._is_growing or self._stopped or not self._waiting or len(self._workers) >= limit:
-            return
-        self._is_growing = True
-        self._workers.spawn(self._work(), f"{self._parts.group} listener")
-        self._loop.call_soon(self._grown)
+        """Start one more worker in the next loop iteration, if a batch waits then.
 
-    def _grown(self) -> None:
+        Not at once: the pull that follows leaves in this one, so that the broker works while the listener does.
+        """
+        if not self._is_growing and self._may_grow:
+            self._is_growing = True
+            self._loop.call_soon(self._start_worker)
+
+    @property
+    def _may_grow(self) -> bool:
+        limit = self._parts.settings.consume_thread_min
+        return not self._stopped and bool(self._waiting) and len(self._workers) < limit
+
+    def _start_worker(self) -> None:
+        """Whether yet another is needed is decided once this one has begun."""
         self._is_growing = False
-        self._grow()
+        if self._may_grow:
+            self._workers.spawn(self._work(), f"{self._parts.group} listener")
+            self._grow()
 
     async def _work(self) -> None:
         run = QuickRun(self._parts)

@@ -5,11 +5,11 @@ send_arguments.py   the message and the destination that the keywords of a send 
 transaction.py      TransactionProducer: half messages and their verdicts
 request_reply.py    Requester: a request waits for its reply
 sender.py           one message: attempts, retries, the broker's reply
+posted_send.py      one send that was written, until its reply arrives
 async_sends.py      sends whose results are futures
 send_retry.py       which failure is retried, and what the last one raises
 queue_choice.py     round robin, and selectors of the user
 fault_tolerance.py  which brokers are avoided for a while
-detector.py         asks avoided brokers whether they answer again
 outgoing.py         makes a message ready to leave, and its request header
 batch_split.py      which lists may be one batch, and where a long one is cut
 accumulator.py      single sends collected into batches (`auto_batch`)

@@ -11,26 +11,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.wire.command import Command
 
 from ..clock import steady_ms
-from ..connections.connection import Connection
 from ..connections.route import Route
-from ..errors import CallTimeout, NotReachable, SendTimedOut
+from ..errors import NotReachable, SendTimedOut
 from ..hooks.hooks import CommunicationMode
 from ..instance.instance import ClientInstance
 from ..settings.producer_settings import ProducerSettings
 from ..values.results import SendResult
 from .outgoing import Outgoing
+from .posted_send import AttemptFailed, PostedSend
 from .send_retry import NO_CODE, Failure, is_async_repeated, send_failed, send_timed_out
-from .sender import AttemptFailed, Sender
+from .sender import Sender
 
 
 class AsyncSends:
     """Of one producer. `finish` before the connections end."""
 
     def __init__(self, instance: ClientInstance, sender: Sender) -> None:
-        self._instance = instance
         self.sender = sender
         self.settings = sender.settings
         self.loop = instance.loop
@@ -71,16 +69,17 @@ class AsyncSends:
         self, outgoing: Outgoing, queue: MessageQueue | None, route: Route, limit_ms: int
     ) -> asyncio.Future[SendResult] | None:
         """One write and a callback; None if there is no connection to the queue's broker."""
-        instance, sender = self._instance, self.sender
+        sender = self.sender
         chosen = queue or sender.choose(route, None)
-        address = instance.routes.master(chosen.broker_name)
-        connection = None if address is None else instance.connections.live(address)
+        connection = sender.live_connection(chosen)
         if connection is None:
             return None
-        send = _QuickSend(self, outgoing, queue, chosen, connection, limit_ms)
-        request, fields = sender.headers.of(outgoing, chosen)
+        send = _QuickSend(
+            sender, outgoing, chosen, connection, self.loop, limit_ms / 1000, sender.attempt_begins()
+        )
+        send.sends, send.queue = self, queue
         try:
-            connection.post_for(send, request, outgoing.body, timeout_seconds=limit_ms / 1000, fields=fields)
+            sender.post(send)
         except NotReachable:
             return None
         self._quick_sends += 1
@@ -138,69 +137,32 @@ class AsyncSends:
         return sender.choose(route, None if failed_on is None else failed_on.broker_name)
 
 
-class _QuickSend:
-    """One send without a task: the connection calls `replied` or `failed`, once. `result` is the user's future.
+class _QuickSend(PostedSend):
+    """One send whose future the user holds. It counts as under way until the reply, even if that is cancelled."""
 
-    It counts as under way until then, even if the user has cancelled the future.
-    """
+    __slots__ = ("queue", "sends")
 
-    __slots__ = (
-        "_began_ms",
-        "_chosen",
-        "_connection",
-        "_limit_ms",
-        "_outgoing",
-        "_queue",
-        "_sends",
-        "result",
-    )
+    sends: AsyncSends
+    queue: MessageQueue | None
+    """As the user gave it."""
 
-    def __init__(
-        self,
-        sends: AsyncSends,
-        outgoing: Outgoing,
-        queue: MessageQueue | None,
-        chosen: MessageQueue,
-        connection: Connection,
-        limit_ms: int,
-    ) -> None:
-        self._sends = sends
-        self._outgoing = outgoing
-        self._queue = queue
-        self._chosen = chosen
-        self._connection = connection
-        self._limit_ms = limit_ms
-        self._began_ms = steady_ms()
-        self.result: asyncio.Future[SendResult] = sends.loop.create_future()
+    closes_connection = False
 
-    def replied(self, reply: Command) -> None:
-        """The broker answered: the result, or its refusal, which is final."""
-        sends, result = self._sends, self.result
-        sends.quick_send_ended()
-        if result.done():
-            return
-        try:
-            stored = sends.sender.read(self._outgoing, self._chosen, self._connection, reply, self._began_ms)
-        except AttemptFailed as failed:
-            result.set_exception(failed.as_send_failed())
-        else:
-            result.set_result(stored)
+    def ended(self) -> None:
+        self.sends.quick_send_ended()
 
-    def failed(self, error: Exception) -> None:
-        """The broker did not answer: the send is repeated as a task, or fails. What a hook raised is final."""
-        sends, result = self._sends, self.result
-        sends.quick_send_ended()
-        if result.done():
-            return
-        if not isinstance(error, NotReachable):
-            result.set_exception(error)
-            return
-        left_ms = self._limit_ms - (steady_ms() - self._began_ms)
-        kind = Failure.TIMEOUT if isinstance(error, CallTimeout) else Failure.SEND
+    def refused(self, failed: AttemptFailed) -> None:
+        """A refusal is final."""
+        self.result.set_exception(failed.as_send_failed())
+
+    def unanswered(self, kind: Failure, error: Exception) -> None:
+        """The send is repeated as a task, or fails."""
+        sends, result = self.sends, self.result
+        left_ms = int((self.due - sends.loop.time()) * 1000)
         if not sends.is_repeated(kind, 0, left_ms):
             result.set_exception(send_failed(kind, error))
             return
-        again = sends.repeat(self._outgoing, self._queue, left_ms, failed_on=self._chosen)
+        again = sends.repeat(self.outgoing, self.queue, left_ms, failed_on=self.chosen)
         again.add_done_callback(lambda task: _pass_on(task, result))
 
 

@@ -5,7 +5,7 @@
 
 A failed send that isolates counts as 10 s. 4.9 clients: thresholds 50 100 550 1000 2000 3000 15000, times 0 0 30000
 60000 120000 180000 600000, a failed send counts as 30 s; nothing is "unreachable". An isolation is prolonged, never
-shortened. `queue_choice.py` chooses a queue with this knowledge; `detector.py` probes brokers. Official classes:
+shortened. `queue_choice.py` chooses a queue with this knowledge; `sender.py` probes brokers. Official classes:
 MQFaultStrategy, LatencyFaultToleranceImpl.
 """
 

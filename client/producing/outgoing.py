@@ -13,13 +13,19 @@ from pocketmq.protocol.message.batch import BatchElement, encode_batch
 from pocketmq.protocol.message.compression import compress
 from pocketmq.protocol.message.flags import TRANSACTION_PREPARED
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.properties import encode_properties, encode_properties_text
+from pocketmq.protocol.message.properties import (
+    decode_properties,
+    encode_properties,
+    encode_properties_text,
+)
 from pocketmq.protocol.message.topics import is_retry_topic, reply_topic
 from pocketmq.protocol.message.unique_id import UniqueIdMaker
 from pocketmq.protocol.requests.send import SendBatchMessage, SendMessageV2, SendReplyMessageV2
+from pocketmq.protocol.requests.send_frames import SendTemplate
 from pocketmq.protocol.wire.schema import to_fields
 
 from ..clock import wall_ms
+from ..connections.connection import Connection
 from ..errors import InvalidArgument
 from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message, MessageExt
@@ -27,6 +33,9 @@ from ..values.namespaces import Namespace
 
 MAX_HEADERS: Final = 4096
 """Queues whose header fields are kept ready."""
+_WAITS: Final = f"{names.WAIT}\x01true\x02{names.UNIQ_KEY}\x01"
+_WAITS_NOT: Final = f"{names.WAIT}\x01false\x02{names.UNIQ_KEY}\x01"
+"""The text of a message without properties of its own, up to its unique id."""
 _WIRE_NAMES: Final = dict(
     zip(SendMessageV2.__struct_fields__, SendMessageV2.__struct_encode_fields__, strict=True)
 )
@@ -44,14 +53,28 @@ class Outgoing(msgspec.Struct):
     message_id: str
     message: Message
     """The user's message."""
-    properties: dict[str, str]
-    """The same as `properties_text`, for hooks."""
     flag: int = 0
     sys_flag: int = 0
     is_batch: bool = False
     is_reply: bool = False
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The same as `properties_text`, for hooks."""
+        return decode_properties(self.properties_text)
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether its header differs from another's only in what a template leaves open."""
+        return not (
+            self.is_batch
+            or self.is_reply
+            or self.flag
+            or self.reconsume_times
+            or self.max_reconsume_times is not None
+        )
 
 
 class OutgoingMaker:
@@ -61,6 +84,30 @@ class OutgoingMaker:
         self._settings = settings
         self._namespace = namespace
         self._ids = ids
+
+    def prepare_message(self, message: Message) -> Outgoing:
+        """A user's message, ready to leave. A message without properties of its own has a text that needs no map."""
+        keys, tags = message.keys, message.tags
+        if (
+            message.properties
+            or message.delay_level
+            or message.delay_ms
+            or message.deliver_at_ms
+            or self._settings.namespace
+            or len(message.body) >= self._settings.compress_msg_body_over_howmuch
+            or is_retry_topic(message.topic)
+            or not (keys.__class__ is tags.__class__ is str and keys.isprintable() and tags.isprintable())
+        ):
+            return self.prepare(message, message.wire_properties())
+        message_id = self._ids.next()
+        text = _WAITS if message.wait_store_ok else _WAITS_NOT
+        if tags:
+            text = f"{names.TAGS}\x01{tags}\x02{text}"
+        if keys:
+            text = f"{names.KEYS}\x01{keys}\x02{text}"
+        return Outgoing(
+            message.topic, message.body, f"{text}{message_id}\x02", message_id, message, message.flag
+        )
 
     def prepare(self, message: Message, properties: dict[str, str], *, may_compress: bool = True) -> Outgoing:
         """A message with all its properties, ready to leave. Adds the unique id if it has none."""
@@ -86,7 +133,6 @@ class OutgoingMaker:
             properties_text=encode_properties_text(properties),
             message_id=message_id,
             message=message,
-            properties=properties,
             flag=message.flag,
             sys_flag=sys_flag,
             is_reply=properties.get(names.MSG_TYPE) == "reply",
@@ -120,7 +166,6 @@ class OutgoingMaker:
             properties_text=encode_properties_text(properties),
             message_id=",".join(ids),
             message=batch,
-            properties=properties,
             is_batch=True,
         )
 
@@ -133,6 +178,24 @@ class SendHeaders:
         self._settings = settings
         self._has_hooks = has_hooks
         self._known: dict[MessageQueue, tuple[SendMessageV2, dict[str, str]]] = {}
+        self._framed: dict[MessageQueue, tuple[SendMessageV2, SendTemplate]] = {}
+
+    def framed(
+        self, outgoing: Outgoing, queue: MessageQueue, connection: Connection
+    ) -> tuple[SendMessageV2, SendTemplate] | None:
+        """A request to a queue, and the template of its frames; None if this message needs fields of its own."""
+        if self._has_hooks or not outgoing.is_ordinary or not connection.takes_templates:
+            return None
+        framed = self._framed.get(queue)
+        if framed is None or framed[0].topic != outgoing.topic:
+            if len(self._framed) >= MAX_HEADERS:
+                self._framed.clear()
+            request = self.request(outgoing, queue)
+            template = connection.template(request)
+            if template is None:
+                return None
+            framed = self._framed[queue] = request, template
+        return framed
 
     def of(self, outgoing: Outgoing, queue: MessageQueue) -> tuple[SendMessageV2, dict[str, str]]:
         """A request to a queue, and the header fields that carry this message.
@@ -140,14 +203,7 @@ class SendHeaders:
         Only the fields leave. The request says the code and the reply type, so without hooks all ordinary messages to
         one queue share one.
         """
-        if (
-            self._has_hooks
-            or outgoing.is_batch
-            or outgoing.is_reply
-            or outgoing.reconsume_times
-            or outgoing.max_reconsume_times is not None
-            or outgoing.flag
-        ):
+        if self._has_hooks or not outgoing.is_ordinary:
             request = self.request(outgoing, queue)
             return request, to_fields(request)
         known = self._known.get(queue)

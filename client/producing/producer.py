@@ -36,11 +36,10 @@ from ..values.validators import broker_of_recall_handle, check_message, check_pr
 from .accumulator import ProduceAccumulator
 from .async_sends import AsyncSends
 from .batch_split import check_batch, split_batch
-from .detector import detect_brokers
 from .outgoing import Outgoing, reply_to
 from .send_arguments import Destination, SendKeywords, queue_of_topic, read_arguments
 from .send_retry import send_timed_out
-from .sender import Sender
+from .sender import Sender, detect_brokers
 
 CHECKED_UNIQUE_KEY_BYTES: Final = 46
 """What a unique id may add to a batch element: name, separators and 32 characters."""
@@ -95,7 +94,7 @@ class Producer(Client):
         for topic in self.settings.topics:
             await sender.find_route(self.namespace.wrap(topic))
         if self.settings.start_detector_enable:
-            instance.spawn(detect_brokers(sender, instance.routes, instance.connections), "detector")
+            instance.spawn(detect_brokers(sender, instance), "detector")
         await instance.heartbeats.send()
 
     async def _leave(self, instance: ClientInstance) -> None:
@@ -308,7 +307,7 @@ class Producer(Client):
 
     def _prepare(self, sender: Sender, message: Message) -> Outgoing:
         self._check(message)
-        return sender.prepare(message, message.wire_properties())
+        return sender.prepare_message(message)
 
     async def _send_once_known(
         self, parts: Parts, outgoing: Outgoing, destination: Destination, limit_ms: int

@@ -5,10 +5,13 @@ A producer sends with a `Sender`, and so does a consumer that sends a failed mes
 `DefaultMQProducerImpl.sendDefaultImpl` and `sendKernelImpl`.
 """
 
+import asyncio
 import itertools
 import random
+from collections.abc import Awaitable
 
 from pocketmq.protocol.message.message_queue import MessageQueue
+from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.requests.send import (
     SendMessageReply,
     SendMessageV2,
@@ -16,7 +19,7 @@ from pocketmq.protocol.requests.send import (
 from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.response_codes import ResponseCode
 
-from ..clock import steady_ms
+from ..clock import steady_ms, wall_ms
 from ..connections.connection import Connection
 from ..connections.route import Route
 from ..errors import (
@@ -34,8 +37,9 @@ from ..settings.producer_settings import ProducerSettings
 from ..values.message import Message
 from ..values.namespaces import Namespace
 from ..values.results import DEFAULT_REGION, SendResult, send_status
-from .fault_tolerance import LatencyFaultTolerance
+from .fault_tolerance import DETECTOR_PERIOD_MS, LatencyFaultTolerance
 from .outgoing import Outgoing, OutgoingMaker, SendHeaders
+from .posted_send import AttemptFailed, PostedSend
 from .queue_choice import QueueTurn, select_one_message_queue
 from .send_arguments import Destination
 from .send_hooks import SendHooks
@@ -47,23 +51,8 @@ from .send_retry import (
     attempt_timeout_ms,
     final_text,
     is_result_final,
-    send_failed,
     sync_verdict,
 )
-
-
-class AttemptFailed(Exception):
-    """One attempt did not store the message; `kind` decides what follows. It never leaves this room."""
-
-    def __init__(self, kind: Failure, error: Exception, code: int = -1) -> None:
-        super().__init__(str(error))
-        self.kind = kind
-        self.error = error
-        self.code = code
-
-    def as_send_failed(self, text: str = "") -> SendFailed:
-        """What the user gets if this was the last attempt."""
-        return send_failed(self.kind, self.error, self.code, text)
 
 
 class Sender:
@@ -77,6 +66,7 @@ class Sender:
         hooks: Hooks | None = None,
     ) -> None:
         self._instance = instance
+        self.loop = instance.loop
         self._group = group
         self.settings = settings
         self.namespace = Namespace(settings.namespace)
@@ -92,12 +82,14 @@ class Sender:
             detect_interval_ms=settings.detect_interval,
         )
         self._is_fault_tolerant = settings.is_fault_tolerant
+        self.renames_queues = bool(settings.namespace)
         self._turns: dict[str, QueueTurn] = {}
         self._broker_turn = itertools.count(random.randrange(1 << 16))
         self.published: dict[str, None] = {}
         """Topics this group has sent to."""
         making = OutgoingMaker(settings, self.namespace, instance.ids)
         self.prepare, self.prepare_batch = making.prepare, making.prepare_batch
+        self.prepare_message = making.prepare_message
         self.headers = SendHeaders(group, settings, has_hooks=bool(instance.config.hooks))
 
     # -- the whole call
@@ -116,7 +108,7 @@ class Sender:
         for attempt in range(attempts):
             left_ms = attempt_timeout_ms(
                 timeout_ms,
-                steady_ms() - started,
+                steady_ms() - started if attempt else 0,
                 max_per_request_ms=settings.send_msg_max_timeout_per_request,
                 is_last=attempt == attempts - 1,
             )
@@ -127,7 +119,7 @@ class Sender:
             queue = self.choose(route, brokers_sent[attempt - 1] if attempt else None, restart=attempt > 0)
             brokers_sent[attempt] = queue.broker_name
             try:
-                result = await self.attempt(outgoing, queue, left_ms)
+                result = await self._once(outgoing, queue, left_ms)
             except AttemptFailed as failed:
                 last = failed
                 if not self._is_tried_again(failed):
@@ -148,7 +140,7 @@ class Sender:
     async def send_to(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> SendResult:
         """One attempt to a given queue, or `SendFailed`."""
         try:
-            return await self.attempt(outgoing, queue, timeout_ms)
+            return await self._once(outgoing, queue, timeout_ms)
         except AttemptFailed as failed:
             failure = failed.as_send_failed()
         raise failure
@@ -167,6 +159,48 @@ class Sender:
 
     # -- one attempt
 
+    def _once(self, outgoing: Outgoing, queue: MessageQueue, timeout_ms: int) -> Awaitable[SendResult]:
+        """As `attempt`; without a coroutine if there is a connection and no hook."""
+        connection = None if self.hooks is not None else self.live_connection(queue)
+        if connection is None:
+            return self.attempt(outgoing, queue, timeout_ms)
+        send = PostedSend(
+            self, outgoing, queue, connection, self.loop, timeout_ms / 1000, self.attempt_begins()
+        )
+        try:
+            self.post(send)
+        except NotReachable as error:
+            raise self.note_failure(Failure.SEND, error, queue, send.began_ms) from error
+        return send.result
+
+    def live_connection(self, queue: MessageQueue) -> Connection | None:
+        """The connection to a queue's master, if there is one."""
+        instance = self._instance
+        address = instance.routes.master(queue.broker_name)
+        return None if address is None else instance.connections.live(address)
+
+    def attempt_begins(self) -> int:
+        """Now, for the fault table; 0 without one."""
+        return steady_ms() if self._is_fault_tolerant else 0
+
+    def post(self, send: PostedSend) -> None:
+        """Write a send; `NotReachable`."""
+        outgoing, connection = send.outgoing, send.connection
+        framed = self.headers.framed(outgoing, send.chosen, connection)
+        if framed is None:
+            send.request, fields = self.headers.of(outgoing, send.chosen)
+            connection.post_for(
+                send, send.request, outgoing.body, timeout_seconds=send.timeout_seconds, fields=fields
+            )
+            return
+        body = outgoing.body
+        if body.__class__ is not bytes:
+            body = bytes(body)  # the user may change it before the frame leaves
+        send.request, template = framed
+        opaque = connection.next_opaque()
+        head = template.head(opaque, outgoing.sys_flag, wall_ms(), outgoing.properties_text, len(body))
+        connection.post_send(send, opaque, head, body)
+
     async def attempt(
         self,
         outgoing: Outgoing,
@@ -182,7 +216,7 @@ class Sender:
                 return await self._exchange(outgoing, queue, address, timeout_ms, began)
             context = self.hooks.before(outgoing, queue, address, mode)
         except ClientError as error:
-            raise self._failed(Failure.CLIENT, error, queue, began) from error
+            raise self.note_failure(Failure.CLIENT, error, queue, began) from error
         if mode is CommunicationMode.ASYNC:
             self.hooks.after(context)
         try:
@@ -200,16 +234,16 @@ class Sender:
         try:
             connection = connections.live(address) or await connections.get(address)
         except NotReachable as error:
-            raise self._failed(Failure.CONNECT, error, queue, began) from error
+            raise self.note_failure(Failure.CONNECT, error, queue, began) from error
         try:
             request, fields = self.headers.of(outgoing, queue)
             command = await connection.exchange(
                 request, outgoing.body, timeout_seconds=timeout_ms / 1000, fields=fields
             )
         except CallTimeout as error:
-            raise self._failed(Failure.TIMEOUT, error, queue, began) from error
+            raise self.note_failure(Failure.TIMEOUT, error, queue, began) from error
         except NotReachable as error:
-            raise self._failed(Failure.SEND, error, queue, began) from error
+            raise self.note_failure(Failure.SEND, error, queue, began) from error
         return self.read(outgoing, queue, connection, command, began)
 
     def read(
@@ -221,13 +255,12 @@ class Sender:
             if command.code == ResponseCode.GO_AWAY:
                 self._instance.connections.leave(connection)
             refusal = RequestRefused(command.code, command.remark or "", "SEND_MESSAGE")
-            raise self._failed(Failure.BROKER, refusal, queue, began, command.code)
-        if self._is_fault_tolerant:
-            self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
+            raise self.note_failure(Failure.BROKER, refusal, queue, began, command.code)
+        self.note_success(queue, began)
         try:
             reply = Connection.read_fields(SendMessageReply, command, SendMessageV2.name)
         except UnreadableReply as error:
-            raise self._failed(Failure.SEND, error, queue, began) from error
+            raise self.note_failure(Failure.SEND, error, queue, began) from error
         if reply.queue_id != queue.queue_id or queue.topic != outgoing.topic or self.settings.namespace:
             topic = self.namespace.unwrap(outgoing.topic)
             queue = MessageQueue(topic, queue.broker_name, reply.queue_id)
@@ -308,11 +341,17 @@ class Sender:
             restart=restart,
         )
 
-    # -- failures
+    # -- the fault table
 
-    def _failed(
+    def note_success(self, queue: MessageQueue, began: int) -> None:
+        """The fault table learns that the broker answered."""
+        if self._is_fault_tolerant:
+            self.faults.update(queue.broker_name, steady_ms() - began, isolate=False, reachable=True)
+
+    def note_failure(
         self, kind: Failure, error: Exception, queue: MessageQueue, began: int, code: int = -1
     ) -> AttemptFailed:
+        """The fault table learns that it did not, or refused."""
         if self._is_fault_tolerant:
             verdict = self._verdict(kind, code)
             self.faults.update(
@@ -330,3 +369,25 @@ class Sender:
             retry_response_codes=self.retry_response_codes,
             start_detector_enable=self.settings.start_detector_enable,
         )
+
+
+async def detect_brokers(sender: Sender, instance: ClientInstance) -> None:
+    """Ask brokers that failed whether they answer again (`start_detector_enable`), until cancelled.
+
+    Mirrors `LatencyFaultToleranceImpl.detectByOneRound`.
+    """
+    timeout_seconds = sender.settings.detect_timeout / 1000
+    while True:
+        await asyncio.sleep(DETECTOR_PERIOD_MS / 1000)
+        topic = next(iter(sender.published), None)
+        for broker_name in sender.faults.due_for_detection() if topic else ():
+            address = instance.routes.master(broker_name, main_port=True)
+            if address is None:
+                sender.faults.remove(broker_name)
+                continue
+            request = GetMaxOffset(topic=topic or "", queue_id=0, broker_name=broker_name)
+            try:
+                await instance.connections.call(address, request, timeout_seconds=timeout_seconds)
+            except ClientError:
+                continue
+            sender.faults.note_detected(broker_name)

@@ -31,8 +31,8 @@ def encode_message_id(store_host: bytes, position: int) -> str:
 
 def encode_message_ids(store_host: bytes, positions: Iterable[int]) -> str:
     """The ids of a batch, joined by commas."""
-    host = store_host.hex().upper()
-    return ",".join([f"{host}{offset:016X}" for offset in positions])
+    numbers = tuple(positions)
+    return (f"{store_host.hex().upper()}%016X," * len(numbers) % numbers)[:-1]
 
 
 def decode_message_id(text: str) -> MessageId:

@@ -1,6 +1,7 @@
 """Every request of the protocol, declared once: its code, its header fields, its reply, its bodies.
 
 send.py         store messages: send, batch, reply, send back, recall, end of a transaction
+send_frames.py  frames of sends from a template, and the quick reading of their replies
 pull.py         read messages: pull, query by key, view by position
 offset.py       offsets of queues and groups; EXPLAIN_FIRST_POSITION
 pop.py          POP, assignments, lite topics

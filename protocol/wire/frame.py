@@ -10,6 +10,7 @@ most 16 MiB, as in `NettyDecoder`. After a bad frame the next one cannot be foun
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final, cast
 
 from ..errors import FrameError
@@ -30,13 +31,17 @@ class FrameCutter:
     """Cuts one direction of one connection into commands. Owned by the task that reads the connection.
 
     After a bad frame, `failure` says why and `feed` returns nothing more; the commands before it are good.
-    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk.
+    Memory held between calls is at most one frame (`max_frame_bytes`) plus one chunk. `takes_header` gets each JSON
+    header of a frame without body; a frame is not decoded if it returns True.
     """
 
-    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "_repeated", "failure")
+    __slots__ = ("_max_frame_bytes", "_needed", "_pending", "_repeated", "_takes_header", "failure")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, *, takes_header: Callable[[bytes], bool] | None = None
+    ) -> None:
         self._max_frame_bytes = max_frame_bytes
+        self._takes_header = takes_header
         self._pending = bytearray()
         self._needed = 0
         self._repeated = RepeatedHeaders(0)
@@ -81,6 +86,7 @@ class FrameCutter:
         view = memoryview(data)
         repeated = self._repeated
         layouts = repeated.layouts
+        takes_header = self._takes_header
         position = 0
         while size - position >= 8:
             length, word = _READ_PREFIX(data, position)
@@ -95,7 +101,13 @@ class FrameCutter:
                 if pieces[::2] != layout.pieces:
                     layout, pieces = repeated.find(layout, data, word, header_start)
             if layout is None:
-                frames.append(self._decode(view, word, header_start, body_start, end))
+                if (
+                    takes_header is None
+                    or body_start != end
+                    or word >> 24 != JSON
+                    or not takes_header(bytes(data[header_start:end]))
+                ):
+                    frames.append(self._decode(view, word, header_start, body_start, end))
             else:
                 body = view[body_start:end]
                 frames.append((layout.header, layout.pick(pieces), body, view, header_start, body_start))
@@ -132,6 +144,14 @@ class FrameCutter:
 _DECODERS: Final = {JSON: decode_json_header, ROCKETMQ: decode_binary_header}
 _ENCODERS: Final = {JSON: encode_json_header, ROCKETMQ: encode_binary_header}
 """By serialize type."""
+
+
+def decode_header(serialize_type: int, header: memoryview) -> Command:
+    """The command of a header, without its body. Raises FrameError."""
+    decode = _DECODERS.get(serialize_type)
+    if decode is None:
+        raise FrameError(f"the serialize type must be 0 or 1, got {serialize_type}")
+    return decode(header, None)
 
 
 def encode_prefix(command: Command, body_bytes: int) -> bytes:

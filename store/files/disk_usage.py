@@ -16,6 +16,13 @@ class DiskUsage(Protocol):
         """Share of the disk below a folder that is used, in whole per cent rounded up (0.13); -1.0 if unknown."""
 
 
+class NoDisk:
+    """For a store that does not look at the disk: nothing is known, so nothing is refused or deleted because of it."""
+
+    def used_ratio(self, path: Path) -> float:
+        return -1.0
+
+
 class SystemDisk:
     """Asks the system. Space that only root may use does not count, as for the JVM."""
 

@@ -11,6 +11,7 @@ in `protocol/message/record.py`. Official class: CommitLog. Owner: the event-loo
 """
 
 import logging
+import struct
 from collections.abc import Sequence
 
 from pocketmq.protocol.message.record import (
@@ -19,6 +20,7 @@ from pocketmq.protocol.message.record import (
     MAGIC_V1,
     MAGIC_V2,
     MIN_RECORD_BYTES,
+    PHYSICAL_OFFSET_AT,
     store_timestamp_of,
 )
 
@@ -27,8 +29,9 @@ from ..errors import DiskFullError, StoreError
 from ..files.mapped_file import MappedFile
 from ..files.mapped_files import MappedFiles
 from ..files.open_maps import MOST_LOG_MAPS, OpenMaps
-from ..put_values import NewMessage, PutStatus, RefusedError
+from ..put_values import AlikeBatch, NewMessage, PutStatus, RefusedError
 from .record_packing import RecordPacking
+from .record_template import RecordTemplate
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +104,25 @@ class CommitLog:
         self.newest_store_timestamp = store_timestamp
         return position, plan[0]
 
+    def append_batch(
+        self, template: RecordTemplate, batch: AlikeBatch, queue_offset: int, store_timestamp: int
+    ) -> list[int] | None:
+        """Append a batch of messages of one template back to back; returns the size of each record. None, and nothing
+        was written, if `append` must judge it: a body is too large, or the records need more room than is reserved.
+        """
+        file, lengths = self.file, [len(body) for body in batch.bodies]
+        total = sum(lengths) + len(lengths) * template.record_bytes
+        if file is None or file.written + total + _FILLER_BYTES > file.reserved:
+            return None
+        if max(lengths) > self._config.max_message_size:
+            return None
+        try:
+            sizes = template.append_batch(file, batch, queue_offset, store_timestamp)
+        except struct.error:
+            return None
+        self.newest_store_timestamp = store_timestamp
+        return sizes
+
     def make_room(self, messages: Sequence[NewMessage]) -> None:
         """Make sure that the records of a batch fit into the current file. Raises RefusedError."""
         _, total, *_ = self._plan(messages, self._config.max_message_size)
@@ -137,6 +159,18 @@ class CommitLog:
             file.written = file.size
         self.file = following
         return following
+
+    def append_record(self, record: bytes) -> None:
+        """Write a whole record of another log again, with its new position. Raises RefusedError."""
+        size = len(record)
+        file = self.file
+        if file is None or size + _FILLER_BYTES > file.reserved - file.written:
+            file = self._file_with_room(size)
+        at = file.written
+        file.memory[at : at + size] = record
+        position_at = at + PHYSICAL_OFFSET_AT
+        file.memory[position_at : position_at + 8] = (file.base + at).to_bytes(8, "big")
+        file.written = at + size
 
     # Reading
 

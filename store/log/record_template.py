@@ -16,7 +16,7 @@ from pocketmq.protocol.message.properties import UNIQ_KEY
 from pocketmq.protocol.message.record import FILLER, HEADS, MAX_PROPERTIES_BYTES
 
 from ..files.mapped_file import MappedFile
-from ..put_values import AlikeMessage
+from ..put_values import AlikeBatch, AlikeMessage
 
 UNIQUE_ID_BYTES = 32
 TEXT_LENGTH_BYTES = 2
@@ -48,6 +48,7 @@ class RecordTemplate:
         "_sys_flag",
         "_up_to_id",
         "properties",
+        "record_bytes",
     )
 
     def __init__(
@@ -75,6 +76,8 @@ class RecordTemplate:
         self._up_to_id = topic_head
         if properties is not None:
             self._up_to_id += property_bytes.to_bytes(TEXT_LENGTH_BYTES, "big") + before_id
+        self.record_bytes = _HEAD_BYTES + len(self._up_to_id) + self._id_bytes + len(self._behind_id)
+        """Bytes of a record without a body; without the text if that is not shared."""
         self._shapes = shapes
         self._shape_key = (len(self._up_to_id) << 16 | len(self._behind_id)) << 48
 
@@ -133,6 +136,59 @@ class RecordTemplate:
         _PACK_INT(memory, at, size)
         file.written = at + size
         return size
+
+    def append_batch(
+        self, file: MappedFile, batch: AlikeBatch, queue_offset: int, store_timestamp: int
+    ) -> list[int]:
+        """Write the records of a batch back to back behind what the file holds, which has room for them, and move the
+        file's end; returns the size of each. Raises struct.error for a value that does not fit its field.
+
+        The first length is written last: where the process dies half-way, the log ends before the batch.
+        """
+        memory, base, first_at = file.memory, file.base, file.written
+        magic, flag, sys_flag, born_host = self._magic, self._flag, self._sys_flag, self._born_host
+        host_and_retries, up_to_id, behind_id = self._host_and_retries, self._up_to_id, self._behind_id
+        queue_id, born_timestamp = batch.queue_id, batch.born_timestamp
+        get_shape, shape_key = self._shapes.get, self._shape_key + (self._id_bytes << 32)
+        at, size = first_at, 0
+        sizes: list[int] = []
+        try:
+            for body, unique_id in zip(batch.bodies, batch.unique_ids, strict=True):
+                body_bytes = len(body)
+                pack_record, size = get_shape(shape_key + body_bytes) or self._shape(
+                    body_bytes, self._id_bytes
+                )
+                pack_record(
+                    memory,
+                    at,
+                    size if sizes else 0,
+                    magic,
+                    crc32(body) & 0x7FFFFFFF,
+                    queue_id,
+                    flag,
+                    queue_offset,
+                    base + at,
+                    sys_flag,
+                    born_timestamp,
+                    born_host,
+                    store_timestamp,
+                    host_and_retries,
+                    0,
+                    body_bytes,
+                    body,
+                    up_to_id,
+                    unique_id,
+                    behind_id,
+                )
+                sizes.append(size)
+                at += size
+                queue_offset += 1
+        except struct.error:
+            memory[first_at : at + size] = bytes(at + size - first_at)
+            raise
+        _PACK_INT(memory, first_at, sizes[0])
+        file.written = at
+        return sizes
 
     def _shape(self, body_bytes: int, text_bytes: int) -> Shape:
         shapes = self._shapes

@@ -4,7 +4,10 @@ Files are created when the first unit is dispatched, so an empty queue has none.
 after a stop (`durability/queue_repair.py`). Official class: ConsumeQueue. Owner: the event-loop thread.
 """
 
+import functools
 import logging
+import struct
+from collections.abc import Callable, Sequence
 
 from ..config import QUEUE_UNIT_BYTES
 from ..files.mapped_file import MappedFile
@@ -14,6 +17,12 @@ from .queue_unit import PRE_BLANK, UNIT, first_unit_at_or_after, position_at
 logger = logging.getLogger(__name__)
 
 _PACK_UNIT = UNIT.pack_into
+
+
+@functools.lru_cache(256)
+def _units(count: int) -> Callable[..., bytes]:
+    """The function that packs so many units."""
+    return struct.Struct(">" + UNIT.format.removeprefix(">") * count).pack
 
 
 class ConsumeQueue:
@@ -98,6 +107,13 @@ class ConsumeQueue:
             done += len(part)
             position, record_bytes, _ = UNIT.unpack(part[-QUEUE_UNIT_BYTES:])
             self.records_end = position + record_bytes
+
+    def extend_alike(self, positions: Sequence[int], sizes: Sequence[int], tags_code: int) -> None:
+        """`extend` with the units of records of one tags code."""
+        count = len(sizes)
+        fields = [tags_code] * (3 * count)
+        fields[0::3], fields[1::3] = positions, sizes
+        self.extend(_units(count)(*fields), positions[-1] + sizes[-1])
 
     def _file_for(self, queue_offset: int) -> MappedFile | None:
         """The file to write to if it is not just the current one; None for a unit that the queue already has."""

@@ -17,7 +17,7 @@ from ..config import StoreConfig
 from ..delay_levels import parse_delay_levels
 from ..log.record_scan import LoggedRecord
 from ..log.record_template import TEXT_LENGTH_BYTES, RecordTemplate, around_unique_id
-from ..put_values import AlikeMessage, NewMessage, Stored
+from ..put_values import AlikeBatch, AlikeMessage, NewMessage, Stored
 from .consume_queue import ConsumeQueue
 from .key_index import KeyIndex
 from .light_queues import light_queues_of
@@ -178,12 +178,53 @@ class Dispatcher:
         code = self.tags_code_of(topic, properties, 0)
         return MessageTemplate(topic, record, code, unique_ids, tuple(hashes), id_part, hashes_of_keys)
 
+    def dispatch_alike(
+        self,
+        template: MessageTemplate,
+        messages: Sequence[AlikeMessage],
+        places: Sequence[tuple[ConsumeQueue, Sequence[int]]],
+        stored: Stored,
+    ) -> None:
+        """`dispatch` for the first messages of a template; `places`: the queue of each and the hashes of its keys."""
+        code, store_timestamp, put_in_index = template.tags_code, stored.store_timestamp, self._index.put_new
+        for (queue, key_hashes), position, size, queue_offset in zip(
+            places, stored.positions, stored.sizes, stored.queue_offsets, strict=True
+        ):
+            queue.append(position, size, code, queue_offset)
+            if key_hashes:
+                put_in_index(key_hashes, position, store_timestamp)
+        self._index.write_header()
+        self.dispatched(template, messages, stored)
+
     def dispatched(self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored) -> None:
         """The first messages of a template are in their queues and in the index: announce them."""
         self.newest_timestamp = stored.store_timestamp
         if self.on_arrival is not None and self._may_be_awaited(template.topic):
             self._announce_alike(template, messages, stored)
         self.position, self.newest_position = stored.end, stored.positions[-1]
+
+    def dispatch_batch(
+        self,
+        template: MessageTemplate,
+        queue: ConsumeQueue,
+        batch: AlikeBatch,
+        hashes: Sequence[int],
+        stored: Stored,
+    ) -> None:
+        """`dispatch` for a batch of messages of a template, whose keys have these hashes."""
+        positions, sizes, queue_offsets = stored.positions, stored.sizes, stored.queue_offsets
+        if queue_offsets[0] == queue.max_offset and positions[0] >= queue.records_end:
+            queue.extend_alike(positions, sizes, template.tags_code)
+        else:
+            for position, size, queue_offset in zip(positions, sizes, queue_offsets, strict=True):
+                queue.append(position, size, template.tags_code, queue_offset)
+        if hashes:
+            self._index.put_batch(hashes, positions, stored.store_timestamp)
+        self.newest_timestamp = stored.store_timestamp
+        if self.on_arrival is not None and self.is_awaited(template.topic, batch.queue_id):
+            messages = [(batch.queue_id, b"", unique_id, 0, 0) for unique_id in batch.unique_ids]
+            self._announce_alike(template, messages, stored)
+        self.position, self.newest_position = stored.end, positions[-1]
 
     def _announce_alike(
         self, template: MessageTemplate, messages: Sequence[AlikeMessage], stored: Stored

@@ -7,6 +7,7 @@ beginnings are cached, one that lasts a minute and one that lasts a millisecond.
 two in a row share all but their last four characters, that prefix is cached; other keys cost one more look-up.
 """
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pocketmq.protocol.message.java_strings import extend_hash
@@ -149,6 +150,20 @@ class UniqueIdHash:
         except KeyError:
             value = self._learn(unique_id)
         return value if value < 0x80000000 else (0x1_0000_0000 - value) & 0x7FFFFFFF
+
+    def of_all(self, ids: Sequence[bytes]) -> list[int]:
+        """`of` each."""
+        heads, pairs = self._heads, _HEX_PAIRS_OF_BYTES
+        head = ids[0][:30]
+        try:
+            # The ids of a batch are made one after the other.
+            start = heads[head]
+            values = [(start + pairs[i[30:]]) & 0xFFFFFFFF for i in ids if i.startswith(head)]
+        except KeyError:
+            return [self.of(unique_id) for unique_id in ids]
+        if len(values) != len(ids):
+            return [self.of(unique_id) for unique_id in ids]
+        return [v if v < 0x80000000 else (0x1_0000_0000 - v) & 0x7FFFFFFF for v in values]
 
     def _learn(self, unique_id: bytes) -> int:
         if len(unique_id) != _UNIQUE_KEY_CHARACTERS or not unique_id.isascii():

@@ -118,6 +118,18 @@ class KeyIndex:
             self.write_header()  # of this file: the next may begin now
             self.put(((key_hashes, position, store_timestamp),))
 
+    def put_batch(self, hashes: Sequence[int], positions: Sequence[int], store_timestamp: int) -> None:
+        """`put` for records of one moment that no file has; each has as many hashes as the others."""
+        each = len(hashes) // len(positions)
+        of_hashes = positions if each == 1 else [position for position in positions for _ in range(each)]
+        if not self.files or not self.files[-1].add_batch(hashes, of_hashes, store_timestamp):
+            self.put(
+                [
+                    (hashes[number * each : (number + 1) * each], position, store_timestamp)
+                    for number, position in enumerate(positions)
+                ]
+            )
+
     def write_header(self) -> None:
         if self.files:
             self.files[-1].write_header()

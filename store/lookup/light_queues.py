@@ -32,17 +32,19 @@ def wants_light_queues(topic: str, properties: Mapping[str, str]) -> bool:
     )
 
 
-def number_light_queues(message: NewMessage, queues: QueueTable) -> list[str]:
+def number_light_queues(message: NewMessage, queues: QueueTable, ahead: Mapping[str, int]) -> list[str]:
     """Write the numbers of the units into the message's properties; returns the names of the light queues.
 
-    The counters are not moved: the record may still be refused. WAIT is dropped, as in the official broker.
+    `ahead`: units of each light queue that messages of the same batch take before. The counters are not moved: the
+    records may still be refused. WAIT is dropped, as in the official broker.
     """
     properties = message.property_map
     names = properties[INNER_MULTI_DISPATCH].split(",")
     numbers = []
     for name in names:
         queue = queues.get(name, 0)
-        numbers.append(str(queue.next_offset if queue is not None else 0) if _is_light(name) else "")
+        number = (queue.next_offset if queue is not None else 0) + ahead.get(name, 0)
+        numbers.append(str(number) if _is_light(name) else "")
     properties[INNER_MULTI_QUEUE_OFFSET] = ",".join(numbers)
     properties.pop(WAIT, None)
     message.properties = encode_properties(properties)
@@ -69,7 +71,7 @@ def _is_light(name: str) -> bool:
     return name.startswith(LMQ_PREFIX) and can_name_queues(name)
 
 
-def have_room_for(light_queues: list[str], topics: Collection[str], most: int) -> bool:
+def have_room_for(light_queues: Collection[str], topics: Collection[str], most: int) -> bool:
     """Whether these light queues fit beside those that exist, `most` in all (maxLmqConsumeQueueNum)."""
     added = sum(name not in topics for name in light_queues)
     return not added or sum(topic.startswith(LMQ_PREFIX) for topic in topics) + added <= most

@@ -65,6 +65,14 @@ class MessageTemplate:
         of_id = self._unique_ids.of(unique_id)
         return (of_id, *self._fixed_hashes) if self._fixed_hashes else (of_id,)
 
+    def hashes_of_all(self, unique_ids: Sequence[bytes]) -> Sequence[int]:
+        """`key_hashes` of each, one behind the other. Raises ValueError for an id that is none."""
+        fixed = self._fixed_hashes
+        if self._unique_ids is None:
+            return fixed * len(unique_ids)
+        hashes = self._unique_ids.of_all(unique_ids)
+        return [value for of_id in hashes for value in (of_id, *fixed)] if fixed else hashes
+
     def properties_of(self, message: AlikeMessage) -> dict[str, str]:
         if self.record.properties is None:
             return decode_properties(message[2][TEXT_LENGTH_BYTES:])

@@ -63,6 +63,15 @@ class JsonTable(Remembered):
         """Read the text of the file into the table. Raises BodyError and then changes nothing."""
         raise TypeError(f"{type(self).__name__} reads no file")
 
+    def replace_content(self, content: bytes) -> None:
+        """Have the content of a text like that of the file, and nothing else. Raises BodyError."""
+        for name in self.remembered:
+            value = getattr(self, name)
+            if isinstance(value, dict):
+                value.clear()
+        self._take(content)
+        self._changed()
+
     def recall(self, memory: Memory) -> bool:
         """As in `Remembered`; a difference is a change of the table."""
         if not super().recall(memory):

@@ -110,10 +110,13 @@ class TimerLog:
         file.written = at + UNIT_BYTES
         return file.base + at
 
-    def take_back(self, position: int) -> None:
-        """Forget the unit just written at `position`."""
+    def take_back(self, end: int) -> None:
+        """Forget the units just written from `end` on, which the log's end was before them."""
         file = self.files[-1]
-        file.written = position - file.base
+        if end >= file.base:
+            file.written = end - file.base
+        else:
+            self.files.truncate(end)
 
     def read(self, position: int) -> TimerUnit | None:
         """The unit at a position; None if no unit begins there, because its file was deleted, for example."""

@@ -23,7 +23,7 @@ class Linked(Protocol):
 
     def write_slots(self) -> None: ...
 
-    def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None: ...
+    def link(self, first: int, last: int, due_ms: int, slot: Slot | None, change: int) -> None: ...
 
     def clear_wheel(self) -> None: ...
 
@@ -47,5 +47,5 @@ def _walk(timers: Linked, begin: int) -> None:
     for position, unit in timers.log.recover(begin):
         slot = timers.slot(unit.due_ms)
         if slot is None or slot.last < position:
-            timers.link(position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
+            timers.link(position, position, unit.due_ms, slot, -1 if unit.magic & MAGIC_DELETE else 1)
     timers.write_slots()

@@ -17,6 +17,7 @@ except that `flush` may run in another thread.
 
 import functools
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -122,24 +123,45 @@ class TimerStore:
         `deletes` says that it deletes another timed message. Raises StoreError if the disk refuses it, and then nothing
         was noted.
         """
+        self._note(due_ms, (position,), (size,), topic, now_ms, deletes=deletes)
+
+    def note_all(
+        self, due_ms: int, positions: Sequence[int], sizes: Sequence[int], topic: str, now_ms: int
+    ) -> None:
+        """`note` for several messages of one moment and one topic, all or none."""
+        self._note(due_ms, positions, sizes, topic, now_ms, deletes=False)
+
+    def _note(
+        self,
+        due_ms: int,
+        positions: Sequence[int],
+        sizes: Sequence[int],
+        topic: str | None,
+        now_ms: int,
+        *,
+        deletes: bool,
+    ) -> None:
         noted_at = self.floor(now_ms)
         due_ms, magic = self._first_stage(due_ms, noted_at)
         if deletes:
             magic |= MAGIC_DELETE
-        slot = self.slot(due_ms)
-        unit_position = self.log.append(
-            NO_POSITION if slot is None else slot.last,
-            magic,
-            noted_at,
+        slot, begin = self.slot(due_ms), self.log.end
+        previous = NO_POSITION if slot is None else slot.last
+        delay_ms, topic_hash, append = (
             due_ms - noted_at,
-            position,
-            size,
             0 if topic is None else _topic_hash(topic),
+            self.log.append,
         )
+        first = NO_POSITION
         try:
-            self.link(unit_position, due_ms, slot, -1 if deletes else 1)
+            for position, size in zip(positions, sizes, strict=True):
+                previous = append(previous, magic, noted_at, delay_ms, position, size, topic_hash)
+                if first == NO_POSITION:
+                    first = previous
+            self.link(first, previous, due_ms, slot, -1 if deletes else len(positions))
         except StoreError:
-            self.log.take_back(unit_position)
+            if first != NO_POSITION:
+                self.log.take_back(begin)
             raise
 
     def _first_stage(self, due_ms: int, noted_at: int) -> tuple[int, int]:
@@ -156,17 +178,20 @@ class TimerStore:
         """The slot of a moment; None if nothing is noted for it. Raises StoreError."""
         return self._slots.get(due_ms) or self.wheel.slot(due_ms)
 
-    def link(self, position: int, due_ms: int, slot: Slot | None, change: int) -> None:
-        """Make a unit the newest of its moment; its slot is `slot`. Raises StoreError, and then nothing is changed."""
+    def link(self, first: int, last: int, due_ms: int, slot: Slot | None, change: int) -> None:
+        """Make units the newest of their moment, whose slot is `slot`: from `first` to `last`, the newest of them.
+
+        Raises StoreError, and then nothing is changed.
+        """
         if due_ms not in self._slots and len(self._slots) >= SLOTS_AT_HAND:
             self.write_slots()
             self._slots.clear()
         if slot is None:
-            slot = Slot(due_ms, position, position, change)
+            slot = Slot(due_ms, first, last, change)
             self.wheel.put(slot)
             self._noted.add(due_ms // self.precision_ms)
         else:
-            slot = Slot(due_ms, slot.first, position, slot.count + change)
+            slot = Slot(due_ms, slot.first, last, slot.count + change)
             self._unwritten[due_ms] = None
         self._slots[due_ms] = slot
         self.waiting += change

@@ -41,21 +41,35 @@ class WatchedNodes:
 
     def attach(self, node: Node, *, name_server: str = "n0") -> None:
         """Watch a node that runs. Call it on the loop."""
-        self._rules.loop = asyncio.get_running_loop()
-        self._rules.call_later = self._rules.loop.call_later
         config = node.broker.config
-        self.log.own_brokers.add(node.broker_address)
+        self._rules.call_later = node.broker.state.timers.call_later
         self._nodes.append(node)
-        self._remember(config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address)
+        self.know_broker(
+            config.broker_name, config.broker_cluster_name, config.broker_id, node.broker_address
+        )
         for server in node.servers:
-            is_name_server = server.handlers.name == NAME_SERVER.name
-            if is_name_server and name_server not in self._rules.name_servers:
-                self._rules.name_servers.append(name_server)
-            log = LogWatcher(self.log, None if is_name_server else config.broker_name)
-            faults = FaultWatcher(self._rules, log, name_server if is_name_server else None)
-            server.add_watcher(log)
-            server.add_watcher(faults)
-            self._watchers.append((server, log, faults))
+            if server.handlers.name == NAME_SERVER.name:
+                self.watch(server, name_server=name_server)
+            else:
+                self.watch(server, broker=config.broker_name)
+
+    def watch(self, server: Server, *, broker: str | None = None, name_server: str | None = None) -> None:
+        """Watch one server: a port of the broker of that name, or a name server. Call it on the loop."""
+        self._rules.loop = asyncio.get_running_loop()
+        if name_server is not None and name_server not in self._rules.name_servers:
+            self._rules.name_servers.append(name_server)
+        log = LogWatcher(self.log, broker)
+        faults = FaultWatcher(self._rules, log, name_server)
+        server.add_watcher(log)
+        server.add_watcher(faults)
+        self._watchers.append((server, log, faults))
+
+    def know_broker(self, name: str, cluster: str, broker_id: int, address: str) -> None:
+        """A broker that routes may name, and whose registrations are neither logged nor hit."""
+        self.log.own_brokers.add(address)
+        known = self._known.get(name) or BrokerData(cluster, name, {})
+        addresses = {**(known.broker_addrs or {}), broker_id: address}
+        self._known[name] = msgspec.structs.replace(known, broker_addrs=addresses)
 
     def detach(self, node: Node) -> None:
         """Forget a node that is about to stop. Call it on the loop."""
@@ -85,8 +99,3 @@ class WatchedNodes:
                 for name, data in node.name_server.routes.brokers.items():
                     found.setdefault(name, data)
         return found
-
-    def _remember(self, name: str, cluster: str, broker_id: int, address: str) -> None:
-        known = self._known.get(name) or BrokerData(cluster, name, {})
-        addresses = {**(known.broker_addrs or {}), broker_id: address}
-        self._known[name] = msgspec.structs.replace(known, broker_addrs=addresses)

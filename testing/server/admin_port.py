@@ -79,14 +79,22 @@ async def admin_port(
 ) -> AsyncIterator[str]:
     """The port of a running node, 0 for a free one; the URL. `watched` watches the node already.
 
+    A reset over HTTP ends all rules and empties the log, too: between two tests it is all that a program calls.
     `StartError` if the port is taken.
     """
+
+    async def reset_all() -> None:
+        watched.faults.clear()
+        assert reset is not None
+        await reset()
+        watched.requests.clear()
+
     stand = Stand(
         node,
         RulesAsJson(watched.faults),
         RequestsAsJson(watched.requests),
         ledger=ledger,
-        reset=reset,
+        reset=None if reset is None else reset_all,
         snapshots=snapshots,
     )
     console = Console(stand)

@@ -14,10 +14,11 @@ import asyncio
 import atexit
 import shutil
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -34,8 +35,12 @@ from ..errors import NotRunningError
 from ..faults.faults import Faults
 from ..faults.watched_node import WatchedNodes
 from ..requests.requests import Requests
+from ..state.load import LoadSource, read_load
+from ..state.loading import apply_loads
 from ..state.mark import Mark, take_mark
 from ..state.reset import restore
+from ..state.restoring import restore_snapshot, take_snapshot
+from ..state.snapshot import Snapshot, read_snapshot
 from .clock import ServerClock
 from .settings import Value, broker_config, name_server_config
 from .temporary_store import temporary_folder
@@ -55,6 +60,9 @@ class EmbeddedServer:
     namesrv_port        0 picks a free port, as does the default of `listenPort`
     virtual_time        the broker's time stands still until `clock` moves it, and its timers with it
     clock               another time for store and broker; timers still run in real time
+    seed                every random choice of the server repeats
+    load                YAML files or dicts: topics, groups and messages that it begins with
+    advertise           `host:port` that routes name, where it is not the bound one (Docker, NAT)
     journal             a folder in which every request is recorded
     admin_port          the HTTP port, 0 for a free one; `admin_url` is its address
 
@@ -71,6 +79,9 @@ class EmbeddedServer:
         namesrv_port: int = 0,
         virtual_time: bool = False,
         clock: Clock | None = None,
+        seed: int | None = None,
+        load: Sequence[LoadSource] = (),
+        advertise: str = "",
         journal: str | Path | None = None,
         admin_port: int | None = None,
         **keys: Value,
@@ -85,7 +96,9 @@ class EmbeddedServer:
         self._journal = None if journal is None else Path(journal)
         self._admin_port = admin_port
         self._admin_url = ""
-        self._settings = {**(settings or {}), **keys}
+        self._settings = {**(settings or {}), **keys, **({"advertise": advertise} if advertise else {})}
+        self._seed = seed
+        self._load = tuple(load)
         self._node: Node | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -131,7 +144,7 @@ class EmbeddedServer:
     def watched(self) -> WatchedNodes:
         """The request log and the faults. The server logs its requests from the first use of this on."""
         if self._watched is None:
-            watched = WatchedNodes(self.call)
+            watched = WatchedNodes(self.call, random=Random(self._seed))
             if self._node is not None:
                 self.call(watched.attach, self._node)
             self._watched = watched
@@ -154,6 +167,8 @@ class EmbeddedServer:
         start; nothing is left behind."""
         if self._thread is not None:
             raise StartError("this server is already running")
+        if self._virtual_time and self._clock is not None:
+            raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
         store = self._store or temporary_folder()
         try:
             self._start_in(store)
@@ -179,6 +194,7 @@ class EmbeddedServer:
             host=config.bind_address,
             clock=self._clock,
             virtual_time=self._virtual_time,
+            seed=self._seed,
             journal_folder=self._journal,
         )
         started: Future[None] = Future()
@@ -190,7 +206,9 @@ class EmbeddedServer:
         self._thread.start()
         started.result()
         self._node = node
-        self._first_mark = self.mark()
+        if self._load:
+            self.load(*self._load)
+        self.keep_state()
 
     def stop(self) -> None:
         """Stop as `pocketmq serve` does: unregister, close the connections, save, close the store. Waits for all of it.
@@ -312,13 +330,17 @@ class EmbeddedServer:
         """As `exchange`, for the server's own loop."""
         node = self._running()
         if self._connection is None or self._connection.closed:
-            self._connection = await node.server.connect(node.broker_address)
+            self._connection = await node.server.connect(node.bound_address)
         command, reply = await self._connection.call(request, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)
         return reply, bytes(command.body or b"")
 
     def mark(self) -> Mark:
         """The present state; `reset` can return to it."""
         return self.run(take_mark(self._running()))
+
+    def keep_state(self) -> None:
+        """The present state is the one that `reset` returns to from now on."""
+        self._first_mark = self.mark()
 
     def reset(self, mark: Mark | None = None) -> None:
         """Forget the topics, groups, offsets, locks and messages created since `mark`, or since the start.
@@ -329,6 +351,30 @@ class EmbeddedServer:
         if mark is None:
             raise NotRunningError("the server is not running")
         self.run(restore(self._running(), mark))
+
+    def snapshot(self, path: str | Path | None = None) -> Snapshot:
+        """The present state: topics, groups, offsets, messages and timers; also as a .pocketmq file if `path` is given.
+
+        Valid for any server, also a later one. Raises `SnapshotError` if the file cannot be written.
+        """
+        snapshot = self.run(take_snapshot(self._running()))
+        if path is not None:
+            snapshot.save(path)
+        return snapshot
+
+    def restore(self, snapshot: Snapshot | str | Path) -> None:
+        """Have the state of a snapshot, or of the file of one, and nothing else. Connections stay open.
+
+        Raises `SnapshotError` that names what is wrong; then nothing has changed.
+        """
+        if not isinstance(snapshot, Snapshot):
+            snapshot = read_snapshot(snapshot)
+        self.run(restore_snapshot(self._running(), snapshot))
+
+    def load(self, *sources: LoadSource) -> None:
+        """Make the topics, groups and messages of files (YAML) or dicts. Raises `LoadError`: one line."""
+        loads = [read_load(source) for source in sources]
+        self.run(apply_loads(self._running(), loads))
 
     def _running(self) -> Node:
         if self._node is None:

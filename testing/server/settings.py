@@ -53,7 +53,9 @@ def broker_config(
         *_settings(settings),
         Setting("storePathRootDir", str(store), _ORIGIN),
     ]
-    return load_broker(None, (), given)
+    config = load_broker(None, (), given)
+    config.store.watches_disk = not is_temporary
+    return config
 
 
 def name_server_config(

@@ -13,8 +13,11 @@ its offsets: a topic to which a consumer of an earlier group is still connected 
 its offsets and locks. All of it runs in the server's thread.
 """
 
+from collections.abc import Container
+
 from pocketmq.broker.broker import Broker
 from pocketmq.broker.node import Node
+from pocketmq.store.timer.timer_checkpoint import TimerCheckpoint
 
 from .access_files import restore_access_files
 from .mark import Mark
@@ -29,7 +32,7 @@ async def restore(node: Node, mark: Mark) -> None:
     # A registration that is still under way would bring a topic back.
     await broker.cluster.registration.settled()
     await broker.transactions.stop()  # a round that is under way would commit its offsets
-    _forget_clients(broker, mark)
+    forget_clients(broker, mark.groups)
     _rewind(node, mark)
     restore_access_files(broker.access, mark.access_files)
     broker.transactions.start()
@@ -40,15 +43,17 @@ async def restore(node: Node, mark: Mark) -> None:
         routes.update({topic: dict(queues) for topic, queues in mark.routes.items()})
 
 
-def _forget_clients(broker: Broker, mark: Mark) -> None:
-    """Forget the members of new groups, and what members left behind."""
+def forget_clients(broker: Broker, groups: Container[str]) -> None:
+    """Forget the members of all but these groups, and what members left behind."""
     consumers = broker.membership.consumers
     for group in consumers.names():
-        if group not in mark.groups:
+        if group not in groups:
             online = consumers.get(group)
             for connection in [] if online is None else list(online.connections):
                 consumers.unregister(group, connection, is_notified=False)
     broker.membership.locks.forget(lambda group, client_id: consumers.find(group, client_id) is not None)
+    broker.first_position.skipped.forget()
+    broker.state.reseed()
     broker.first_position.broadcasts.forget(lambda group: consumers.get(group) is not None)
 
 
@@ -62,7 +67,12 @@ def _rewind(node: Node, mark: Mark) -> None:
         for queue_id, offset in offsets.items():
             broker.offsets.commit(topic, group, queue_id, offset)
     broker.statistics.forget(topics - broker.topics.topics.keys(), groups - broker.groups.groups.keys())
-    broker.delayed.rewind(mark.timer)
+    follow_queues(broker, mark.timer)
+
+
+def follow_queues(broker: Broker, timer: TimerCheckpoint | None) -> None:
+    """Begin again to read the queues, which have changed, in all that reads them in the background."""
+    broker.delayed.rewind(timer)
     broker.popping.rewind()
     broker.pulling.waiters.wake_all()
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from pocketmq.broker.node import Node
 from pocketmq.client.admin.client import AdminClient
+from pocketmq.testing.faults.faults import Faults
+from pocketmq.testing.faults.watched_node import WatchedNodes
 
 import any_server
 from client_waits import make_node
@@ -20,6 +22,15 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     await started.start()
     yield started
     await started.stop()
+
+
+@pytest.fixture
+async def faults(node: Node) -> AsyncIterator[Faults]:
+    """What `node` does wrong."""
+    watched = WatchedNodes(lambda function: function())
+    watched.attach(node)
+    yield watched.faults
+    watched.faults.clear()
 
 
 @pytest.fixture

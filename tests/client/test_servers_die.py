@@ -17,8 +17,8 @@ from pocketmq.client.producing.producer import Producer
 from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.message import MessageExt
 from pocketmq.protocol.bodies.client import ConsumeFromWhere
+from pocketmq.testing.faults.tcp_proxy import TcpProxy
 
-from client_between import Between
 from client_waits import Seen, send
 from ports import fixed_port
 from waiting import until
@@ -149,7 +149,7 @@ async def test_without_name_servers_traffic_continues(node: Node) -> None:
     await send(node.namesrv_address, "T", 4)
     options: dict[str, Any] = {"poll_name_server_interval": 100, "heartbeat_broker_interval": 100}
     async with (
-        Between(node.namesrv_address) as name_server,
+        TcpProxy(node.namesrv_address) as name_server,
         Producer("p", namesrv_addr=name_server.address, **options) as producer,
         PushConsumer(
             "g",
@@ -162,7 +162,7 @@ async def test_without_name_servers_traffic_continues(node: Node) -> None:
     ):
         await producer.send("T", b"before")
         await until(lambda: len(seen.messages) == 5, LONG)
-        await name_server.down()
+        await name_server.stop()
         refused = producer._running.routes.name_servers
         for number in range(30):
             await producer.send("T", b"during %d" % number)
@@ -173,7 +173,7 @@ async def test_without_name_servers_traffic_continues(node: Node) -> None:
         assert isinstance(failed.value.__cause__, NotReachable)
         assert refused.servers == [name_server.address]
         assert len(consumer.assignment()) == 4
-        await name_server.up()
+        await name_server.start()
         await producer.send("Unknown", b"x", timeout_ms=30_000)
         await producer.send("T", b"after")
         await until(lambda: b"after" in seen.bodies, LONG)

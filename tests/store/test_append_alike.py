@@ -80,9 +80,16 @@ def message_of(kind, alike) -> NewMessage:
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(calls=CALLS, emulate=st.sampled_from([4, 5]), crc=st.booleans(), index=st.booleans())
+@given(
+    calls=CALLS,
+    emulate=st.sampled_from([4, 5]),
+    crc=st.booleans(),
+    index=st.booleans(),
+    sync=st.booleans(),
+    flushes=st.integers(0, 1 << 9),
+)
 def test_files_and_arrivals_equal_those_of_ordinary_appends(
-    tmp_path_factory: pytest.TempPathFactory, crash, calls, emulate, crc, index
+    tmp_path_factory: pytest.TempPathFactory, crash, calls, emulate, crc, index, sync, flushes
 ) -> None:
     folder = tmp_path_factory.mktemp("alike")
     seen: dict[str, list[object]] = {"alike": [], "ordinary": []}
@@ -97,6 +104,7 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
             max_index_num=40,
             enabled_append_prop_crc=crc,
             message_index_enable=index,
+            flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH",
         )
         clock = VirtualClock(1_700_000_000_000)
         store = MessageStore(
@@ -104,7 +112,7 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
         )
         store.open()
         places: list[object] = []
-        for kind, messages in calls:
+        for number, (kind, messages) in enumerate(calls):
             ordinary = [message_of(kind, message) for message in messages]
             stored, done, shares_text = None, 0, kind["shares_text"]
             template = store.template(ordinary[0], shares_text=shares_text) if way == "alike" else None
@@ -125,12 +133,22 @@ def test_files_and_arrivals_equal_those_of_ordinary_appends(
                 result = store.append(message)
                 places.append((result.position, result.size, result.queue_offset, result.store_timestamp))
             clock.advance(700)
+            if flushes >> number & 1:
+                dispatch_flushed(store, from_log=way == "ordinary")
+        dispatch_flushed(store, from_log=way == "ordinary")
         arrivals += places
         arrivals.append((store.statistics.messages, store.statistics.bytes, store.statistics.failed))
         crash(store)  # closing would wait for the disk
         files[way] = files_of(folder / way)
     assert seen["alike"] == seen["ordinary"]
     assert files["alike"] == files["ordinary"]
+
+
+def dispatch_flushed(store: MessageStore, *, from_log: bool) -> None:
+    if from_log:
+        store._appending.forget_held()
+    store.log.files.flushed = store.log_end  # waiting for the disk takes long
+    store.dispatch_flushed()
 
 
 ID = "7F0000010001000000010000000A0001"

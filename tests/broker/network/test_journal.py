@@ -30,6 +30,8 @@ from pocketmq.protocol.journal_frames import (
 )
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
+from frames_client import raw
+
 
 def entries_of(folder: Path) -> list[Entry]:
     found: list[Entry] = []
@@ -54,6 +56,29 @@ def test_a_send_and_its_answer_stand_in_it(tmp_path: Path) -> None:
     connected = {one.connection: one for one in entries if isinstance(one, Connected)}
     assert connected[sent.connection].server == "broker"
     assert {one.connection for one in entries if isinstance(one, Closed)} == connected.keys()
+
+
+def test_sends_whose_header_repeats_are_recorded_like_the_first(tmp_path: Path) -> None:
+    """They are not decoded: the reader does it."""
+    with EmbeddedServer(journal=tmp_path) as server, raw(server.broker_addr) as client:
+        topic = RocketMQ(server).topic("orders", queues=1)
+        fields = {"a": "g", "b": topic, "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1_700_000_000_000, "h": 0}
+        fields |= {"j": 0, "k": "false", "m": "false"}
+        client.send(34, body=b'{"clientID": "c1"}')
+        client.receive()
+        for number in range(10):
+            properties = f"UNIQ_KEY\x01C0000202796B7ED92C9068B1{number:08}\x02WAIT\x01true\x02"
+            client.send(310, number, body=b"body %d" % number, i=properties, **fields)
+        assert [client.receive().code for _ in range(10)] == [0] * 10
+    sent = [one for one in entries_of(tmp_path) if isinstance(one, Exchange) and one.code == 310]
+    assert [(one.opaque, one.body_bytes, one.body_crc) for one in sent] == [
+        (number, 6, zlib.crc32(b"body %d" % number)) for number in range(10)
+    ]
+    assert [one.reply_fields and one.reply_fields["queueOffset"] for one in sent] == list("0123456789")
+    assert {one.client_id for one in sent} == {"c1"}
+    assert all(set(one.fields or {}) == {*fields, "i"} for one in sent)
+    assert all(0 < one.received_ns <= one.answered_ns for one in sent)
+    assert not any(b"body 7" in path.read_bytes() for path in tmp_path.glob("*.journal"))
 
 
 def test_what_is_never_answered_is_said_to_be_so(tmp_path: Path) -> None:

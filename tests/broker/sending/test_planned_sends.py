@@ -4,7 +4,6 @@ Compared are the log, the queues, the index, the replies and the statistics.
 """
 
 import asyncio
-import random
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +27,7 @@ from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
 from pocketmq.store import VirtualClock
 
 from broker_fakes import ask, close_broker, make_broker
+from stored_files import stored_files
 
 IDS = ("7F00000100002A9F00000000000000{:02X}", "0123456789abcdefABCDEF00000000{:02x}")
 LONG_FIELDS = {
@@ -212,6 +212,51 @@ async def test_a_repeated_send_is_not_decoded_and_stored_and_answered_the_same(
         close_broker(broker)
 
 
+@pytest.mark.parametrize("form", [JSON, ROCKETMQ])
+@pytest.mark.parametrize(
+    ("emulate", "topic", "pairs"),
+    [
+        (5, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "PGROUP": "group"}),
+        (5, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "KEYS": "k{} b"}),
+        (4, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "PGROUP": "group", "TAGS": "A"}),
+        (4, "RMQ_SYS_TRANS_HALF_TOPIC", {"TRAN_MSG": "true", "KEYS": "k{}"}),
+        (5, "rmq_sys_wheel_timer", {"TIMER_DELAY_SEC": "10"}),
+        (5, "rmq_sys_wheel_timer", {"TIMER_DELAY_MS": "10000", "KEYS": "k{} b"}),
+        (5, "rmq_sys_wheel_timer", {"TIMER_DELIVER_MS": "1700000005000", "TAGS": "A", "own": "ü%"}),
+    ],
+)
+async def test_a_repeated_half_message_or_timed_message_is_not_decoded(
+    tmp_path: Path, emulate: int, form: int, topic: str, pairs: dict[str, str]
+) -> None:
+    frames = [
+        a_send(
+            form=form,
+            opaque=100 + number,
+            body=b"x" * (number + 1),
+            pairs={name: value.format(number % 10) for name, value in pairs.items()}
+            | {"UNIQ_KEY": IDS[0].format(number)},
+            e=str(number % 4),
+            f="4" if "TRAN_MSG" in pairs else "0",
+        )
+        for number in range(30)
+    ]
+    written, files, decoded = [], [], Decoded()
+    for plans in (True, False):
+        broker = make_broker(tmp_path / str(plans), VirtualClock(), emulate=emulate)
+        broker.delayed.timer.start()
+        wire = Wire(broker, plans=plans)
+        if plans:
+            wire.server.add_watcher(decoded)
+        written.append([await wire.exchange(*frames[:3]), await wire.exchange(*frames[3:])])
+        wire.end()
+        assert broker.store.max_offset(topic, 0) == 30
+        close_broker(broker)
+        files.append(stored_files(tmp_path / str(plans)))
+    assert written[0] == written[1]
+    assert decoded.count == 2
+    assert files[0] == files[1]
+
+
 async def test_a_refused_send_between_others_is_answered_with_its_reason(broker: Broker) -> None:
     wire = Wire(broker, plans=True)
     queues = ["0", "x", "0", "9", "0", "0"]
@@ -263,6 +308,16 @@ SHAPES: list[dict[str, Any]] = [
     {"b": "%RETRY%g", "pairs": {"TAGS": "B"}},
     {"flag": ONEWAY_FLAG},
     {"d": "1", "j": "2", "k": "true", "n": "broker-a"},
+    {"f": "4", "pairs": {"TRAN_MSG": "true", "PGROUP": "group"}},
+    {"form": ROCKETMQ, "f": "5", "h": "7", "pairs": {"TRAN_MSG": "TRUE", "PGROUP": "group", "TAGS": "A"}},
+    {"code": 10, "flag": ONEWAY_FLAG, "pairs": {"TRAN_MSG": "true", "KEYS": "k1"}},
+    {"f": "4", "pairs": {"TRAN_MSG": "true", "PGROUP": "group", "TIMER_DELAY_SEC": "5"}},
+    {"form": ROCKETMQ, "pairs": {"TIMER_DELAY_SEC": "10"}},
+    {"pairs": {"TIMER_DELAY_MS": "1500", "TAGS": "A", "own": "ä"}},
+    {"form": ROCKETMQ, "flag": ONEWAY_FLAG, "pairs": {"TIMER_DELIVER_MS": "1700000001500"}},
+    {"pairs": {"TIMER_DELAY_SEC": "259201"}},
+    {"pairs": {"TIMER_DELAY_SEC": "5", "TIMER_DEL_UNIQKEY": "orders+" + IDS[0].format(1)}},
+    {"f": "8", "pairs": {"TIMER_DELAY_SEC": "5"}},
 ]
 """What does not change from one send of a producer to the next."""
 TEXTS = ["0", "1", "3", "7", "12", "03", "+1", "-1", " 2", "٣", "", "x", "1_0", "99999999999"]
@@ -327,21 +382,22 @@ def frame_of(values: dict[str, Any]) -> bytes:
 
 async def played(
     folder: str, actions: list[Any], *, emulate: int, plans: bool
-) -> tuple[list[bytes], dict[str, bytes], list[object], bool]:
+) -> tuple[list[bytes], dict[str, dict[int, bytes]], list[object], bool]:
     clock = VirtualClock()
     broker = make_broker(Path(folder), clock, emulate=emulate)
     broker.sending.unique_ids = UniqueIdMaker(b"\x7f\0\0\1", 1, 1, clock.now_ms)
+    broker.delayed.timer.start()
     wire, written = Wire(broker, plans=plans), []
     for action in actions:
-        random.seed(1)  # a queue of -1 lets the broker choose
+        broker.state.random.seed(1)  # a queue of -1 lets the broker choose
         if isinstance(action, str):
             await changed(broker, clock, action)
         else:
             written.append(await wire.exchange(*map(frame_of, action)))
     wire.end()
-    seen = written, files_of(broker), statistics_of(broker), wire.is_closed
+    statistics = statistics_of(broker)
     close_broker(broker)
-    return seen
+    return written, stored_files(Path(folder)), statistics, wire.is_closed
 
 
 games = st.tuples(

@@ -1,7 +1,6 @@
 """Clients that leave at an awkward moment: during a rebalance, during their own start, or while sending traces."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +17,12 @@ from pocketmq.client.push.push_consumer import PushConsumer
 from pocketmq.client.values.results import SendStatus
 from pocketmq.protocol.bodies.client import MessageModel
 from pocketmq.protocol.requests.membership import HeartBeat, UnregisterClient
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import encode_frame
+from pocketmq.testing.faults.faults import Faults
 
-from client_between import Between, leading_to
 from client_waits import Seen, open_sockets, send, stored
 from waiting import until
 
 LONG = 30.0
-
-
-class Held:
-    """Holds one reply of the broker back: the first that `is_wanted`."""
-
-    def __init__(self) -> None:
-        self.held = asyncio.Event()
-
-    def locks_granted(self, reply: Command) -> bytes:
-        """The broker has granted the lock, and the client has not received the answer."""
-        if not self.held.is_set() and b"lockOKMQSet" in bytes(reply.body or b""):
-            self.held.set()
-            return b""
-        return encode_frame(reply)
-
-
-@pytest.fixture
-async def between(node: Node) -> AsyncIterator[tuple[Between, Between]]:
-    """Proxies in front of broker and name server."""
-    async with Between(node.broker_address) as broker, Between(node.namesrv_address) as name_server:
-        name_server.change = leading_to(broker, node)
-        yield broker, name_server
 
 
 def locked(node: Node) -> list[object]:
@@ -58,18 +33,15 @@ def locked(node: Node) -> list[object]:
 # -- locks
 
 
-async def test_a_lock_granted_while_its_member_leaves_is_released(
-    node: Node, between: tuple[Between, Between]
-) -> None:
+async def test_a_lock_granted_while_its_member_leaves_is_released(node: Node, faults: Faults) -> None:
+    """The broker has granted the lock, and the client has not received the answer."""
     await send(node.namesrv_address, "T", 4)
-    broker, name_server = between
-    held = Held()
-    broker.change = held.locks_granted
+    answer_lost = faults.silence(code="LOCK_BATCH_MQ", execute=True)
     consumer = PushConsumer(
-        "g", Seen(), orderly=True, namesrv_addr=name_server.address, subscription={"T": "*"}
+        "g", Seen(), orderly=True, namesrv_addr=node.namesrv_address, subscription={"T": "*"}
     )
     await consumer.start()
-    await asyncio.wait_for(held.held.wait(), LONG)
+    await until(lambda: answer_lost.hits, LONG)
     assert locked(node)
     await consumer.shutdown()
     assert not locked(node)

@@ -18,9 +18,10 @@ from pocketmq.protocol.message.flags import PULL_COMMIT_OFFSET
 from pocketmq.protocol.message.message_queue import MessageQueue
 from pocketmq.protocol.requests.offset import UpdateConsumerOffset
 from pocketmq.protocol.requests.pull import PullMessage
-from pocketmq.protocol.wire.command import RESPONSE_FLAG, Command, RawBody
-from pocketmq.protocol.wire.frame import FrameCutter, encode_frame
+from pocketmq.protocol.wire.command import Command, RawBody
 from pocketmq.protocol.wire.schema import Request
+from pocketmq.testing import LoggedRequest, Reply
+from pocketmq.testing.faults.faults import Faults
 
 from client_waits import Seen, committed, send
 from waiting import until
@@ -31,57 +32,43 @@ SYSTEM_ERROR = 1
 
 
 class OffsetBroker:
-    """Receives offsets, and answers when the test says. `arrived` has topic, queue id, offset, whether one-way."""
+    """A broker that answers offsets when the test says. `arrived` has topic, queue id, offset, whether one-way."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: Node, faults: Faults) -> None:
+        self.address = node.broker_address
         self.arrived: list[tuple[str, int, int, bool]] = []
-        self.waiting: list[tuple[Command, asyncio.StreamWriter]] = []
+        self.waiting: list[asyncio.Future[Reply]] = []
         self.at_once = False
-        self._writers: list[asyncio.StreamWriter] = []
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        self._server.close()
-        self.cut()
-        await self._server.wait_closed()
+        self._node = node
+        faults.control("UPDATE_CONSUMER_OFFSET", self._answer, times=None)
 
     def cut(self) -> None:
-        for writer in self._writers:
-            writer.close()
+        for connection in self._node.server.connections:
+            connection.close()
 
     def answer(self, code: int = 0) -> None:
         """Answer everything that waits now."""
         waiting, self.waiting = self.waiting, []
-        for asked, writer in waiting:
-            writer.write(encode_frame(Command(code, asked.opaque, RESPONSE_FLAG)))
+        for one in waiting:
+            one.set_result(Reply(code))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        cutter = FrameCutter()
-        while data := await reader.read(65536):
-            for asked in cutter.feed(data):
-                fields = asked.fields or {}
-                place = fields["topic"], int(fields["queueId"]), int(fields["commitOffset"])
-                self.arrived.append((*place, asked.is_oneway))
-                if not asked.is_oneway:
-                    self.waiting.append((asked, writer))
-            if self.at_once:
-                self.answer()
-        writer.close()
+    async def _answer(self, request: LoggedRequest) -> Reply:
+        assert request.topic is not None
+        assert request.queue_id is not None
+        place = request.topic, request.queue_id, int(request.fields["commitOffset"])
+        self.arrived.append((*place, request.oneway))
+        if request.oneway or self.at_once:
+            return Reply()
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        return await self.waiting[-1]
 
     def queue_ids(self) -> list[int]:
         return [place[1] for place in self.arrived]
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[OffsetBroker]:
-    started = OffsetBroker()
-    await started.start()
-    yield started
-    await started.stop()
+def broker(node: Node, faults: Faults) -> OffsetBroker:
+    return OffsetBroker(node, faults)
 
 
 @pytest.fixture

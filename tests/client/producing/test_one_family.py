@@ -1,7 +1,7 @@
 """Every way to send fails with `SendFailed`: the same code and the same kind of cause."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,11 +15,8 @@ from pocketmq.client import (
     SendFailed,
     SendTimedOut,
 )
-from pocketmq.protocol.wire.command import Command
-from pocketmq.protocol.wire.frame import encode_frame
-from pocketmq.protocol.wire.response_codes import ResponseCode
-
-from client_between import Between, leading_to
+from pocketmq.testing.faults.faults import Faults
+from pocketmq.testing.faults.rule import Rule
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 DESTINATIONS: dict[str, dict[str, Any]] = {
@@ -30,44 +27,31 @@ DESTINATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def refused(code: int) -> Callable[[Command], bytes]:
-    def change(reply: Command) -> bytes:
-        reply.code = code
-        return encode_frame(reply)
-
-    return change
-
-
-FAULTS: dict[str, tuple[Callable[[Command], bytes | None], int, type[Exception], bool]] = {
-    "refused for its form": (refused(ResponseCode.MESSAGE_ILLEGAL), 13, RequestRefused, False),
-    "refused by a busy broker": (refused(ResponseCode.SYSTEM_BUSY), 2, RequestRefused, True),
-    "no answer in time": (lambda reply: b"", 10002, CallTimeout, True),
-    "the connection ends": (lambda reply: None, -1, NotReachable, True),
-}
-"""What happens to the reply; the code, the cause, and whether the same send may succeed later."""
-
-
-@pytest.fixture
-async def broker(node: Node) -> AsyncIterator[Between]:
-    """A proxy in front of the broker of `node`; the routes of `name_server` lead to it."""
-    async with Between(node.broker_address) as between:
-        yield between
+SEND = "SEND_MESSAGE_V2"
+FAULTS: dict[str, tuple[Callable[[Faults], Rule], int, type[Exception], bool]] = {
+    "refused for its form": (
+        lambda faults: faults.refuse(code=SEND, response="MESSAGE_ILLEGAL", times=None), 13, RequestRefused, False
+    ),
+    "refused by a busy broker": (
+        lambda faults: faults.refuse(code=SEND, response="SYSTEM_BUSY", times=None), 2, RequestRefused, True
+    ),
+    "no answer in time": (lambda faults: faults.silence(code=SEND, times=None), 10002, CallTimeout, True),
+    "the connection ends": (lambda faults: faults.disconnect(code=SEND, times=None), -1, NotReachable, True),
+}  # fmt: skip
+"""What happens to the send; the code, the cause, and whether the same send may succeed later."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_every_way_to_send_fails_alike(node: Node, broker: Between, fault: str) -> None:
-    change, code, cause, retriable = FAULTS[fault]
-    async with (
-        Between(node.namesrv_address, leading_to(broker, node)) as name_server,
-        Producer(
-            "p",
-            namesrv_addr=name_server.address,
-            retry_times_when_send_failed=0,
-            retry_times_when_send_async_failed=0,
-        ) as producer,
-    ):
+async def test_every_way_to_send_fails_alike(node: Node, faults: Faults, fault: str) -> None:
+    add, code, cause, retriable = FAULTS[fault]
+    async with Producer(
+        "p",
+        namesrv_addr=node.namesrv_address,
+        retry_times_when_send_failed=0,
+        retry_times_when_send_async_failed=0,
+    ) as producer:
         await producer.send("T", b"x")
-        broker.change = change
+        rule = add(faults)
         for send in (producer.send, producer.send_nowait):
             for destination, keywords in DESTINATIONS.items():
                 with pytest.raises(SendFailed) as failed:
@@ -77,27 +61,23 @@ async def test_every_way_to_send_fails_alike(node: Node, broker: Between, fault:
                 assert isinstance(failed.value.__cause__, cause), where
                 assert failed.value.retriable is retriable, where
                 assert isinstance(failed.value, TimeoutError) is (code == 10002), where
-        broker.change = encode_frame
+        assert rule.hit_count >= 2 * len(DESTINATIONS)
 
 
-async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, broker: Between) -> None:
-    async with (
-        Between(node.namesrv_address, leading_to(broker, node)) as name_server,
-        Producer(
-            "p",
-            namesrv_addr=name_server.address,
-            enable_backpressure_for_async_mode=True,
-            back_pressure_for_async_send_num=10,
-        ) as producer,
-    ):
+async def test_back_pressure_that_lasts_too_long_is_a_timeout(node: Node, faults: Faults) -> None:
+    async with Producer(
+        "p",
+        namesrv_addr=node.namesrv_address,
+        enable_backpressure_for_async_mode=True,
+        back_pressure_for_async_send_num=10,
+    ) as producer:
         await producer.send("T", b"x")
-        broker.change = lambda reply: b""
+        faults.silence(code=SEND, times=None)
         under_way = [producer.send_nowait("T", b"x", timeout_ms=400) for _ in range(10)]
         await asyncio.sleep(0)
         with pytest.raises(SendTimedOut, match="semaphoreAsyncNum timeout"):
             await producer.send_nowait("T", b"x", timeout_ms=50)
         ends = await asyncio.gather(*under_way, return_exceptions=True)
-        broker.change = encode_frame
     assert all(isinstance(end, SendFailed) for end in ends)
 
 

@@ -1,12 +1,11 @@
-"""A broker for the tests of this folder, and a proxy in front of it that drops connections."""
+"""A broker for the tests of this folder, which may drop connections."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 import pytest
-from pocketmq.pipeline.brokers.broker_client import BrokerClient
 from pocketmq.testing import EmbeddedServer, RocketMQ
-
-from pipeline.brokers.dropping_proxy import DroppingProxy, Proxied
+from pocketmq.testing.faults.rule import Rule
 
 
 @pytest.fixture(scope="module")
@@ -17,23 +16,14 @@ def rocketmq() -> Iterator[RocketMQ]:
 
 
 @pytest.fixture
-def proxied(rocketmq: RocketMQ, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
-    """proxied(code, every): a client whose connection is closed at every n-th request of a code."""
-    made: list[DroppingProxy] = []
+def dropping(rocketmq: RocketMQ) -> Iterator[Callable[[str, int], Rule]]:
+    """dropping(code, every): the connection is closed at every n-th request of a code."""
 
-    def make(code: int, every: int) -> tuple[BrokerClient, DroppingProxy]:
-        proxy = DroppingProxy(rocketmq.server.broker_addr, code, every)
-        made.append(proxy)
-        client = BrokerClient(rocketmq.namesrv_addr)
-        opened = client._open()
-        get = opened.get
+    def add(code: str, every: int) -> Rule:
+        numbers = itertools.count(1)
+        return rocketmq.faults.disconnect(
+            code=code, where=lambda request: next(numbers) % every == 0, times=None
+        )
 
-        async def through_proxy(address: str) -> object:
-            return await get(proxy.address if address == rocketmq.server.broker_addr else address)
-
-        monkeypatch.setattr(opened, "get", through_proxy)
-        return client, proxy
-
-    yield make
-    for proxy in made:
-        proxy.stop()
+    yield add
+    rocketmq.faults.clear()

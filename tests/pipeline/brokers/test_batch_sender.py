@@ -1,6 +1,7 @@
 """Batches sent to a broker: acknowledged, retried, and no faster than allowed."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -14,14 +15,21 @@ from pocketmq.pipeline.errors import (
 )
 from pocketmq.pipeline.records.batch_encoder import bodies_of, elements, property_texts, row_ids
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.faults.rule import Rule
 
-from pipeline.brokers.dropping_proxy import Proxied
 
-
-def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
+def test_a_connection_lost_during_a_send_loses_no_message(
+    rocketmq: RocketMQ, dropping: Callable[[str, int], Rule]
+) -> None:
     topic = rocketmq.topic("sent", queues=2)
-    client, proxy = proxied(320, 4)
-    sender = BatchSender(client, group="g", in_flight=3, timeout_ms=10_000, retry_timeout_ms=30_000)
+    dropped = dropping("SEND_BATCH_MESSAGE", 4)
+    sender = BatchSender(
+        BrokerClient(rocketmq.namesrv_addr),
+        group="g",
+        in_flight=3,
+        timeout_ms=10_000,
+        retry_timeout_ms=30_000,
+    )
     for first in range(0, 100, 5):
         batch = pa.RecordBatch.from_pydict({"body": [f"m{first + n:02}".encode() for n in range(5)]})
         texts = property_texts(batch, row_ids("w", first, 5))
@@ -30,7 +38,7 @@ def test_a_connection_lost_during_a_send_loses_no_message(rocketmq: RocketMQ, pr
     messages = rocketmq.messages(topic)
     assert {one.text for one in messages} == {f"m{number:02}" for number in range(100)}
     assert len({one.message_id for one in messages}) == 100, "what was sent twice has one id"
-    assert proxy.dropped >= 2
+    assert dropped.hit_count >= 2
 
 
 def test_a_topic_that_no_broker_has_or_creates_is_named() -> None:

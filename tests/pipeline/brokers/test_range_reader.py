@@ -1,6 +1,7 @@
 """Ranges read from a broker: whole after a lost connection, with every loss reported."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,19 +19,21 @@ from pocketmq.pipeline.planning.positions import Queue
 from pocketmq.pipeline.planning.ranges import Range
 from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
+from pocketmq.testing.faults.rule import Rule
 
-from pipeline.brokers.dropping_proxy import Proxied
 from pipeline.brokers.reading import options, read
 
 
-def test_a_connection_lost_during_a_read_loses_no_message(rocketmq: RocketMQ, proxied: Proxied) -> None:
+def test_a_connection_lost_during_a_read_loses_no_message(
+    rocketmq: RocketMQ, dropping: Callable[[str, int], Rule]
+) -> None:
     topic = rocketmq.topic("dropped", queues=1)
     for number in range(40):
         rocketmq.send(topic, f"m{number:02}")
-    client, proxy = proxied(11, 7)
+    dropped = dropping("PULL_MESSAGE", 7)
     chosen = options(rocketmq, topic, pullBatchSize="2", pullInFlight="2", decodeRows="5")
-    assert read(client, chosen) == [f"m{number:02}" for number in range(40)]
-    assert proxy.dropped >= 2
+    assert read(BrokerClient(rocketmq.namesrv_addr), chosen) == [f"m{number:02}" for number in range(40)]
+    assert dropped.hit_count >= 2
 
 
 def test_messages_of_deleted_files_are_a_loss_or_skipped(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pocketmq.store import MessageStore, StoreConfig, VirtualClock
+from pocketmq.protocol.message.properties import decode_properties
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.store import MessageStore, PutStatus, StoreConfig, VirtualClock
 from pocketmq.store.errors import DiskFullError
-from pocketmq.store.log import record_packing
+from pocketmq.store.log import record_packing, record_template
+from pocketmq.store.put_values import AlikeBatch
 
 MESSAGES = st.fixed_dictionaries(
     {"body": st.binary(max_size=40)},
@@ -38,9 +41,10 @@ def files_of(directory: Path) -> dict[str, bytes]:
     topic=st.sampled_from(["orders", "SCHEDULE_TOPIC_XXXX"]),
     crc=st.booleans(),
     host=st.sampled_from([bytes(8), bytes(20)]),
+    sync=st.booleans(),
 )
 def test_files_equal_those_of_one_message_at_a_time(
-    tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, topic, crc, host
+    tmp_path_factory: pytest.TempPathFactory, new_message, batches, emulate, topic, crc, host, sync
 ) -> None:
     folder = tmp_path_factory.mktemp("batches")
     arrivals: dict[str, list[object]] = {"together": [], "single": []}
@@ -54,6 +58,7 @@ def test_files_equal_those_of_one_message_at_a_time(
             max_hash_slot_num=8,
             max_index_num=20,
             enabled_append_prop_crc=crc,
+            flush_disk_type="SYNC_FLUSH" if sync else "ASYNC_FLUSH",
         )
         clock = VirtualClock(1_700_000_000_000)
         store = MessageStore(
@@ -70,6 +75,10 @@ def test_files_equal_those_of_one_message_at_a_time(
                 store.log.make_room(messages)
                 seen.append([store.append(message) for message in messages])
             clock.advance(700)
+            if way != "together":
+                store._appending.forget_held()  # read from the log
+            store.log.files.flushed = store.log_end
+            store.dispatch_flushed()
         store.close()
         files[way] = files_of(folder / way)
     assert arrivals["together"] == arrivals["single"]
@@ -133,5 +142,82 @@ def test_one_check_decides_whether_arrivals_of_a_batch_are_announced(open_store,
     assert position + size == store.log_end
 
 
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        ({"INNER_MULTI_DISPATCH": "%LMQ%c"}, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED),
+        # With the numbers of its light queues, which are added here, it is too long.
+        ({"INNER_MULTI_DISPATCH": "%LMQ%a", "big": "x" * 32_730}, PutStatus.PROPERTIES_SIZE_EXCEEDED),
+    ],
+)
+def test_a_batch_is_stored_all_or_none_if_its_last_message_asks_too_much_of_light_queues(
+    open_store, new_message, bodies, last, status
+) -> None:
+    store = open_store(
+        enable_lmq=True,
+        enable_multi_dispatch=True,
+        max_lmq_consume_queue_num=2,
+        mapped_file_size_commit_log=1 << 17,
+    )
+    messages = [
+        new_message(INNER_MULTI_DISPATCH="%LMQ%a"),
+        new_message(INNER_MULTI_DISPATCH="%LMQ%b,%LMQ%a"),
+    ]
+    results = store.append_batch([*messages, new_message(**last)])
+    assert [result.status for result in results] == [status] * 3
+    assert store.log_end <= 0
+    results = store.append_batch([*messages, new_message(INNER_MULTI_DISPATCH="%LMQ%b,x")])
+    assert [result.status for result in results] == [PutStatus.PUT_OK] * 3
+    assert [store.max_offset("%LMQ%a", 0), store.max_offset("%LMQ%b", 0)] == [2, 2]
+    (view,) = store.get_message("orders", 0, 0, 9).views
+    texts = [decode_properties(record.properties) for record in decode_records(view)]
+    assert [text["INNER_MULTI_QUEUE_OFFSET"] for text in texts] == ["0", "0,1", "1,"]
+
+
 def _no_room(*_: object) -> None:
     raise DiskFullError("no room")
+
+
+def test_a_process_killed_during_a_batch_of_a_template_leaves_none_of_it(
+    open_store, put, new_message, crash, monkeypatch
+) -> None:
+    store = open_store()
+    first = put(store, UNIQ_KEY="1" * 32)
+    template = store.template(new_message(UNIQ_KEY="1" * 32))
+    monkeypatch.setattr(record_template, "_PACK_INT", _die)  # what writes the first length
+    with pytest.raises(KeyboardInterrupt):
+        store.append_alike_batch(template, AlikeBatch(0, 0, [b"a", b"b"], [b"1" * 32, b"2" * 32]))
+    monkeypatch.undo()
+    crash(store)
+    store = open_store()
+    assert store.log_end == first.size
+    assert store.max_offset("orders", 0) == 1
+    assert not any(store.log.files[-1].view[first.size :])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"born_timestamp": 1 << 63},
+        {"bodies": [b"a", bytes(101)]},
+        {"bodies": [b"a", memoryview(b"a")]},
+        {"queue_id": 1},
+        {"bodies": [bytes(100)] * 20, "unique_ids": [b"1" * 32] * 20},
+    ],
+)
+def test_a_batch_of_a_template_that_cannot_be_stored_as_it_is_leaves_nothing(
+    open_store, put, new_message, wrong
+) -> None:
+    store = open_store(max_message_size=100)
+    put(store, UNIQ_KEY="1" * 32)
+    end = store.log_end
+    template = store.template(new_message(UNIQ_KEY="1" * 32))
+    right = {"queue_id": 0, "born_timestamp": 0, "bodies": [b"a", b"b"], "unique_ids": [b"1" * 32] * 2}
+    assert store.append_alike_batch(template, AlikeBatch(**{**right, **wrong})) is None
+    assert store.log_end == end
+    assert not any(store.log.files[-1].view[end:])
+    assert store.append_alike_batch(template, AlikeBatch(**right)).queue_offsets == range(1, 3)
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt

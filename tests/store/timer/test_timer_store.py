@@ -13,6 +13,7 @@ from pocketmq.protocol.message.topics import TIMER_TOPIC
 from pocketmq.store import NewMessage
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.config import StoreConfig
+from pocketmq.store.errors import DiskFullError
 from pocketmq.store.message_store import MessageStore
 from pocketmq.store.tables.metric_table import MetricTable
 from pocketmq.store.timer.timer_checkpoint import read_timer_checkpoint
@@ -193,6 +194,49 @@ def test_timer_files_are_deleted_once_their_messages_are(timers: Timers) -> None
     assert timers.timers.log.delete_before(last.position) == 0
     assert timers.timers.log.delete_before(last.position + 1) == 1
     assert timers.timers.log.delete_before(1 << 40) == 1, "the newest stays"
+    timers.close()
+
+
+@pytest.mark.parametrize("before", [0, 15, 20])
+def test_messages_noted_together_are_noted_like_single_ones(tmp_path: Path, before: int) -> None:
+    """Also if their units lie in two files: twenty fit into one."""
+    logs = []
+    for together in (True, False):
+        timers = Timers(tmp_path / str(together))
+        for _ in range(before):
+            timers.note(NOW_MS + 1000)
+        places = [(1000 * number, 300 + number) for number in range(12)]
+        positions, sizes = [place for place, _ in places], [size for _, size in places]
+        if together:
+            timers.timers.note_all(NOW_MS + 1000, positions, sizes, "T", NOW_MS)
+        else:
+            for position, size in places:
+                timers.timers.note(NOW_MS + 1000, position, size, "T", NOW_MS, deletes=False)
+        timers.save()
+        logs.append([file.read_bytes() for file in sorted((timers.folder / "timerlog").iterdir())])
+        logs.append([repr(slot) for slot in timers.timers.wheel.slots()])
+        assert timers.timers.waiting == before + 12
+        timers.close()
+    assert logs[:2] == logs[2:]
+
+
+def test_messages_noted_together_are_all_taken_back_if_the_disk_is_full(
+    timers: Timers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(15):
+        timers.note(NOW_MS + 2000)
+    end = timers.timers.log.end
+
+    def full(wheel: TimerWheel, slot: Slot) -> None:
+        raise DiskFullError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TimerWheel, "put", full)
+        with pytest.raises(DiskFullError):
+            timers.timers.note_all(NOW_MS + 1000, [0] * 12, [300] * 12, "T", NOW_MS)
+    assert (timers.timers.log.end, timers.timers.waiting) == (end, 15)
+    timers.note(NOW_MS + 1000)
+    assert timers.pending(NOW_MS + 2000) == {NOW_MS + 1000: [15], NOW_MS + 2000: list(range(15))}
     timers.close()
 
 

@@ -104,6 +104,19 @@ async def test_a_delayed_answer_does_not_hold_up_the_others(one: RocketMQ) -> No
     assert 0.09 < time.monotonic() - begun < 1
 
 
+def test_a_delay_is_by_the_servers_clock() -> None:
+    with EmbeddedServer(emulate="5", virtual_time=True) as server, raw(server.broker_addr) as client:
+        one = RocketMQ(server)
+        orders = one.topic("orders")
+        one.faults.delay(code=MAX_OFFSET, seconds=3600)
+        client.send(30, topic=orders, queueId=0)
+        assert client.is_silent()
+        one.clock.advance("59m")
+        assert client.is_silent()
+        one.clock.advance("1m")
+        assert client.receive().code == 0
+
+
 def test_jitter_is_plus_or_minus(one: RocketMQ) -> None:
     orders = one.topic("orders")
     rule = one.faults.delay(code=MAX_OFFSET, seconds=0.01, jitter=0.02, times=None)

@@ -20,7 +20,8 @@ from pocketmq.protocol.requests.offset import GetMaxOffset
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.store.errors import StoreError
-from pocketmq.testing import EmbeddedServer, NotRunningError, RocketMQ
+from pocketmq.store.files.disk_usage import SystemDisk
+from pocketmq.testing import EmbeddedServer, LoadError, NotRunningError, RocketMQ
 from pocketmq.testing.server import temporary_store
 
 
@@ -330,3 +331,51 @@ def test_a_blocking_call_in_the_servers_own_thread_is_refused(server: EmbeddedSe
     with pytest.raises(NotRunningError, match="cannot wait for itself"):
         server.call(server.stop)
     assert connects(server.broker_addr)
+
+
+# -- starting state, advertised address, disk
+
+
+def test_a_server_begins_with_its_load_and_reset_returns_to_it() -> None:
+    load = {"topics": {"orders": 1}, "messages": [{"topic": "orders", "body": "loaded"}]}
+    with EmbeddedServer(load=[load]) as server:
+        mq = RocketMQ(server)
+        mq.send("orders", "later")
+        server.reset()
+        assert [message.text for message in mq.messages("orders")] == ["loaded"]
+
+
+def test_a_bad_load_is_raised_in_the_caller_and_nothing_remains(temporary: Path) -> None:
+    with pytest.raises(LoadError, match="unknown word topic"):
+        EmbeddedServer(load=[{"topic": ["orders"]}]).start()
+    assert server_threads() == []
+    assert list(temporary.iterdir()) == []
+
+
+def test_routes_and_message_ids_name_the_advertised_address() -> None:
+    with EmbeddedServer(advertise="10.1.2.3:7777") as server:
+        assert server.broker_addr == "10.1.2.3:7777"
+        assert server.node.name_server is not None
+        brokers = server.call(lambda: dict(server.node.name_server.routes.brokers))  # type: ignore[union-attr]
+        assert brokers["broker-a"].broker_addrs == {0: "10.1.2.3:7777"}
+        sent = RocketMQ(server).send("orders", "one")
+        assert (sent.msg_id or "").startswith("0A01020300001E61")
+        assert connects(server.node.bound_address)
+
+
+def test_bad_advertised_address_is_one_line() -> None:
+    with pytest.raises(StartError, match="advertise must have the form host:port, got 'here'"):
+        EmbeddedServer(advertise="here").start()
+
+
+def test_a_temporary_store_takes_messages_though_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SystemDisk, "used_ratio", lambda self, path: 0.99)
+    with EmbeddedServer() as server:
+        server.call(server.broker.retention.run)
+        assert RocketMQ(server).send("orders", "one").queue_offset == 0
+    with EmbeddedServer(store=tmp_path) as server:
+        server.call(server.broker.retention.run)
+        with pytest.raises(Refusal):
+            RocketMQ(server).send("orders", "one")

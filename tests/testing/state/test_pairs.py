@@ -21,7 +21,6 @@ from pocketmq.protocol.bodies.client import (
 from pocketmq.protocol.bodies.security import UserInfo
 from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
 from pocketmq.protocol.message.message_queue import MessageQueue
-from pocketmq.protocol.message.properties import encode_properties_text
 from pocketmq.protocol.message.record import Record, decode_records
 from pocketmq.protocol.requests.admin import UpdateBrokerConfig
 from pocketmq.protocol.requests.membership import HeartBeat, LockBatchMq
@@ -29,39 +28,15 @@ from pocketmq.protocol.requests.offset import QueryConsumerOffset, UpdateConsume
 from pocketmq.protocol.requests.pop import PopMessage, SetMessageRequestMode
 from pocketmq.protocol.requests.pull import PullMessage, QueryMessage, ViewMessageById
 from pocketmq.protocol.requests.security import AuthCreateUser, AuthListUser
-from pocketmq.protocol.requests.send import EndTransaction, SendMessageReply, SendMessageV2
+from pocketmq.protocol.requests.send import EndTransaction
 from pocketmq.protocol.wire.response_codes import ResponseCode
 from pocketmq.store.clock import VirtualClock
 from pocketmq.testing import EmbeddedServer, RocketMQ
 
-TOPIC, GROUP = "orders", "billing"
+from testing_acts import TOPIC, pass_time, send_half, send_timed, texts
+
+GROUP = "billing"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-
-
-def pass_time(mq: RocketMQ, ms: int) -> None:
-    """Let `ms` pass, second by second, and do what is due."""
-    broker = mq.server.broker
-
-    def step(step_ms: int) -> None:
-        clock = broker.clock
-        assert isinstance(clock, VirtualClock)
-        clock.advance(step_ms)
-        broker.delayed.levels.deliver_due(clock.now_ms())
-        broker.delayed.timer._tick()
-        broker.popping.revive.tick()
-
-    for _ in range(-(-ms // 500)):
-        mq.server.call(step, 500)
-        mq.server.call(lambda: None)
-
-
-def texts(mq: RocketMQ, topic: str = TOPIC) -> list[str]:
-    return [message.text for message in mq.messages(topic)]
-
-
-def send_timed(mq: RocketMQ, text: str, delay_ms: int) -> None:
-    due_ms = mq.server.broker.clock.now_ms() + delay_ms
-    mq.send(TOPIC, text, properties={"TIMER_DELIVER_MS": str(due_ms)})
 
 
 # -- the acts
@@ -199,23 +174,6 @@ ACTS: dict[str, Callable[[RocketMQ], None]] = {
 
 def records(body: bytes) -> list[Record]:
     return list(decode_records(body))
-
-
-def send_half(mq: RocketMQ, text: str) -> SendMessageReply:
-    properties = {"TRAN_MSG": "true", "PGROUP": "producers", "UNIQ_KEY": text}
-    request = SendMessageV2(
-        producer_group="producers",
-        topic=TOPIC,
-        default_topic="TBW102",
-        default_topic_queue_nums=4,
-        queue_id=0,
-        sys_flag=4,
-        born_timestamp=mq.server.broker.clock.now_ms(),
-        flag=0,
-        properties=encode_properties_text(properties),
-        reconsume_times=0,
-    )
-    return mq.server.request(request, text.encode())
 
 
 def heartbeat(mq: RocketMQ, client_id: str, model: str) -> None:

@@ -1,0 +1,82 @@
+"""Says in the log which messages a new group skips without a reason that its user could know.
+
+    consumer -> 14 where does the group stand?        broker: not found (B3, B5, B6)
+    producer -> a message                             stored at 0
+    consumer -> 30 where does the queue end?          broker: at 1, so the consumer starts behind that message
+
+Clients with CONSUME_FROM_LAST_OFFSET ask both. What is stored between their two questions is never delivered, which
+looks like a lost message: many testers meet it. `newGroupsStartAt=first` or `last` answers the first question instead.
+Nothing here is on the path of a send or a pull.
+"""
+
+import logging
+from collections import OrderedDict
+from typing import Any, Final
+
+from ..network.dispatch import Peer
+from ..state.broker_state import BrokerState
+from .rules import Rule
+
+_log = logging.getLogger("pocketmq.first_position")
+
+MOST_QUESTIONS: Final = 10_000
+"""Answers "not found" that are remembered, and lines that were written."""
+PAUSE_MS: Final = 10_000
+"""A client asks its second question at once."""
+
+_Question = tuple[Peer, str, int]
+"""Who asked, for which topic and queue."""
+
+
+class SkippedMessages:
+    """Owned by the event loop."""
+
+    def __init__(self, state: BrokerState) -> None:
+        self._state = state
+        self._unanswered: OrderedDict[_Question, tuple[str, Rule, int, int]] = OrderedDict()
+        """Group, rule, max offset and time (ms) of the last answer "not found"."""
+        self._said: OrderedDict[tuple[str, str, int], None] = OrderedDict()
+
+    def not_found(self, connection: Peer, group: str, topic: str, queue_id: int, rule: Rule) -> None:
+        """14 was answered "not found"."""
+        if rule is Rule.DEFAULT_FORBIDDEN:  # tools, which do not consume
+            return
+        end = self._state.store.max_offset(topic, queue_id)
+        self._unanswered[connection, topic, queue_id] = group, rule, end, self._state.clock.now_ms()
+        _limit(self._unanswered)
+
+    def end_asked(self, connection: Peer, topic: str, queue_id: int, end: int) -> None:
+        """30 was answered `end`: if the connection has just asked for a group, that group starts there."""
+        question = self._unanswered.pop((connection, topic, queue_id), None)
+        if question is None:
+            return
+        group, rule, known_end, asked_ms = question
+        now_ms = self._state.clock.now_ms()
+        key = group, topic, queue_id
+        if end <= known_end or now_ms - asked_ms > PAUSE_MS or key in self._said:
+            return
+        self._said[key] = None
+        _limit(self._said)
+        count, sent_ms = end - known_end, self._state.store.store_time(topic, queue_id, known_end)
+        _log.warning(
+            "group %s starts topic %s queue %d at %d: %s sent %d ms before %s skipped, rule %s + LAST_OFFSET; "
+            "newGroupsStartAt=first or last avoids it",
+            group,
+            topic,
+            queue_id,
+            end,
+            "1 message" if count == 1 else f"{count} messages",
+            max(now_ms - sent_ms, 0),
+            "is" if count == 1 else "are",
+            rule.value,
+        )
+
+    def forget(self) -> None:
+        """Forget every question and every line."""
+        self._unanswered.clear()
+        self._said.clear()
+
+
+def _limit(table: OrderedDict[Any, Any]) -> None:
+    while len(table) > MOST_QUESTIONS:
+        table.popitem(last=False)

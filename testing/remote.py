@@ -1,0 +1,82 @@
+"""RemoteRocketMQ: `rocketmq_noproc`, a test's view of a server that already runs, official or ours.
+
+    with RemoteRocketMQ("127.0.0.1:9876", "t7-") as rocketmq:
+        orders = rocketmq.topic("orders")
+
+The same methods as those of `RocketMQ`, over the wire. At the end, the topics and groups that were made here are
+deleted; what a client made by sending stays, as on any server that is shared.
+"""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+from .errors import TestingError
+from .state.load import LoadSource
+from .view_of_server import QUEUES, ServerView
+from .views.wire_source import WireSource
+
+EMBEDDED_ONLY: Final = (
+    *("server", "locks", "held_pulls", "delayed", "half_messages", "snapshot", "restore"),
+    *("faults", "requests", "clock", "ledger"),
+)
+"""What only a server in this process can do."""
+
+
+class RemoteRocketMQ(ServerView):
+    """`start` and `stop` mirror each other; the context manager calls them."""
+
+    def __init__(self, namesrv_addr: str, prefix: str = "") -> None:
+        self._wire = WireSource(namesrv_addr)
+        super().__init__(self._wire, prefix)
+        self.namesrv_addr = namesrv_addr
+        self._topics: list[str] = []
+        self._groups: list[str] = []
+
+    def start(self) -> Self:
+        """Connect. `TestingError` with one line if no server answers."""
+        self._wire.start()
+        return self
+
+    def stop(self) -> None:
+        """Delete the topics and groups that were made here, and disconnect."""
+        try:
+            if self._topics or self._groups:
+                self._wire.run(self._wire.delete(self._topics, self._groups))
+        finally:
+            self._topics, self._groups = [], []
+            self._wire.stop()
+
+    def make_topic(
+        self,
+        full_name: str,
+        *,
+        queues: int = QUEUES,
+        order: bool = False,
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        self._topics.append(full_name)
+        return super().make_topic(full_name, queues=queues, order=order, attributes=attributes)
+
+    def make_group(self, full_name: str) -> str:
+        self._groups.append(full_name)
+        return super().make_group(full_name)
+
+    def load(self, *sources: LoadSource | Callable[[Any], object]) -> None:
+        """As `RocketMQ.load`. Its topics and groups are deleted at the end too."""
+        self.load_by_calls(*sources)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in EMBEDDED_ONLY:
+            raise TestingError(
+                f"rocketmq_noproc has no {name}: that needs a server in this process, the fixture rocketmq"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,267 @@
+"""Any RocketMQ server over the wire as a source: an official one, or ours in another process.
+
+A thread with a loop of its own keeps the connections. One master is looked at: that of the only broker of a topic, or
+of the cluster. A topic on several brokers is refused, because queue ids would then name several queues.
+"""
+
+import asyncio
+import itertools
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, Final, Literal
+
+from pocketmq.client import (
+    AdminClient,
+    ClientError,
+    NotOnline,
+    RequestRefused,
+    RouteNotFound,
+    SubscriptionGroupConfig,
+    TopicConfig,
+)
+from pocketmq.protocol.bodies.client_state import ConsumerConnection, ConsumerRunningInfo
+from pocketmq.protocol.message.flags import PULL_SUBSCRIPTION
+from pocketmq.protocol.message.record import decode_records
+from pocketmq.protocol.message.unique_id import UniqueIdMaker
+from pocketmq.protocol.requests.offset import ExplainFirstPosition, QueryConsumerOffset
+from pocketmq.protocol.requests.pull import PullMessage
+from pocketmq.protocol.requests.send import SendMessageReply, SendMessageV2
+from pocketmq.protocol.wire.response_codes import ResponseCode
+from pocketmq.protocol.wire.schema import ReplyT, Request
+
+from ..errors import NotRunningError, TestingError
+from .group_views import first_position
+from .source import QueueEnds, ResultT
+from .stored_message import StoredMessage, message_of
+from .values import FirstPosition, Member
+
+ROUTE_LOOKS: Final = 100
+_TOOLS_GROUP: Final = "TOOLS_CONSUMER"
+_numbers: Final = itertools.count(1)
+
+
+class WireAdmin(AdminClient):
+    """An admin client that sends any request."""
+
+    async def call(self, address: str, request: Request[ReplyT], body: bytes | None = None) -> ReplyT:
+        return await self._call(address, request, body)
+
+    async def call_for_body(self, address: str, request: Request[Any]) -> bytes:
+        return await self._read_body(address, request, bytes)
+
+
+class WireSource:
+    """See `Source`. `start` and `stop` mirror each other."""
+
+    look_seconds = 0.05
+
+    def __init__(self, namesrv_addr: str) -> None:
+        self.namesrv_addr = namesrv_addr
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._admin: WireAdmin | None = None
+        self._unique_ids = UniqueIdMaker(b"\x7f\0\0\1", os.getpid(), id(self), _now_ms)
+
+    @property
+    def emulate(self) -> Literal[4, 5]:
+        return 5
+
+    def start(self) -> None:
+        """Connect. `TestingError` with one line if nobody answers."""
+        self._thread = threading.Thread(target=self._loop.run_forever, name="pocketmq-noproc", daemon=True)
+        self._thread.start()
+        try:
+            self.run(self._connect())
+        except ClientError as error:
+            self.stop()
+            raise TestingError(f"no RocketMQ server answers at {self.namesrv_addr}: {error}") from error
+
+    def stop(self) -> None:
+        if self._thread is None:
+            return
+        if self._admin is not None:
+            self.run(self._admin.shutdown())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._thread = self._admin = None
+
+    async def _connect(self) -> None:
+        admin = WireAdmin(
+            namesrv_addr=self.namesrv_addr, instance_name=f"noproc-{os.getpid()}-{next(_numbers)}"
+        )
+        await admin.start()
+        self._admin = admin
+        await admin.cluster_info()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        if self._thread is None:
+            work.close()
+            raise NotRunningError("the test has ended")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def run_async(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        if self._thread is None:
+            work.close()
+            raise NotRunningError("the test has ended")
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    @property
+    def admin(self) -> WireAdmin:
+        if self._admin is None:
+            raise NotRunningError("the test has ended")
+        return self._admin
+
+    # -- looking
+
+    async def messages(self, topic: str) -> list[StoredMessage]:
+        address = await self._master_of(topic)
+        if address is None:
+            return []
+        found: list[StoredMessage] = []
+        for queue_id, (begin, end) in (await self.queue_ends(topic)).items():
+            while begin < end:
+                request = PullMessage(
+                    consumer_group=_TOOLS_GROUP,
+                    topic=topic,
+                    queue_id=queue_id,
+                    queue_offset=begin,
+                    max_msg_nums=32,
+                    sys_flag=PULL_SUBSCRIPTION,
+                    commit_offset=0,
+                    suspend_timeout_millis=0,
+                    subscription="*",
+                    sub_version=0,
+                )
+                records = list(decode_records(await self.admin.call_for_body(address, request)))
+                if not records:
+                    break
+                found += map(message_of, records)
+                begin = records[-1].queue_offset + 1
+        return sorted(found, key=lambda message: message.position)
+
+    async def queue_ends(self, topic: str) -> QueueEnds:
+        if await self._master_of(topic) is None:
+            return {}
+        table = (await self.admin.topic_status(topic)).offset_table
+        return {
+            queue.queue_id: (offsets.min_offset, offsets.max_offset)
+            for queue, offsets in table.items()
+            if offsets.max_offset > 0
+        }
+
+    async def offsets(self, topic: str, group: str) -> dict[int, int]:
+        address = await self._master_of(topic)
+        found: dict[int, int] = {}
+        for queue in [] if address is None else await self.admin.queues(topic):
+            request = QueryConsumerOffset(
+                consumer_group=group, topic=topic, queue_id=queue.queue_id, set_zero_if_not_found=False
+            )
+            try:
+                found[queue.queue_id] = (await self.admin.call(address or "", request)).offset
+            except RequestRefused as refusal:
+                if refusal.code != ResponseCode.QUERY_NOT_FOUND:
+                    raise
+        return found
+
+    async def members(self, group: str) -> list[Member]:
+        return [
+            Member(
+                client_id=client.client_id or "",
+                address=client.client_addr or "",
+                language=client.language or "OTHER",
+                version=client.version,
+            )
+            for client in (await self._connections(group)).connection_set
+        ]
+
+    async def subscriptions(self, group: str) -> dict[str, str]:
+        table = (await self._connections(group)).subscription_table
+        return {topic: subscription.sub_string or "*" for topic, subscription in table.items()}
+
+    async def is_broadcasting(self, group: str) -> bool:
+        return (await self._connections(group)).message_model == "BROADCASTING"
+
+    async def is_popping(self, topic: str, group: str) -> bool:
+        return False  # no request asks for it; a popping group commits when it pops
+
+    async def running_info(self, group: str, client_id: str) -> ConsumerRunningInfo | None:
+        try:
+            return await self.admin.consumer_running_info(group, client_id)
+        except ClientError:
+            return None
+
+    async def explain(self, group: str, topic: str) -> list[FirstPosition]:
+        address = await self._master_of(topic)
+        if address is None:
+            raise TestingError(f"there is no topic {topic}")
+        request = ExplainFirstPosition(consumer_group=group, topic=topic)
+        try:
+            verdicts = await self.admin.call(address, request)
+        except RequestRefused as refusal:
+            raise TestingError(f"the broker does not explain: {refusal}") from refusal
+        where = (await self._connections(group)).consume_from_where
+        return [first_position(verdict, where) for verdict in verdicts]
+
+    async def _connections(self, group: str) -> ConsumerConnection:
+        try:
+            return await self.admin.consumer_connections(group)
+        except (NotOnline, RouteNotFound):
+            return ConsumerConnection()
+
+    async def _master_of(self, topic: str) -> str | None:
+        """The master of the only broker of a topic; `None` without a route."""
+        try:
+            route = await self.admin.topic_route(topic)
+        except RouteNotFound:
+            return None
+        masters = [address for one in route.broker_datas if (address := (one.broker_addrs or {}).get(0))]
+        if len(masters) > 1:
+            raise TestingError(f"{topic} is on {len(masters)} brokers; over the wire, views show one only")
+        return masters[0] if masters else None
+
+    # -- changing
+
+    async def make_topic(self, config: TopicConfig) -> None:
+        for address in await self._masters():
+            await self.admin.update_topic(config, address=address)
+        for _ in range(ROUTE_LOOKS):  # an official broker registers a little later
+            if await self._master_of(config.name) is not None:
+                return
+            await asyncio.sleep(self.look_seconds)
+        raise TestingError(f"the name server at {self.namesrv_addr} does not learn of topic {config.name}")
+
+    async def make_group(self, config: SubscriptionGroupConfig) -> None:
+        for address in await self._masters():
+            await self.admin.update_group(config, address=address)
+
+    async def delete(self, topics: list[str], groups: list[str]) -> None:
+        """Delete what a test made, with the offsets of its groups."""
+        clusters = (await self.admin.cluster_info()).cluster_addr_table or {}
+        for cluster in clusters:
+            for group in groups:
+                await self.admin.delete_group(group, cluster=cluster, remove_offset=True)
+            for topic in topics:
+                await self.admin.delete_topic(topic, cluster)
+
+    async def before_send(self, topic: str) -> tuple[int, str]:
+        address = await self._master_of(topic)
+        queues = 4 if address is None else len(await self.admin.queues(topic))
+        return max(queues, 1), self._unique_ids.next()
+
+    async def send(self, request: SendMessageV2, body: bytes) -> SendMessageReply:
+        address = await self._master_of(request.topic) or (await self._masters())[0]
+        return await self.admin.call(address, request, body)
+
+    async def _masters(self) -> list[str]:
+        brokers = ((await self.admin.cluster_info()).broker_addr_table or {}).values()
+        masters = [address for broker in brokers if (address := (broker.broker_addrs or {}).get(0))]
+        if not masters:
+            raise TestingError(f"the name server at {self.namesrv_addr} knows no broker")
+        return masters
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

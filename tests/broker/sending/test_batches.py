@@ -1,0 +1,117 @@
+"""Batches stored in one walk: two brokers get the same batches, one takes every batch apart; nothing may tell them
+apart."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pocketmq.broker.sending import batches
+from pocketmq.protocol.message.batch import BatchElement, encode_batch
+from pocketmq.protocol.message.properties import encode_properties_text
+from pocketmq.protocol.requests.send import SendBatchMessage
+from pocketmq.store import VirtualClock
+
+from broker_fakes import ask, close_broker, make_broker
+from stored_files import stored_files
+
+IDS = st.text("0123456789ABCDEF", min_size=1, max_size=4).map(lambda text: text.rjust(32, "7"))
+ODD_IDS = st.sampled_from(["short", "z" * 32, "ü" * 16, "-" * 32])
+BATCHES = st.fixed_dictionaries(
+    {
+        "messages": st.lists(st.tuples(st.binary(max_size=9) | st.just(b"same size"), IDS), max_size=20),
+        "odd": st.none() | st.tuples(st.integers(0, 3), ODD_IDS),
+        "flag": st.sampled_from([0, 7]),
+        "shared": st.sampled_from([{}, {"TAGS": "A"}, {"KEYS": "k", "own": "ü"}, {"WAIT": "false"}]),
+        "final": st.sampled_from([b"", b"\x02"]),
+        "of_batch": st.sampled_from([{}, {"WAIT": "true"}, {"WAIT": "false", "UNIQ_KEY": "8" * 32}]),
+        "changes": st.sampled_from([{}, {"queue_id": 2}, {"sys_flag": 1}, {"reconsume_times": 3}]),
+        "topic": st.sampled_from(["orders", "other"]),
+    }
+)
+
+
+def request_of(batch: Any) -> tuple[Any, bytes]:
+    elements = []
+    for body, unique_id in batch["messages"]:
+        if batch["odd"] is not None and batch["odd"][0] == len(elements):
+            unique_id = batch["odd"][1]
+        text = encode_properties_text({"UNIQ_KEY": unique_id, **batch["shared"]}, final_separator=False)
+        elements.append(BatchElement(batch["flag"], body, text.encode() + batch["final"]))
+    fields = {
+        "producer_group": "pg",
+        "topic": batch["topic"],
+        "default_topic": "TBW102",
+        "default_topic_queue_nums": 4,
+        "queue_id": 0,
+        "sys_flag": 0,
+        "born_timestamp": 1_700_000_000_000,
+        "flag": 0,
+        "batch": True,
+        "properties": encode_properties_text(batch["of_batch"]),
+    }
+    return SendBatchMessage(**{**fields, **batch["changes"]}), encode_batch(elements)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(BATCHES, min_size=1, max_size=6), st.sampled_from([4, 5]), st.booleans())
+async def test_a_batch_stored_in_one_walk_leaves_and_answers_the_same(
+    requests: list[Any], emulate: int, has_light_queues: bool
+) -> None:
+    seen: list[list[object]] = []
+    for in_one_walk in (True, False):
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            if not in_one_walk:
+                patch.setattr(batches, "alike_elements", lambda data: None)
+            clock = VirtualClock()
+            broker = make_broker(
+                Path(folder),
+                clock,
+                emulate=emulate,
+                store={
+                    "emulate": emulate,
+                    "enable_lmq": has_light_queues,
+                    "enable_multi_dispatch": has_light_queues,
+                    "max_message_size": 1000,
+                    "mapped_file_size_commit_log": 8192,
+                    "mapped_file_size_consume_queue": 200,
+                    "max_index_num": 30,
+                },
+            )
+            notes: list[object] = []
+            for batch in requests:
+                answer = await ask(broker, *request_of(batch))
+                notes.append((answer.code, answer.remark, answer.fields))
+                clock.advance(300)
+            statistics = broker.store.statistics
+            notes.append(
+                (statistics.messages, statistics.bytes, statistics.failed, broker.statistics.put_total_now)
+            )
+            notes.append(stored_files(broker.config.store.root))
+            seen.append(notes)
+            close_broker(broker)
+    assert seen[0] == seen[1]
+
+
+async def test_batches_of_one_producer_are_not_taken_apart(
+    broker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = {
+        "messages": [(b"first", "1" * 32), (b"second", "2" * 32)],
+        "odd": None,
+        "flag": 0,
+        "shared": {"TAGS": "A"},
+        "final": b"\x02",
+        "of_batch": {},
+        "changes": {},
+        "topic": "orders",
+    }
+    assert (await ask(broker, *request_of(batch))).fields["queueOffset"] == "0", "the first of a queue is"
+    monkeypatch.setattr(batches, "decode_batch", None)
+    for number in range(1, 4):
+        answer = await ask(broker, *request_of(batch))
+        assert answer.fields["queueOffset"] == str(2 * number)
+        assert len(answer.fields["msgId"].split(",")) == 2
+    assert len(broker.store.query("orders", "2" * 32, 9, 0, 1 << 62).views) == 4
