@@ -28,6 +28,7 @@ from typing import Final
 import click
 from pocketmq.broker.errors import StartError
 from pocketmq.store.errors import StoreError
+from pocketmq.testing.errors import TestingError
 
 from .options import USER_ERROR
 
@@ -55,6 +56,13 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 @click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
 @click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR.")
 @click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
+@click.option(
+    "--load",
+    "loads",
+    metavar="FILE",
+    multiple=True,
+    help="Topics, groups and messages to begin with, as YAML; repeatable.",
+)
 @click.option(
     "--ports-file",
     type=click.Path(path_type=Path),
@@ -87,6 +95,7 @@ def exec_command(
     keep: bool,
     emulate: str | None,
     journal: str | None,
+    loads: tuple[str, ...],
     virtual_time: bool,
     ports_file: Path | None,
     admin_port: int | None,
@@ -122,13 +131,14 @@ def exec_command(
             virtual_time=virtual_time,
             journal=journal,
             admin_port=admin_port,
+            load=loads,
         )
         with program.signals(), server:
             addresses = {} if admin_port is None else {"POCKETMQ_ADMIN": server.admin_url}
             if ports_file is not None:
                 write_ports(ports_file, server.node, addresses)
             code = program.run({**os.environ, "NAMESRV_ADDR": server.namesrv_addr, **addresses})
-    except (StartError, StoreError) as error:
+    except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         code = USER_ERROR
     sys.exit(code)

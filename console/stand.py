@@ -103,7 +103,7 @@ class Stand:
     async def send(self, request: SendMessageV2, body: bytes) -> SendMessageReply:
         """Send the broker a message over TCP, as a client does. `Refusal`, `PeerError`."""
         node = self.node
-        connection = await node.server.connect(node.broker_address)
+        connection = await node.server.connect(node.bound_address)
         try:
             _, reply = await connection.call(request, body, timeout_seconds=SEND_SECONDS)
         finally:

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from pocketmq.protocol.errors import FieldError
+from pocketmq.protocol.wire.command import Command
 from pocketmq.protocol.wire.repeated_header import UNDECIDED, Recognised, as_command
 from pocketmq.store.put_values import AlikeMessage
 
 from ..network.connection import Connection
 from ..state.broker_state import BrokerState
+from ..transactions.planned_ends import PlannedEnds
 from .rerouted_plan import ReroutedPlan, make_rerouted_plan
 from .rerouted_sends import store_rerouted
 from .send_plan import QUEUE_IDS, SendPlan, make_plan
@@ -36,6 +38,7 @@ class PlannedSends:
         self._config = state.config
         self._store = state.store
         self._statistics = state.statistics
+        self._ends = PlannedEnds(sending.transactions)
 
     def take(self, connection: Connection, frames: Sequence[Recognised]) -> None:
         """Handle sends of one pass, in their order."""
@@ -53,6 +56,10 @@ class PlannedSends:
                 self._take_ordinarily(connection, frames[done])
                 count = 1
             done += count
+
+    def end(self, connection: Connection, commands: Sequence[Command]) -> None:
+        """Handle ends of transactions of one pass, in their order."""
+        self._ends.take(connection, commands)
 
     def _is_current(self, plan: SendPlan | None) -> bool:
         """Whether a plan was made, topic and settings are still those it was made for, and it may be used now."""
