@@ -234,6 +234,9 @@ class Connection(asyncio.Protocol):
         if self.closed:
             return
         self._out += replies
+        if not self._in_pass and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._flush)
         if self.watch is not None and self.watch.exchanged is not None:
             self.watch.exchanged(self, frames_bytes(frames), b"".join(replies), len(frames))
 
