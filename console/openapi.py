@@ -27,6 +27,11 @@ def openapi() -> dict[str, Any]:
 
 
 def _paths() -> dict[str, Any]:
+    return {**_cluster_paths(), **_stand_in_paths()}
+
+
+def _cluster_paths() -> dict[str, Any]:
+    """Health, topics, messages and groups."""
     message_body = _properties(
         text=_TEXT,
         body_base64=_TEXT,
@@ -38,7 +43,6 @@ def _paths() -> dict[str, Any]:
         delay_ms=_NUMBER,
     )
     topic_body = _properties(name=_TEXT, queues=_NUMBER, order={"type": "boolean"})
-    advance_body = _properties(by={"oneOf": [_TEXT, {"type": "number"}]}, to_next={"type": "boolean"})
     return {
         "/healthz": {"get": _action("200 while the server runs")},
         "/readyz": {"get": _action("200 once clients can connect")},
@@ -71,6 +75,13 @@ def _paths() -> dict[str, Any]:
                 answer=_list("FirstPosition"),
             )
         },
+    }
+
+
+def _stand_in_paths() -> dict[str, Any]:
+    """Faults, requests, time and state."""
+    advance_body = _properties(by={"oneOf": [_TEXT, {"type": "number"}]}, to_next={"type": "boolean"})
+    return {
         "/api/faults": {
             "get": _action("Rules with their hits", answer=_list("Fault")),
             "post": _action("Add a rule", body=_ref("Fault"), answer=_ref("Fault"), code="201"),
