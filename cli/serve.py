@@ -4,6 +4,7 @@ An option with the meaning of a key sets that key after all others: `--port 1091
 server is imported only when it starts, so that `--help` and `--print-config` are quick.
 """
 
+import gc
 import logging
 import os
 import shutil
@@ -110,6 +111,7 @@ def serve(
     logging.basicConfig(
         stream=sys.stderr, level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    gc.disable()  # a start makes many objects and no garbage; `run` enables it once clients can connect
     try:
         with _store_dir(store, ephemeral=ephemeral) as store_dir:
             options = {
@@ -137,6 +139,8 @@ def serve(
     except (StartError, StoreError, TestingError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)
+    finally:
+        gc.enable()
 
 
 def loading(files: Sequence[str]) -> "Beside":
