@@ -62,25 +62,13 @@ def answer_when_durable(
 
 
 def _when_on_disk(sending: Sending, call: Call, answer: Answer, end: int) -> None:
-    is_answered = False
-
     def flushed(is_safe: bool) -> None:
-        nonlocal is_answered
-        if is_answered:
-            return
-        is_answered = True
-        deadline.cancel()
         # Copying to slaves does not wait for the disk: often they have the message by now.
         _when_at_slaves(
             sending, call, answer if is_safe else _with_status(answer, PutStatus.FLUSH_DISK_TIMEOUT), end
         )
 
-    def from_flusher(is_safe: bool) -> None:
-        loop.call_soon_threadsafe(flushed, is_safe)
-
-    loop = call.connection.loop
-    deadline = loop.call_later(sending.config.store.sync_flush_timeout / 1000, flushed, False)
-    sending.store.when_flushed(end, from_flusher)
+    sending.disk_waits.wait(call.connection.loop, end, flushed)
 
 
 def _when_at_slaves(sending: Sending, call: Call, answer: Answer, end: int) -> None:

@@ -6,6 +6,7 @@ from ..membership.membership import Membership
 from ..state.broker_state import BrokerState
 from ..transactions.transactions import Transactions
 from .batch_templates import BatchTemplates
+from .disk_waits import DiskWaits
 
 
 class Sending:
@@ -31,6 +32,7 @@ class Sending:
         self.store_host = state.identity.store_host
         self.unique_ids = state.unique_ids
         self.random = state.random
+        self.disk_waits = DiskWaits(state.store)
         self.batch_templates = BatchTemplates(state.store, state.identity.store_host)
         self.delayed = delayed
         self.transactions = transactions
