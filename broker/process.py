@@ -38,15 +38,24 @@ def run(
     journal_folder: Path | None = None,
     ports_file: Path | None = None,
     beside: Sequence[Beside] = (),
+    *,
+    virtual_time: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT. Raises `StartError` or `StoreError` if the start fails; nothing stays open.
 
-    `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run.
+    `ports_file` gets the addresses as JSON: namesrv, broker, admin, grpc; null for what does not run. With
+    `virtual_time` the broker's clock stands still until `node.time` moves it.
     """
     raise_file_limit()
     grow_descriptor_table()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        node = Node(config, name_server_config, host=config.bind_address, journal_folder=journal_folder)
+        node = Node(
+            config,
+            name_server_config,
+            host=config.bind_address,
+            virtual_time=virtual_time,
+            journal_folder=journal_folder,
+        )
         runner.run(_serve(node, config, ports_file, beside))
 
 
@@ -124,7 +133,7 @@ def welcome(node: Node, config: BrokerConfig, namesrv_addr: str) -> str:
     line = "5.5" if config.is_5 else "4.9"
     return (
         f"name server {namesrv_addr}, broker {config.broker_name} {node.broker_address}, like RocketMQ {line}\n"
-        f"store {config.store.root.absolute()}\n"
+        f"store {config.store.root.absolute()}{', virtual time' if node.time is not None else ''}\n"
         "Ctrl-C stops it; `pocketmq topics`, `groups`, `lag` and `tail TOPIC` look inside"
     )
 

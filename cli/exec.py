@@ -54,6 +54,7 @@ _PASSED_ON: Final = _signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1"
 @click.option("--keep", is_flag=True, help="Keep the temporary store, and say where it is.")
 @click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
 @click.option("--journal", metavar="DIR", help="Record every request and its answer in files of DIR.")
+@click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
 @click.option(
     "--ports-file",
     type=click.Path(path_type=Path),
@@ -81,6 +82,7 @@ def exec_command(
     keep: bool,
     emulate: str | None,
     journal: str | None,
+    virtual_time: bool,
     ports_file: Path | None,
     namesrv_port: int,
     log_level: str,
@@ -107,7 +109,12 @@ def exec_command(
             store = tempfile.mkdtemp(prefix="pocketmq-")
             click.echo(f"pocketmq: the store is kept in {store}", err=True)
         server = EmbeddedServer(
-            settings, conf=conf_file, store=store, namesrv_port=namesrv_port, journal=journal
+            settings,
+            conf=conf_file,
+            store=store,
+            namesrv_port=namesrv_port,
+            virtual_time=virtual_time,
+            journal=journal,
         )
         with program.signals(), server:
             if ports_file is not None:

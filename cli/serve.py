@@ -54,6 +54,7 @@ _ROW: Final = "{:<46} {:<24} {:<24} {:<12} {}"
     "--journal", metavar="DIR", help="Record every request and its answer in files of this directory."
 )
 @click.option("--emulate", metavar="LINE", help="The line to behave like: 4.9 or 5.  [default: 5]")
+@click.option("--virtual-time", is_flag=True, help="The broker's time stands still until it is moved.")
 @click.option(
     "--ports-file",
     type=click.Path(path_type=Path),
@@ -80,6 +81,7 @@ def serve(
     namesrv: str | None,
     journal: str | None,
     emulate: str | None,
+    virtual_time: bool,
     ports_file: Path | None,
     print_config: bool,
     log_level: str,
@@ -111,7 +113,8 @@ def serve(
             from pocketmq.broker.process import run
 
             _log.info("store: %s", broker.store.root.absolute())
-            run(broker, name_server, None if journal is None else Path(journal), ports_file)
+            journal_folder = None if journal is None else Path(journal)
+            run(broker, name_server, journal_folder, ports_file, virtual_time=virtual_time)
     except (StartError, StoreError) as error:
         click.echo(f"pocketmq: {error}", err=True)
         sys.exit(USER_ERROR)

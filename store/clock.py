@@ -25,6 +25,9 @@ class Clock(Protocol):
     def from_wall_ms(self, wall_ms: int) -> int:
         """The time by this clock of a moment by the clients' clocks."""
 
+    def lag_ms(self) -> int:
+        """By how much this clock stands behind the clients'; 0 if it is ahead of them."""
+
     def monotonic_ms(self) -> int:
         """Milliseconds since some fixed point; use it for waits on disks and peers, which are never virtual."""
 
@@ -42,6 +45,9 @@ class WallClock:
 
     def from_wall_ms(self, wall_ms: int) -> int:
         return wall_ms
+
+    def lag_ms(self) -> int:
+        return 0
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
@@ -69,6 +75,9 @@ class VirtualClock:
 
     def from_wall_ms(self, wall_ms: int) -> int:
         return wall_ms + self.now_ms() - self.wall_ms()
+
+    def lag_ms(self) -> int:
+        return max(self.wall_ms() - self.now_ms(), 0)
 
     def monotonic_ms(self) -> int:
         return self.elapsed_ms if self._wall is None else self._wall.monotonic_ms()

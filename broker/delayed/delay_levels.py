@@ -88,6 +88,8 @@ class DelayLevels:
         """When to check a level again. Levels without waiting messages are missing."""
         self._timer: Timer | None = None
         self._wake_ms = 0
+        self._pauses: dict[int, Timer] = {}
+        """Levels that are tried again after a failure, by the wall's time: they wait for the disk."""
         self._is_running = False
 
     def start(self) -> None:
@@ -111,12 +113,17 @@ class DelayLevels:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for pause in self._pauses.values():
+            pause.cancel()
+        self._pauses.clear()
         self._due_ms.clear()
 
     def arrived(self, queue_id: int, due_ms: int) -> None:
         """A message became visible in a queue of the schedule topic; `due_ms` is its tags code."""
         level = queue_id + 1
-        if self._is_running and level not in self._due_ms and level in self._state.delays.levels:
+        if not self._is_running or level in self._due_ms or level in self._pauses:
+            return
+        if level in self._state.delays.levels:
             self._due_ms[level] = due_ms
             self._record_offset(level, self._state.delays.offset(level))
             if self._timer is None or due_ms < self._wake_ms:
@@ -125,21 +132,28 @@ class DelayLevels:
     def deliver_due(self, now_ms: int) -> None:
         """Deliver the due messages of every level, at most `MAX_DELIVERIES` each."""
         for level in [level for level in self._due_ms if self._is_due(level, now_ms)]:
+            del self._due_ms[level]
             try:
                 next_ms = self._deliver_level(level, now_ms)
             except Exception:
                 _log.exception("delivery of delay level %d failed", level)
-                next_ms = now_ms + FAILURE_PAUSE_MS
-            if next_ms is None:
-                del self._due_ms[level]
-            else:
+                self._pause(level, FAILURE_PAUSE_MS)
+                continue
+            if next_ms is not None:
                 self._due_ms[level] = next_ms
 
+    def _pause(self, level: int, ms: int) -> None:
+        def go_on() -> None:
+            del self._pauses[level]
+            self._due_ms[level] = self._state.clock.now_ms()
+            self._set_timer()
+
+        self._pauses[level] = self._state.timers.call_by_wall(ms / 1000, go_on)
+
     def _is_due(self, level: int, now_ms: int) -> bool:
-        # No level waits longer than its delay or than a pause. If one seems to, the clock was set back.
+        # No level waits longer than its delay. If one seems to, the clock was set back.
         due_ms = self._due_ms[level]
-        longest_ms = max(self._state.delays.levels[level], FAILURE_PAUSE_MS)
-        return due_ms <= now_ms or due_ms > now_ms + longest_ms
+        return due_ms <= now_ms or due_ms > now_ms + self._state.delays.levels[level]
 
     def _tick(self) -> None:
         self._timer = None
@@ -176,7 +190,8 @@ class DelayLevels:
                 return due_ms
             if not self._deliver(level, position, size):
                 self._record_offset(level, offset)
-                return now_ms + RETRY_MS
+                self._pause(level, RETRY_MS)
+                return None
             offset += 1
             delays.update(level, offset)
         return now_ms if offset < queue.max_offset else None

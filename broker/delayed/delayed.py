@@ -60,6 +60,6 @@ class Delayed:
         """Reroute a message with a delay level to the schedule topic."""
         return delay_if_asked(self.state, message)
 
-    def time_if_asked(self, message: NewMessage) -> NewMessage:
+    def time_if_asked(self, message: NewMessage, *, is_own: bool = False) -> NewMessage:
         """Reroute a message with a time to the timer topic."""
-        return time_if_asked(self.state, message, self.timer.is_crowded)
+        return time_if_asked(self.state, message, self.timer.is_crowded, is_own=is_own)

@@ -208,7 +208,7 @@ class MessageTimer:
                 timers.queue_offset = first + count
                 self.enqueued += count
                 self.metrics.add(topic, count, changes=count)
-                if self._timer is not None and self._wake_ms <= timers.read_ms + timers.precision_ms:
+                if self._timer is not None and self._wake_ms <= due_ms + timers.precision_ms:
                     return
         self._set_timer(0 if timers.queue_offset < first + count else None)
 

@@ -95,7 +95,7 @@ def _store_recall(delayed: Delayed, request: RecallMessage, call: Call, handle: 
         store_host=delayed.identity.store_host,
     )
     try:
-        message = delayed.time_if_asked(message)
+        message = delayed.time_if_asked(message, is_own=True)
     except Refusal:
         raise Refusal(ResponseCode.SYSTEM_ERROR, "recall failed, execute error") from None
     message.properties = stored_properties(kept, is_5=delayed.config.is_5, first_buckets=_BUCKETS)

@@ -33,11 +33,16 @@ def asks_for_time(properties: dict[str, str]) -> bool:
     return not _ASKS.isdisjoint(properties)
 
 
-def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool]) -> NewMessage:
+def time_if_asked(
+    state: BrokerState, message: NewMessage, is_crowded: Callable[[int], bool], *, is_own: bool
+) -> NewMessage:
     """Reroute a message with a time to the timer topic; return any other unchanged.
 
     The message is changed in place: topic, queue and properties. Raises `Refusal` if the time is not a number or too
     far ahead, or if too many messages wait for the same slot. A message whose time has passed is returned unchanged.
+
+    TIMER_DELIVER_MS is a time of the broker's clock. While that stands still, it falls behind the clients': the times
+    in their messages, but not in the broker's own (`is_own`), are moved back by as much.
     """
     properties = message.property_map
     if _ASKS.isdisjoint(properties) or not state.config.is_5 or names.TIMER_OUT_MS in properties:
@@ -48,7 +53,8 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
     if not config.timer_wheel_enable:
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_NOT_ENABLE)
     now_ms = state.clock.now_ms()
-    deliver_ms = _deliver_ms(state, properties, now_ms)
+    lag_ms = 0 if is_own else state.clock.lag_ms()
+    deliver_ms = _deliver_ms(state, properties, now_ms, lag_ms)
     if deliver_ms <= now_ms:
         if names.TIMER_DEL_UNIQKEY in properties:
             raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
@@ -67,13 +73,13 @@ def time_if_asked(state: BrokerState, message: NewMessage, is_crowded: Callable[
     return message
 
 
-def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int) -> int:
+def _deliver_ms(state: BrokerState, properties: dict[str, str], now_ms: int, lag_ms: int) -> int:
     """The requested time in ms since 1970; sums overflow as in Java."""
     asked = asked_time(properties)
     if asked is None:
         raise refusal_of(state.config, PutStatus.WHEEL_TIMER_MSG_ILLEGAL)
     ms, is_from_now = asked
-    return ((now_ms if is_from_now else 0) + ms + (1 << 63)) % (1 << 64) - (1 << 63)
+    return ((now_ms if is_from_now else -lag_ms) + ms + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def asked_time(properties: dict[str, str]) -> tuple[int, bool] | None:

@@ -56,7 +56,7 @@ class ReviveLog:
             now_ms=state.clock.now_ms(),
             store_host=state.identity.store_host,
         )
-        result = state.store.append(self._delayed.time_if_asked(message))
+        result = state.store.append(self._delayed.time_if_asked(message, is_own=True))
         if result.status is not PutStatus.PUT_OK:
             raise Refusal(ResponseCode.SYSTEM_ERROR, result.status.name)
 

@@ -66,9 +66,10 @@ def store_rerouted(
 
 def _moment(sending: Sending, plan: ReroutedPlan) -> int:
     """The slot of messages that are sent now; -1 if the ordinary way must decide."""
-    time, config, now_ms = plan.time, sending.config.store, sending.clock.now_ms()
+    time, config, clock = plan.time, sending.config.store, sending.clock
     assert time is not None
-    deliver_ms = time.ms + now_ms if time.is_from_now else time.ms
+    now_ms = clock.now_ms()
+    deliver_ms = time.ms + (now_ms if time.is_from_now else -clock.lag_ms())
     if not 0 < deliver_ms - now_ms <= config.timer_max_delay_sec * 1000:
         return -1
     precision_ms = config.timer_precision_ms

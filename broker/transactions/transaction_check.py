@@ -63,9 +63,12 @@ class TransactionCheck(Remembered):
         self._task: asyncio.Task[None] | None = None
         self._ended_behind: dict[tuple[int, int], None] = {}
         """(queue id, offset) of half messages that ended after they were put back."""
+        self._sent_ms: dict[tuple[int, int], int] = {}
+        """In virtual time: (queue id, offset) of copies that were put back -> when the broker got the message."""
 
     def start(self) -> None:
         if self._task is None and not self._state.config.is_slave:
+            self._sent_ms.clear()
             self._task = asyncio.get_running_loop().create_task(self._run(), name="transaction check")
 
     async def stop(self) -> None:
@@ -117,6 +120,8 @@ class TransactionCheck(Remembered):
             else:
                 break
         self._remember(queue_id, ops)
+        for key in [key for key in self._sent_ms if key[0] == queue_id and key[1] < offset]:
+            del self._sent_ms[key]
         if offset != half_begin:
             state.offsets.commit(HALF_TOPIC, CHECK_GROUP, queue_id, offset)
         if ops.passed != op_begin:
@@ -142,7 +147,7 @@ class TransactionCheck(Remembered):
         properties = decode_properties(record.properties)
         checks = _whole_number(properties.get(names.TRANSACTION_CHECK_TIMES))
         now_ms = state.clock.now_ms()
-        age_ms = now_ms - record.born_timestamp
+        age_ms = now_ms - self._sent(record)
         if (checks is not None and checks >= config.transaction_check_max) or (
             age_ms > config.store.file_reserved_time * HOUR_MS
         ):
@@ -162,6 +167,13 @@ class TransactionCheck(Remembered):
         elif age_ms >= 0 and not self._is_older(age_ms, immunity_ms):
             return False
         return self._ask(record, properties)
+
+    def _sent(self, record: Record) -> int:
+        """When a message was sent, by the broker's clock: the time it was born, unless that clock is apart from its
+        producer's."""
+        if not self._state.clock.is_apart:
+            return record.born_timestamp
+        return self._sent_ms.get((record.queue_id, record.queue_offset), record.store_timestamp)
 
     def _is_older(self, age_ms: int, limit_ms: int) -> bool:
         return age_ms > limit_ms or (age_ms == limit_ms and not self._state.config.is_5)
@@ -203,6 +215,8 @@ class TransactionCheck(Remembered):
             return None
         if state.config.is_5:
             state.statistics.message_put(HALF_TOPIC, 1, result.size)
+        if state.clock.is_apart:
+            self._sent_ms[record.queue_id, result.queue_offset] = self._sent(record)
         return msgspec.structs.replace(record, queue_offset=result.queue_offset, position=result.position)
 
     def _send_question(self, half: Record, properties: dict[str, str]) -> None:

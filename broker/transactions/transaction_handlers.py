@@ -124,7 +124,9 @@ def _is_too_late(
     immunity_ms = max(
         (parse_number(text, INT_MIN, INT_MAX) or 0) * 1000, transactions.config.transaction_time_out
     )
-    return transactions.clock.now_ms() - half.born_timestamp > immunity_ms
+    clock = transactions.clock
+    sent_ms = half.store_timestamp if clock.is_apart else half.born_timestamp
+    return clock.now_ms() - sent_ms > immunity_ms
 
 
 def _check_match(request: EndTransaction, half: Record, properties: dict[str, str]) -> None:

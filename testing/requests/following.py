@@ -1,7 +1,7 @@
 """A reader that gets what is new in the log: behind `GET /api/requests/stream`.
 
 It keeps its place in the log, not a queue of its own: a slow reader, or a thousand of them, cost nothing, and lose only
-what leaves the log. A request that waits for its reply is given twice: when it arrives, and with its reply.
+what leaves the log. A request that waits long for its reply is given twice: when it arrives, and with its reply.
 """
 
 import asyncio

@@ -150,7 +150,7 @@ class LoggedRequest:
     def response(self) -> int | None:
         """The code of the reply; None for a one-way request, or if no reply was sent."""
         reply = self._reply
-        return None if reply is None else reply.code
+        return None if reply is None else int(reply.code)
 
     @property
     def remark(self) -> str | None:

@@ -4,6 +4,7 @@ At most `ENTRIES` entries, or `BYTES` of them; then the oldest leave, and `dropp
 that of its frames, or an estimate. `list(deque)` and `append` do not disturb each other: both hold the interpreter.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
@@ -26,6 +27,7 @@ from .logged_request import Kept, LoggedConnection, LoggedRequest
 
 ENTRIES: Final = 100_000
 BYTES: Final = 64 * 1024 * 1024
+TELL_SECONDS: Final = 0.02
 ENTRY_BYTES: Final = 600
 """Header, reply and bookkeeping of an entry, about."""
 _REGISTRATION: Final = frozenset(
@@ -50,7 +52,8 @@ class RequestLog:
         self.own_brokers: set[str] = set()
         """Addresses of brokers whose registrations are not logged."""
         self.changed: list[Callable[[], None]] = []
-        """Called on the loop after an entry was added or got its reply."""
+        """Called on the loop, at most every `TELL_SECONDS`, after entries were added or got their replies."""
+        self._will_tell = False
 
     def entries(self) -> list[LoggedRequest]:
         """All entries, oldest first."""
@@ -58,9 +61,20 @@ class RequestLog:
 
     def after(self, last_id: int) -> list[LoggedRequest]:
         """Entries with an id above this one, oldest first."""
-        return self._singly(
-            [kept for kept in list(self._kept) if kept.id + kept.count > last_id + 1], last_id
-        )
+        return self._singly(self._kept_after(last_id), last_id)
+
+    def _kept_after(self, last_id: int) -> list[Kept]:
+        """From the newest one back: most readers want what is new since they looked last."""
+        found: list[Kept] = []
+        try:
+            for kept in reversed(self._kept):
+                if kept.id + kept.count <= last_id + 1:
+                    break
+                found.append(kept)
+        except RuntimeError:  # another thread added one meanwhile
+            return [kept for kept in list(self._kept) if kept.id + kept.count > last_id + 1]
+        found.reverse()
+        return found
 
     def last(self, count: int) -> list[LoggedRequest]:
         return self._singly(list(self._kept)[-count:], 0)[-count:] if count else []
@@ -116,7 +130,15 @@ class RequestLog:
                 self._bytes -= _size(kept.popleft())
 
     def tell(self) -> None:
-        for function in self.changed:
+        """Something changed: say so to those who wait, soon. A thousand of them must not cost each request a thousand
+        calls."""
+        if not self._will_tell:
+            self._will_tell = True
+            asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._will_tell = False
+        for function in list(self.changed):
             function()
 
 

@@ -154,6 +154,8 @@ class EmbeddedServer:
         start; nothing is left behind."""
         if self._thread is not None:
             raise StartError("this server is already running")
+        if self._virtual_time and self._clock is not None:
+            raise StartError("virtual_time makes the server's clock: give either virtual_time or clock")
         store = self._store or temporary_folder()
         try:
             self._start_in(store)

@@ -3,6 +3,7 @@
 Real processes on free ports of the loopback interface; tests wait only for a line or for an exit.
 """
 
+import asyncio
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pocketmq.cli.main import main
 from pocketmq.cli.serve import serve
+from pocketmq.client import ConsumeFromWhere, LitePullConsumer, MessageExt, Producer
 
 FREE_PORTS = ("--port", "0", "--namesrv-port", "0")
 END_SECONDS = 20
@@ -287,3 +289,22 @@ def test_a_person_at_a_terminal_reads_three_lines(tmp_path: Path) -> None:
     assert shown[0].rstrip().endswith("like RocketMQ 4.9")
     assert shown[1].strip() == f"store {tmp_path / 'pocketmq-store'}"
     assert "Ctrl-C" in shown[2]
+
+
+async def test_virtual_time_stands_still(tmp_path: Path) -> None:
+    with serving(*FREE_PORTS, "--ephemeral", "--virtual-time", folder=tmp_path) as process:
+        host, port = first_line(process)
+        async with Producer("shop", namesrv_addr=f"{host}:{port}") as producer:
+            await producer.send("orders", b"one")
+            await asyncio.sleep(0.02)  # by the wall's time
+            await producer.send("orders", b"two")
+        first = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+        async with LitePullConsumer(
+            "watch", consume_from_where=first, namesrv_addr=f"{host}:{port}"
+        ) as consumer:
+            await consumer.subscribe("orders")
+            messages: list[MessageExt] = []
+            while len(messages) < 2:
+                messages += await consumer.poll(5000)
+    assert len({message.store_timestamp for message in messages}) == 1
+    assert messages[0].born_timestamp != messages[1].born_timestamp

@@ -252,11 +252,12 @@ def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ) -> Non
             started.set()
             while not seen or seen[-1][1] is None:
                 seen += [(request.id, request.response) for request in await follower.next()]
+                arrived.set()
         return seen
 
     orders = one.topic("orders", queues=1)
     group = one.group("g")
-    started = threading.Event()
+    started, arrived = threading.Event(), threading.Event()
     found: list[tuple[int, int | None]] = []
     reader = threading.Thread(target=lambda: found.extend(one.server.run(follow())))
     reader.start()
@@ -265,9 +266,45 @@ def test_a_follower_gets_what_is_new_and_what_was_answered(one: RocketMQ) -> Non
         pull = {"consumerGroup": group, "topic": orders, "queueId": 0, "queueOffset": 0, "maxMsgNums": 1}
         pull |= {"sysFlag": 6, "commitOffset": 0, "suspendTimeoutMillis": 30_000, "subVersion": 0}
         client.send(11, **pull, subscription="*")
-        one.requests.wait_for(code="PULL_MESSAGE")
+        assert arrived.wait(2)
         one.send(orders, "x")
         assert client.receive().code == 0
     reader.join()
     assert [response for _, response in found] == [None, 0]
     assert found[0][0] == found[1][0]
+
+
+def test_a_thousand_followers_get_everything_and_the_server_serves_on(one: RocketMQ) -> None:
+    async def follow() -> int:
+        with one.requests.follow(code=SEND) as follower:
+            ready.release()
+            seen: set[int] = set()
+            while len(seen) < 20:
+                seen |= {request.id for request in await follower.next()}
+            return len(seen)
+
+    async def follow_all() -> list[int]:
+        return await asyncio.gather(*[follow() for _ in range(1000)])
+
+    orders = one.topic("orders", queues=1)
+    ready = threading.Semaphore(0)
+    found: list[int] = []
+    reader = threading.Thread(target=lambda: found.extend(one.server.run(follow_all())))
+    reader.start()
+    for _ in range(1000):
+        assert ready.acquire(timeout=5)
+    for number in range(20):
+        one.send(orders, str(number))
+    reader.join(10)
+    assert found == [20] * 1000
+
+
+def test_a_follower_that_is_too_slow_knows_what_it_missed() -> None:
+    async def follow() -> tuple[int, list[int]]:
+        log = RequestLog(entries=10)
+        with Requests(log).follow() as follower:
+            filled(log, 25)
+            found = await follower.next()
+        return follower.missed, [request.id for request in found]
+
+    assert asyncio.run(follow()) == (15, list(range(16, 26)))
