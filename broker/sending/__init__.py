@@ -11,7 +11,6 @@ reply_template.py   the answer to a send as bytes with a few values put in
 batches.py          the messages of one batch
 batch_templates.py  what the messages of alike batches share
 send_checks.py      refuses a send, with the remarks of the official broker
-disk_waits.py       sends that wait until their message is on disk
 durable_answers.py  the answer, once disk, slaves and topic table are written
 retry_handlers.py   36: messages a consumer sends back; dead letters
 reply_handlers.py   324 and 325: replies pushed to the asking client

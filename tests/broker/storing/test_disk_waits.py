@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from pocketmq.broker.sending.disk_waits import DiskWaits
+from pocketmq.broker.storing.disk_waits import DiskWaits
 from pocketmq.store import StoreClosedError, StoreConfig
 
 
